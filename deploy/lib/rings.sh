@@ -1,0 +1,61 @@
+# The rings of deploy/test, in the order in which they should fail. To be sourced after tools.sh.
+#
+# A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
+
+RINGS=(fmt lint docs deny unit build conformance clients smoke)
+
+ring_fmt() {
+    cargo fmt --all --check
+}
+
+ring_lint() {
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+}
+
+ring_docs() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items --locked
+}
+
+# Doors, licences and sources are judged from the lock file alone. Advisories need a database from the
+# network: where it cannot be had the ring says so and lets the rest stand.
+ring_deny() {
+    local root deny
+    root=$(tool "cargo-deny-$CARGO_DENY_VERSION" cargo_into cargo-deny "$CARGO_DENY_VERSION") || skip "cargo-deny $CARGO_DENY_VERSION cannot be built"
+    deny=("$root/bin/cargo-deny" --locked --config deploy/deny.toml)
+    # A wrapper that nobody uses yet is a door that stays shut, not a mistake.
+    "${deny[@]}" check --allow unused-wrapper --allow duplicate bans licenses sources
+    if "${deny[@]}" fetch db; then
+        "${deny[@]}" check --disable-fetch advisories
+    else
+        printf '\nNOT CHECKED: advisories. The RustSec database could not be fetched.\n'
+    fi
+}
+
+ring_unit() {
+    need_command redis-server redis-server
+    # A snapshot that differs is a failure to look at, never a file to leave in the checkout.
+    INSTA_UPDATE=no cargo test --workspace --locked
+}
+
+ring_build() {
+    need_binary
+    ls -l "$QUARTERMASTER_BIN"
+}
+
+ring_conformance() {
+    need_binary
+    use_node
+    deploy/conformance/run
+}
+
+ring_clients() {
+    need_binary
+    use_node
+    deploy/clients/run
+}
+
+ring_smoke() {
+    need_command curl curl
+    need_binary
+    python3 deploy/smoke.py
+}

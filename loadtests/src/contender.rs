@@ -1,0 +1,119 @@
+//! The service under load: the real program in a process of its own, and the Redis it may stand on.
+
+use crate::floor::healthy;
+use crate::http::Connection;
+use crate::operations::{self, Tickets};
+use crate::process::{Process, free_port};
+use anyhow::{Context, ensure};
+use std::net::SocketAddr;
+use std::path::Path;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A tenant whose limits are out of the way: not the limits are measured.
+const TENANT: &str = "\
+tenant: dev
+mode: write
+default_toolsets: [memory]
+limits: { calls_in_flight: 10000, calls_per_minute: 1000000, result_bytes: 262144 }
+";
+
+/// `quartermaster dev`, ready to be asked.
+pub(crate) struct Contender {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// The process.
+    pub(crate) process: Process,
+    /// What its requests carry.
+    pub(crate) tickets: Tickets,
+    _folder: TempDir,
+}
+
+impl Contender {
+    /// Starts it on the embedded store, or on a Redis.
+    pub(crate) async fn start(program: &Path, redis: Option<&str>) -> anyhow::Result<Contender> {
+        let folder = tempfile::tempdir().context("no temporary folder for the service")?;
+        let data = folder.path().join("data");
+        std::fs::create_dir_all(data.join("tenants")).context("the data folder could not be made")?;
+        std::fs::write(data.join("tenants").join("dev.yaml"), TENANT).context("the tenant could not be written")?;
+        let address = free_port()?;
+        let mut arguments = vec!["dev".to_owned(), "--listen".to_owned(), address.to_string()];
+        arguments.extend(["--data".to_owned(), data.display().to_string()]);
+        if let Some(url) = redis {
+            arguments.extend(["--store".to_owned(), url.to_owned()]);
+        }
+        let mut process = Process::start("quartermaster", program, &arguments, folder.path())?;
+        let token = data.join("agent.token");
+        process.up(async || token.exists() && healthy(address).await).await?;
+        let token = std::fs::read_to_string(&token).context("the token cannot be read")?;
+        let tickets = tickets(address, token.trim()).await.with_context(|| process.tail())?;
+        Ok(Contender { address, process, tickets, _folder: folder })
+    }
+}
+
+/// Opens a session in each era, as a client would.
+async fn tickets(address: SocketAddr, token: &str) -> anyhow::Result<Tickets> {
+    let mut connection = Connection::open(address).await?;
+    let opened = connection.send(&operations::initialize(token)).await?;
+    let legacy = opened.header("mcp-session-id").context("no session was opened")?.to_owned();
+    let loaded = connection.send(&operations::first_load(token)).await?;
+    ensure!(loaded.status == 200, "load_toolset was answered with {}", loaded.status);
+    let body: serde_json::Value = serde_json::from_slice(loaded.body).context("an answer is not JSON")?;
+    let handle = body["result"]["structuredContent"]["session"].as_str();
+    let modern = handle.with_context(|| format!("load_toolset gave no handle: {body}"))?.to_owned();
+    Ok(Tickets { token: token.to_owned(), legacy, modern })
+}
+
+/// A Redis of one's own.
+pub(crate) struct Redis {
+    /// Where to reach it.
+    pub(crate) url: String,
+    _process: Process,
+    _folder: TempDir,
+}
+
+impl Redis {
+    /// Starts it with the settings a ledger asks for.
+    pub(crate) async fn start(program: &Path) -> anyhow::Result<Redis> {
+        let folder = tempfile::tempdir().context("no temporary folder for Redis")?;
+        let address = free_port()?;
+        let (port, dir) = (address.port().to_string(), folder.path().display().to_string());
+        let words = ["--port", &port, "--bind", "127.0.0.1", "--dir", &dir, "--save", ""];
+        let safe = ["--appendonly", "yes", "--maxmemory-policy", "noeviction"];
+        let arguments: Vec<String> = words.into_iter().chain(safe).map(str::to_owned).collect();
+        let mut process = Process::start("redis-server", program, &arguments, folder.path())?;
+        process.up(async || pong(address).await.is_some()).await?;
+        Ok(Redis { url: format!("redis://{address}"), _process: process, _folder: folder })
+    }
+}
+
+/// It listens before it has read its files, so it is asked.
+async fn pong(address: SocketAddr) -> Option<()> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    stream.write_all(b"PING\r\n").await.ok()?;
+    let mut said = [0; 7];
+    stream.read_exact(&mut said).await.ok()?;
+    (said == *b"+PONG\r\n").then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_redis_of_ones_own_answers_and_goes_with_the_value() {
+        let redis = Redis::start(Path::new("redis-server")).await.unwrap();
+        let address: SocketAddr = redis.url.strip_prefix("redis://").unwrap().parse().unwrap();
+        assert!(pong(address).await.is_some());
+        drop(redis);
+        assert!(pong(address).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_gives_no_session_is_no_contender() {
+        let floor = crate::floor::tests::floor("{}", None);
+        let error = tickets(floor.address, "token").await.err().unwrap();
+        assert!(error.to_string().contains("no session was opened"), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! The generator: a closed loop on each of a few kept connections, the same for whoever is measured.
+//!
+//! Each connection sends the same request, waits for the answer and sends again until the slice is over. Every answer is
+//! compared with the expected bytes, so that a refusal is never counted as a quick success.
+
+use crate::http::Connection;
+use anyhow::{Context, ensure};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// The most requests of one connection in one slice, whatever the time says: what is remembered has a bound.
+const MOST: usize = 1_000_000;
+/// How much longer than its slice the slowest answer may take.
+const GRACE: Duration = Duration::from_secs(10);
+/// How much of a wrong answer is shown.
+const SHOWN: usize = 400;
+
+/// What is sent, and what must come back.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    /// The request, head and body.
+    pub(crate) request: Arc<[u8]>,
+    /// The body of the one right answer.
+    pub(crate) answer: Arc<[u8]>,
+}
+
+/// What one slice showed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slice {
+    /// Right answers a second.
+    pub(crate) rate: f64,
+    /// Right answers in all.
+    pub(crate) answers: usize,
+    /// How long the middle answer took.
+    pub(crate) p50: Duration,
+    /// How long all but one in a hundred took at most.
+    pub(crate) p99: Duration,
+}
+
+/// The threads of the generator: half of the cores, the other half is for whoever is measured.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).div_euclid(2).max(1)
+}
+
+/// Loads a server for a while.
+pub(crate) async fn slice(
+    address: SocketAddr,
+    exchange: &Exchange,
+    connections: usize,
+    span: Duration,
+) -> anyhow::Result<Slice> {
+    let mut opened = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        opened.push(Connection::open(address).await?);
+    }
+    let start = Instant::now();
+    let mut loops = JoinSet::new();
+    for connection in opened {
+        loops.spawn(repeat(connection, exchange.clone(), start + span));
+    }
+    let gather = async {
+        let mut times = Vec::new();
+        while let Some(ended) = loops.join_next().await {
+            times.append(&mut ended.context("a connection's loop broke")??);
+        }
+        Ok::<_, anyhow::Error>((times, start.elapsed()))
+    };
+    let (times, took) = tokio::time::timeout(span + GRACE, gather).await.context("an answer never came")??;
+    summed(times, took)
+}
+
+/// One connection, one request after the other and at least one. Gives how long each took.
+async fn repeat(mut connection: Connection, exchange: Exchange, end: Instant) -> anyhow::Result<Vec<Duration>> {
+    let mut times = Vec::with_capacity(4_096);
+    let mut sent = Instant::now();
+    loop {
+        let answer = connection.send(&exchange.request).await?;
+        let came = Instant::now();
+        let right = answer.status == 200 && answer.body == &*exchange.answer;
+        ensure!(right, "an answer differs from the first one: status {}, {}", answer.status, start_of(answer.body));
+        times.push(came - sent);
+        if came >= end || times.len() >= MOST {
+            return Ok(times);
+        }
+        sent = came;
+    }
+}
+
+/// The beginning of a body, for a message.
+pub(crate) fn start_of(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned()
+}
+
+fn summed(mut times: Vec<Duration>, took: Duration) -> anyhow::Result<Slice> {
+    ensure!(!times.is_empty(), "not one answer came");
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
+    let answers = times.len();
+    Ok(Slice { rate: answers as f64 / took.as_secs_f64(), answers, p50: at(0.50), p99: at(0.99) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::floor::tests::{floor, post};
+
+    fn exchange(answer: &str) -> Exchange {
+        Exchange { request: post("{}").into(), answer: answer.as_bytes().into() }
+    }
+
+    #[tokio::test]
+    async fn a_slice_counts_the_right_answers_of_all_connections() {
+        let floor = floor("same", None);
+        let slice = slice(floor.address, &exchange("same"), 3, Duration::from_millis(50)).await.unwrap();
+        assert!(slice.answers >= 3, "{slice:?}");
+        assert!(slice.p50 <= slice.p99 && slice.rate > 0.0, "{slice:?}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_differs_ends_the_measurement_and_is_shown() {
+        let floor = floor("too many calls", None);
+        let error = slice(floor.address, &exchange("fine"), 2, Duration::from_millis(50)).await.unwrap_err();
+        assert!(error.to_string().contains("status 200, too many calls"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_cannot_be_measured() {
+        let nobody = crate::process::free_port().unwrap();
+        let error = slice(nobody, &exchange("fine"), 1, Duration::from_millis(50)).await.unwrap_err();
+        assert!(error.to_string().contains("nobody listens"), "{error}");
+    }
+
+    #[test]
+    fn rate_and_percentiles_come_from_all_times() {
+        let times = (1..=100).rev().map(Duration::from_millis).collect();
+        let slice = summed(times, Duration::from_secs(2)).unwrap();
+        assert_eq!((slice.answers, slice.rate), (100, 50.0));
+        assert_eq!((slice.p50, slice.p99), (Duration::from_millis(51), Duration::from_millis(99)));
+        assert!(summed(Vec::new(), Duration::from_secs(1)).is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! Measures the service against named floors, in one run, and prints a table of ratios.
+//!
+//! Absolute figures depend on the machine and its mood, so none is promised. What is promised is a ratio: the service and
+//! a floor (the least a server could do to give the same answer) are loaded in turns, in short slices, by the same
+//! generator with the same request bytes, and must give the same answer bytes. Each of them is one process.
+//!
+//! Reading order: [`plan`] (what is measured), [`operations`] (the requests and their aims), [`contender`] and [`floor`]
+//! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table).
+//!
+//! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
+
+mod contender;
+mod floor;
+mod http;
+mod load;
+mod operations;
+mod options;
+mod plan;
+mod process;
+mod report;
+mod versus;
+
+use anyhow::Context;
+use options::{Asked, Options};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> anyhow::Result<ExitCode> {
+    match options::read(std::env::args().skip(1))? {
+        Asked::Help => {
+            report::print(options::HELP);
+            Ok(ExitCode::SUCCESS)
+        }
+        Asked::Floor(floor) => floor::serve(&floor).map(|()| ExitCode::SUCCESS),
+        Asked::Measure(options) => measure(&options),
+    }
+}
+
+fn measure(options: &Options) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(load::threads())
+        .enable_all()
+        .build()
+        .context("the generator could not start")?;
+    let missed = runtime.block_on(async {
+        // Whoever is interrupted still stops what it started: children end when their values are dropped.
+        let mut terminated = signal(SignalKind::terminate())?;
+        tokio::select! {
+            missed = plan::run(options) => missed,
+            _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
+            _ = terminated.recv() => anyhow::bail!("terminated"),
+        }
+    })?;
+    Ok(if options.strict && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

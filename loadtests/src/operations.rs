@@ -1,0 +1,185 @@
+//! The measured requests, and what is aimed at.
+//!
+//! All of them can be repeated for ever with the same answer: lists, a read of an empty memory, and loading what is loaded.
+
+use crate::floor::Kind;
+use serde_json::{Value, json};
+
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+/// A list comes from finished bytes: close to a server that has nothing else.
+const LIST: f64 = 0.75;
+/// A call has to be written down before it may happen: close to a server that asks Redis once.
+const CALL: f64 = 0.70;
+
+/// What the requests of one contender carry.
+pub(crate) struct Tickets {
+    /// An agent's token.
+    pub(crate) token: String,
+    /// A session opened by `initialize`.
+    pub(crate) legacy: String,
+    /// A handle given by `load_toolset`.
+    pub(crate) modern: String,
+}
+
+/// One measured request.
+pub(crate) struct Operation {
+    /// Its name in the table.
+    pub(crate) name: &'static str,
+    /// The bytes of the request.
+    pub(crate) request: fn(&Tickets) -> Vec<u8>,
+    /// What it is compared with; without an aim the ratio is only told.
+    pub(crate) against: &'static [(Kind, Option<f64>)],
+}
+
+const FINISHED_BYTES: &[(Kind, Option<f64>)] = &[(Kind::Bare, Some(LIST))];
+/// A session is a record in the store, so a list for a session cannot be had without asking for it.
+const ONE_RECORD: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, Some(LIST)), (Kind::Bare, None)];
+const LEDGER: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, Some(CALL))];
+
+/// Everything that is measured, in the order of the table.
+pub(crate) const ALL: [Operation; 7] = [
+    Operation {
+        name: "tools/list, legacy, no session",
+        request: |tickets| legacy(&tickets.token, None, &list()),
+        against: FINISHED_BYTES,
+    },
+    Operation {
+        name: "tools/list, modern",
+        request: |tickets| modern(&tickets.token, "tools/list", json!({})),
+        against: FINISHED_BYTES,
+    },
+    Operation {
+        name: "tools/list, legacy, session",
+        request: |tickets| legacy(&tickets.token, Some(&tickets.legacy), &list()),
+        against: ONE_RECORD,
+    },
+    Operation {
+        name: "tools/call memory_list, legacy",
+        request: |tickets| legacy(&tickets.token, None, &call(memory_list())),
+        against: LEDGER,
+    },
+    Operation {
+        name: "tools/call memory_list, modern",
+        request: |tickets| modern(&tickets.token, "tools/call", memory_list()),
+        against: LEDGER,
+    },
+    Operation {
+        name: "tools/call load_toolset, legacy, session",
+        request: |tickets| legacy(&tickets.token, Some(&tickets.legacy), &call(load_toolset())),
+        against: LEDGER,
+    },
+    Operation {
+        name: "tools/call load_toolset, modern, handle",
+        request: |tickets| {
+            let mut params = load_toolset();
+            params["_meta"] = json!({ "quartermaster/session": tickets.modern });
+            modern(&tickets.token, "tools/call", params)
+        },
+        against: LEDGER,
+    },
+];
+
+/// Opens a legacy session.
+pub(crate) fn initialize(token: &str) -> Vec<u8> {
+    let client = json!({ "name": "loadtests", "version": "1" });
+    let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client });
+    legacy(token, None, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))
+}
+
+/// Opens a session in the modern era, where loading is what gives a handle.
+pub(crate) fn first_load(token: &str) -> Vec<u8> {
+    modern(token, "tools/call", load_toolset())
+}
+
+fn list() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })
+}
+
+fn call(params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+}
+
+fn memory_list() -> Value {
+    json!({ "name": "memory_list", "arguments": {} })
+}
+
+fn load_toolset() -> Value {
+    json!({ "name": "load_toolset", "arguments": { "toolset": "memory" } })
+}
+
+fn legacy(token: &str, session: Option<&str>, body: &Value) -> Vec<u8> {
+    let mut headers = vec![("MCP-Protocol-Version", LEGACY)];
+    headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
+    post(token, &headers, &body.to_string())
+}
+
+fn modern(token: &str, method: &str, mut params: Value) -> Vec<u8> {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+    params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "loadtests", "version": "1" });
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let name = params["name"].as_str().map(str::to_owned);
+    let mut headers = vec![("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)];
+    headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    post(token, &headers, &body.to_string())
+}
+
+fn post(token: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{more}\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests() -> Vec<(&'static str, String, Value)> {
+        let tickets = Tickets { token: "tok".into(), legacy: "ses_l".into(), modern: "ses_m".into() };
+        let read = |operation: &Operation| {
+            let text = String::from_utf8((operation.request)(&tickets)).unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            assert!(head.contains(&format!("\r\nContent-Length: {}", body.len())), "{head}");
+            (operation.name, head.to_owned(), serde_json::from_str(body).unwrap())
+        };
+        ALL.iter().map(read).collect()
+    }
+
+    #[test]
+    fn every_request_carries_the_token_and_says_its_era() {
+        for (name, head, body) in requests() {
+            assert!(head.contains("\r\nAuthorization: Bearer tok\r\n"), "{name}");
+            let meta = &body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            let (version, told) = if name.contains("modern") { (MODERN, json!(MODERN)) } else { (LEGACY, Value::Null) };
+            assert!(head.contains(&format!("\r\nMCP-Protocol-Version: {version}\r\n")), "{name}");
+            assert_eq!(meta, &told, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_modern_call_names_its_tool_in_the_head_as_in_the_body() {
+        for (name, head, body) in requests() {
+            let wanted = body["params"]["name"].as_str().map(|tool| format!("\r\nMcp-Name: {tool}\r\n"));
+            let wanted = wanted.filter(|_| name.contains("modern"));
+            assert_eq!(head.contains("Mcp-Name"), wanted.is_some(), "{name}");
+            assert!(wanted.is_none_or(|line| head.contains(&line)), "{name}");
+        }
+    }
+
+    #[test]
+    fn sessions_travel_by_header_in_one_era_and_by_meta_in_the_other() {
+        for (name, head, body) in requests() {
+            assert_eq!(
+                head.contains("\r\nMcp-Session-Id: ses_l\r\n"),
+                name.ends_with("session") && !name.contains("no ")
+            );
+            assert_eq!(body["params"]["_meta"]["quartermaster/session"] == json!("ses_m"), name.ends_with("handle"));
+        }
+    }
+}

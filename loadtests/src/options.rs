@@ -1,0 +1,143 @@
+//! The command line.
+//!
+//! Read by hand: there are six options, and the parser the service uses stays at the service's own door.
+
+use anyhow::{Context, bail, ensure};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What `--help` says.
+pub(crate) const HELP: &str = "\
+Measures quartermaster against floors and prints a table of ratios.
+
+usage: loadtests [--seconds N] [--connections N] [--redis PATH] [--quartermaster PATH] [--strict]
+
+  --seconds N           load on each side of each row, 1 to 600; 5 unless told
+  --connections N       connections of the generator, 1 to 1024; 16 unless told
+  --redis PATH          the program redis-server; looked up on the PATH unless told
+  --quartermaster PATH  the program to measure; the one beside this program unless told
+  --strict              end with code 1 when an aim is missed";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// How to use the program.
+    Help,
+    /// The measurement.
+    Measure(Options),
+    /// One floor, in a process of its own; this program starts itself so.
+    Floor(FloorOptions),
+}
+
+/// How to measure.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Seconds of load on each side of each row.
+    pub(crate) seconds: u64,
+    /// Connections of the generator.
+    pub(crate) connections: usize,
+    /// The program `redis-server`.
+    pub(crate) redis: PathBuf,
+    /// The program to measure.
+    pub(crate) quartermaster: Option<PathBuf>,
+    /// Whether a missed aim is a failure.
+    pub(crate) strict: bool,
+}
+
+/// What a floor needs to know.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FloorOptions {
+    /// The port on loopback.
+    pub(crate) port: u16,
+    /// The file that holds the answer.
+    pub(crate) bytes_file: PathBuf,
+    /// The Redis to ask before each answer.
+    pub(crate) redis: Option<String>,
+}
+
+/// Reads the words after the program's name.
+pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Asked> {
+    let mut words = words.into_iter().peekable();
+    if words.next_if(|word| word == "floor").is_some() {
+        return floor(words).map(Asked::Floor);
+    }
+    let mut options =
+        Options { seconds: 5, connections: 16, redis: "redis-server".into(), quartermaster: None, strict: false };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--help" | "-h" => return Ok(Asked::Help),
+            "--strict" => options.strict = true,
+            "--seconds" => options.seconds = value(&word, &mut words)?,
+            "--connections" => options.connections = value(&word, &mut words)?,
+            "--redis" => options.redis = value(&word, &mut words)?,
+            "--quartermaster" => options.quartermaster = Some(value(&word, &mut words)?),
+            unknown => bail!("unknown option `{unknown}`\n\n{HELP}"),
+        }
+    }
+    ensure!((1..=600).contains(&options.seconds), "--seconds is between 1 and 600");
+    ensure!((1..=1024).contains(&options.connections), "--connections is between 1 and 1024");
+    Ok(Asked::Measure(options))
+}
+
+fn floor(mut words: impl Iterator<Item = String>) -> anyhow::Result<FloorOptions> {
+    let (mut port, mut bytes_file, mut redis) = (None, None, None);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--port" => port = Some(value(&word, &mut words)?),
+            "--bytes-file" => bytes_file = Some(value(&word, &mut words)?),
+            "--redis" => redis = Some(value(&word, &mut words)?),
+            unknown => bail!("unknown option `{unknown}` of a floor"),
+        }
+    }
+    let port = port.context("a floor needs --port")?;
+    Ok(FloorOptions { port, bytes_file: bytes_file.context("a floor needs --bytes-file")?, redis })
+}
+
+fn value<T: FromStr>(option: &str, words: &mut impl Iterator<Item = String>) -> anyhow::Result<T> {
+    let text = words.next().with_context(|| format!("{option} needs a value"))?;
+    text.parse().ok().with_context(|| format!("{option} cannot be `{text}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Asked, String> {
+        read(line.split_whitespace().map(str::to_owned)).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn every_option_has_a_default_and_can_be_told() {
+        let plain =
+            Options { seconds: 5, connections: 16, redis: "redis-server".into(), quartermaster: None, strict: false };
+        assert_eq!(asked(""), Ok(Asked::Measure(plain)));
+        let told =
+            Options { seconds: 2, connections: 4, redis: "/r".into(), quartermaster: Some("/q".into()), strict: true };
+        let line = "--seconds 2 --connections 4 --redis /r --quartermaster /q --strict";
+        assert_eq!(asked(line), Ok(Asked::Measure(told)));
+        assert_eq!(asked("--seconds 2 --help"), Ok(Asked::Help));
+    }
+
+    #[test]
+    fn a_floor_is_a_command_of_its_own() {
+        let floor = FloorOptions { port: 7, bytes_file: "/b".into(), redis: Some("redis://x".into()) };
+        assert_eq!(asked("floor --port 7 --bytes-file /b --redis redis://x"), Ok(Asked::Floor(floor)));
+        assert!(asked("floor --bytes-file /b").unwrap_err().contains("--port"));
+        assert!(asked("floor --port 7").unwrap_err().contains("--bytes-file"));
+        assert!(asked("floor --port 70000 --bytes-file /b").unwrap_err().contains("70000"));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_name() {
+        for (line, told) in [
+            ("--fast", "unknown option `--fast`"),
+            ("--seconds", "--seconds needs a value"),
+            ("--seconds soon", "--seconds cannot be `soon`"),
+            ("--seconds 0", "between 1 and 600"),
+            ("--connections 5000", "between 1 and 1024"),
+        ] {
+            let error = asked(line).unwrap_err();
+            assert!(error.contains(told), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The table, line by line as the figures come in.
+
+use crate::versus::Verdict;
+
+/// One row: who was measured against what, and what came of it.
+pub(crate) struct Row {
+    /// The operation.
+    pub(crate) operation: &'static str,
+    /// The store of the contender.
+    pub(crate) store: &'static str,
+    /// The floor.
+    pub(crate) floor: &'static str,
+    /// The least ratio that is aimed at; none where the ratio is only told.
+    pub(crate) aim: Option<f64>,
+    /// The figures.
+    pub(crate) verdict: Verdict,
+}
+
+/// The head of the table.
+pub(crate) const HEAD: &str = "\
+| operation | store | req/s | floor | floor req/s | ratio (rounds) | aim | ok? | p50 | p99 | cpu |
+|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|";
+
+/// What the columns mean.
+pub(crate) const FOOT: &str = "
+ratio: throughput, contender over floor, the middle round (lowest to highest). p50, p99, cpu: how many times as long an
+answer takes, and how many times as much CPU time of the server's own process it costs. Absolute figures are of this
+machine and this minute; the control row shows how far equal servers seem to differ.";
+
+impl Row {
+    /// Whether there is an aim and it was not reached.
+    pub(crate) fn missed(&self) -> bool {
+        self.aim.is_some_and(|aim| self.verdict.ratio.0 < aim)
+    }
+
+    /// The row as a line of the table.
+    pub(crate) fn line(&self) -> String {
+        let Verdict { rates, ratio: (middle, low, high), p50, p99, cpu } = &self.verdict;
+        let (aim, ok) = match self.aim {
+            None => ("-".to_owned(), "-"),
+            Some(aim) if self.missed() => (format!("{aim:.2}"), "MISSED"),
+            Some(aim) => (format!("{aim:.2}"), "ok"),
+        };
+        let cpu = cpu.map_or_else(|| "-".to_owned(), |cpu| format!("x{cpu:.2}"));
+        format!(
+            "| {} | {} | {:.0} | {} | {:.0} | {middle:.2} ({low:.2} to {high:.2}) | {aim} | {ok} | x{p50:.2} | x{p99:.2} | {cpu} |",
+            self.operation, self.store, rates.0, self.floor, rates.1,
+        )
+    }
+}
+
+/// Prints for whoever reads the table.
+#[expect(clippy::print_stdout, reason = "the door: the table is what this program is for")]
+pub(crate) fn print(text: &str) {
+    println!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(aim: Option<f64>, ratio: f64) -> Row {
+        let verdict = Verdict {
+            rates: (8000.4, 10000.0),
+            ratio: (ratio, ratio - 0.1, ratio + 0.1),
+            p50: 1.25,
+            p99: 2.0,
+            cpu: Some(1.5),
+        };
+        Row { operation: "list", store: "redis", floor: "bare", aim, verdict }
+    }
+
+    #[test]
+    fn a_row_tells_figures_aim_and_verdict() {
+        let line = row(Some(0.75), 0.8).line();
+        assert_eq!(
+            line,
+            "| list | redis | 8000 | bare | 10000 | 0.80 (0.70 to 0.90) | 0.75 | ok | x1.25 | x2.00 | x1.50 |"
+        );
+        assert_eq!(line.matches('|').count(), HEAD.lines().next().unwrap().matches('|').count());
+    }
+
+    #[test]
+    fn a_missed_aim_is_said_and_exactly_reaching_it_is_enough() {
+        assert!(row(Some(0.75), 0.7499).missed());
+        assert!(row(Some(0.75), 0.74).line().contains("| MISSED |"));
+        assert!(!row(Some(0.75), 0.75).missed());
+    }
+
+    #[test]
+    fn without_an_aim_nothing_is_missed() {
+        assert!(!row(None, 0.1).missed());
+        assert!(row(None, 0.1).line().contains("| - | - |"));
+    }
+}

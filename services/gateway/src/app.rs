@@ -1,0 +1,132 @@
+//! Builds each part, in order, and hands them to the server. Wires everything, decides nothing.
+
+use crate::clock::Clock;
+use crate::http::guard::Doors;
+use crate::in_flight::InFlight;
+use crate::readiness::{self, Readiness};
+use crate::settings::Settings;
+use crate::tenants::Tenants;
+use anyhow::Context;
+use catalog::ToolsCache;
+use domain::{Code, Failure};
+use executor::{Executor, Keys, Tasks};
+use identity::Verifier;
+use serde_json::Value;
+use std::sync::Arc;
+use store::{SessionConfig, Store};
+
+/// Everything a handler can reach.
+pub struct Gateway {
+    /// The effective settings.
+    pub settings: Settings,
+    /// The state store.
+    pub store: Store,
+    /// The path of a call.
+    pub executor: Executor,
+    /// The tenants of this process.
+    pub tenants: Arc<Tenants>,
+    /// Tokens in, callers out.
+    pub verifier: Verifier,
+    /// Finished lists.
+    pub lists: ToolsCache,
+    /// The service's keys.
+    pub keys: Arc<Keys>,
+    /// Which hosts and origins are answered.
+    pub doors: Doors,
+    /// Whether this process may serve.
+    pub readiness: Readiness,
+    /// Legacy calls that can be cancelled.
+    pub in_flight: InFlight,
+    /// Background work.
+    pub tasks: Tasks,
+    /// How long sessions live.
+    pub lives: SessionConfig,
+    /// The host's clock.
+    pub clock: Clock,
+    /// The name of this process among its replicas.
+    pub replica: String,
+}
+
+impl Gateway {
+    /// Builds everything. Fails only on what an operator has to mend; a store that is away is waited for.
+    pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
+        let secret = std::fs::read(&settings.calls.key_file)
+            .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
+        let keys = Arc::new(Keys::derive(&secret).context("calls.key_file cannot be used")?);
+        let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
+        let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
+        let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
+        let tools = tools::all(&store).context("a built-in tool is broken")?;
+        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, tools));
+        tenants.reload();
+        let tasks = Tasks::default();
+        let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
+        let listen = &settings.listen;
+        let doors =
+            Doors::new(&settings.identity.resource, &listen.hosts, &listen.origins, listen.address.ip().is_loopback());
+        let gateway = Arc::new(Gateway {
+            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys)),
+            lists: ToolsCache::new(settings.calls.list_cache_bytes),
+            replica: store.replica().to_owned(),
+            readiness: Readiness::starting(),
+            in_flight: InFlight::default(),
+            clock: Clock,
+            settings,
+            store,
+            tenants,
+            verifier,
+            keys,
+            doors,
+            tasks,
+            lives,
+        });
+        gateway.readiness.look(&gateway.store, &gateway.verifier, &gateway.tenants, gateway.clock.now()).await;
+        readiness::watch(&gateway);
+        watch_tenants(&gateway);
+        Ok(gateway)
+    }
+
+    /// The challenge that goes with a failure, if its kind has one.
+    pub fn challenge_for(&self, failure: &Failure) -> Option<String> {
+        let told = |key: &str| failure.details.as_ref().and_then(|d| d.get(key)).and_then(Value::as_str);
+        let (error, scope) = if failure.code == Code::Unauthenticated {
+            (told("error"), "tools:read")
+        } else if failure.code == Code::InsufficientScope {
+            (Some("insufficient_scope"), told("scope").unwrap_or("tools:read"))
+        } else {
+            return None;
+        };
+        let error = error.map(|error| format!(r#"error="{error}", "#)).unwrap_or_default();
+        Some(format!(r#"Bearer {error}resource_metadata="{}", scope="{scope}""#, self.metadata_address()))
+    }
+
+    /// Where the RFC 9728 document of `/mcp` stands.
+    fn metadata_address(&self) -> String {
+        const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+        let resource = &self.settings.identity.resource;
+        let after_scheme = resource.find("://").map_or(0, |at| at + 3);
+        let path = resource[after_scheme..].find('/').map_or(resource.len(), |at| after_scheme + at);
+        let (host, path) = resource.split_at(path);
+        format!("{host}{WELL_KNOWN}{path}")
+    }
+}
+
+/// Looks at the tenants' folder again and again; a broken reload keeps what was there.
+fn watch_tenants(gateway: &Arc<Gateway>) {
+    let every = gateway.settings.tenants.reload_every;
+    let (tenants, stopping) = (Arc::clone(&gateway.tenants), gateway.tasks.stopping().clone());
+    gateway.tasks.spawn("tenants", async move {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(every) => {
+                    // Reading files and compiling schemas may take a while; requests must not wait for it.
+                    let tenants = Arc::clone(&tenants);
+                    if tokio::task::spawn_blocking(move || tenants.reload()).await.is_err() {
+                        tracing::error!("looking at the tenants' folder panicked");
+                    }
+                }
+            }
+        }
+    });
+}

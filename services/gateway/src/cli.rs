@@ -1,0 +1,119 @@
+//! The one command tree.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A multi-tenant tool service for hosted AI agents.
+#[derive(Debug, Parser)]
+#[command(name = "quartermaster", version, about, long_about = None)]
+pub struct Cli {
+    /// How answers are printed.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How answers are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run everything in one process for development: embedded store, tenant `dev`, tokens made on first start.
+    Dev(Dev),
+    /// Run in production with a settings file.
+    Serve(Serve),
+    /// Validate settings (.toml) and tenant files (.yaml): every error at once, with its line.
+    Check(Check),
+    /// Mint a token for development and tests.
+    Token(Token),
+    /// Show the catalog: toolsets, tools, effects and what they cost a model.
+    Tools(Tools),
+    /// Print shell completions.
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `dev`.
+#[derive(Debug, clap::Args)]
+pub struct Dev {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// The folder for keys, tokens, tenants and state.
+    #[arg(long, default_value = ".quartermaster")]
+    pub data: PathBuf,
+    /// Another store than the embedded one, such as redis://127.0.0.1:6379.
+    #[arg(long)]
+    pub store: Option<String>,
+    /// Add the fixture tenant of the protocol's conformance suite. Loopback only.
+    #[arg(long)]
+    pub conformance: bool,
+}
+
+/// `serve`.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// The settings file; environment QM_SECTION__KEY lies over it.
+    #[arg(long)]
+    pub config: PathBuf,
+}
+
+/// `check`.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Settings (.toml) and tenant files (.yaml).
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// `token`.
+#[derive(Debug, clap::Args)]
+pub struct Token {
+    /// The tenant it speaks for.
+    #[arg(long)]
+    pub tenant: String,
+    /// Who holds it.
+    #[arg(long)]
+    pub sub: String,
+    /// What it may be used for, separated by blanks.
+    #[arg(long)]
+    pub scope: String,
+    /// How long it is good for.
+    #[arg(long, default_value = "1h")]
+    pub ttl: String,
+    /// The data folder of `dev`, whose key and address are used.
+    #[arg(long, default_value = ".quartermaster", conflicts_with = "key")]
+    pub data: PathBuf,
+    /// A file with an HS256 secret, instead of the data folder's.
+    #[arg(long, requires = "issuer", requires = "audience")]
+    pub key: Option<PathBuf>,
+    /// The issuer to name, with --key.
+    #[arg(long)]
+    pub issuer: Option<String>,
+    /// The audience to name, with --key.
+    #[arg(long)]
+    pub audience: Option<String>,
+}
+
+/// `tools`.
+#[derive(Debug, clap::Args)]
+pub struct Tools {
+    /// Only this toolset.
+    #[arg(long)]
+    pub toolset: Option<String>,
+    /// Count the tokens (o200k_base) of each tool, each toolset and the default context.
+    #[arg(long)]
+    pub tokens: bool,
+}

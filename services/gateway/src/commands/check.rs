@@ -1,0 +1,54 @@
+//! `check`: validates settings and tenant files, every error at once.
+
+use crate::cli::{Check, Output};
+use crate::commands::{Ended, print, runtime};
+use crate::settings::Settings;
+use crate::tenants;
+use std::path::Path;
+use store::{Config, Store};
+use tenancy::{Known, Problem};
+
+pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
+    let tools = runtime()?.block_on(builtin())?;
+    let (toolsets, names) = tenants::known(&tools);
+    let known = Known { toolsets: &toolsets, tools: &names };
+    let problems: Vec<Problem> = args.files.iter().flat_map(|file| check(file, &known)).collect();
+    match output {
+        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&problems)?)),
+        Output::Text => {
+            problems.iter().for_each(|problem| print(&format!("{problem}\n")));
+            if problems.is_empty() {
+                print(&format!("{} fine\n", args.files.len()));
+            }
+        }
+    }
+    Ok(if problems.is_empty() { Ended::Well } else { Ended::WithNo })
+}
+
+fn check(file: &Path, known: &Known<'_>) -> Vec<Problem> {
+    if file.extension().is_some_and(|end| end == "toml") {
+        return match Settings::read(Some(file), []) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![Problem {
+                file: file.display().to_string(),
+                line: 1,
+                column: 1,
+                code: "settings",
+                message: format!("{:#}", anyhow::Error::from(error)),
+                hint: None,
+            }],
+        };
+    }
+    tenancy::read_file(file, known).err().unwrap_or_default()
+}
+
+/// The built-in tools, on a store that lives only as long as the command.
+pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entry>>> {
+    let config = Config {
+        url: "memory:".to_owned(),
+        prefix: "qm".to_owned(),
+        deadline: std::time::Duration::from_secs(1),
+        accept_unsafe: true,
+    };
+    Ok(tools::all(&Store::open(&config).await?)?)
+}

@@ -1,0 +1,63 @@
+//! The commands, one file each, and the one place that prints.
+
+mod check;
+mod dev;
+mod serve;
+mod token;
+mod tools;
+
+use crate::cli::{Cli, Command};
+use clap::CommandFactory;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Ran, and the answer is no.
+const NO: u8 = 1;
+/// Bad usage or bad configuration.
+const BAD: u8 = 2;
+
+/// How a command ended.
+pub(crate) enum Ended {
+    Well,
+    WithNo,
+}
+
+/// Runs a command and tells how it ended.
+pub fn run(cli: Cli) -> ExitCode {
+    let ended = match cli.command {
+        Command::Dev(args) => dev::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(&args, cli.output),
+        Command::Token(args) => token::run(&args),
+        Command::Tools(args) => tools::run(&args, cli.output),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);
+            print(&String::from_utf8_lossy(&text));
+            Ok(Ended::Well)
+        }
+    };
+    match ended {
+        Ok(Ended::Well) => ExitCode::SUCCESS,
+        Ok(Ended::WithNo) => ExitCode::from(NO),
+        Err(error) => {
+            say(&format!("quartermaster: {error:#}\n"));
+            ExitCode::from(BAD)
+        }
+    }
+}
+
+/// Prints an answer. A closed pipe is not an error of ours.
+pub(crate) fn print(text: &str) {
+    std::io::stdout().lock().write_all(text.as_bytes()).ok();
+}
+
+/// Says something beside the answer.
+pub(crate) fn say(text: &str) {
+    std::io::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
+/// The runtime everything but the request handlers runs on.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}

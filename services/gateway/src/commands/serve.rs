@@ -1,0 +1,43 @@
+//! `serve`: production. Settings in, a server out, drained on SIGTERM.
+
+use crate::app::Gateway;
+use crate::cli::Serve;
+use crate::commands::{Ended, runtime};
+use crate::server;
+use crate::settings::Settings;
+use anyhow::Context;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(super) fn run(args: &Serve) -> anyhow::Result<Ended> {
+    let settings = Settings::read(Some(&args.config), std::env::vars())
+        .with_context(|| format!("{} cannot be used", args.config.display()))?;
+    runtime()?.block_on(serve(settings, |_| Ok(())))
+}
+
+/// Serves until a signal says stop. `ready` is called once, when the server listens.
+pub(super) async fn serve(
+    settings: Settings,
+    ready: impl FnOnce(&Arc<Gateway>) -> anyhow::Result<()>,
+) -> anyhow::Result<Ended> {
+    let replica = format!("pid-{}", std::process::id());
+    let guard = telemetry::start(&settings.telemetry, &replica).context("telemetry cannot start")?;
+    tracing::info!(settings = ?settings, "starting");
+    let gateway = Gateway::build(settings).await?;
+    let running = server::start(&gateway)?;
+    tracing::info!(address = %running.address, store = gateway.store.backend(), tenants = gateway.tenants.len(), "serving");
+    ready(&gateway)?;
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    tracing::info!("stopping");
+    running.stop().await;
+    let flushed = tokio::task::spawn_blocking(move || guard.shutdown(Duration::from_secs(5))).await?;
+    if let Err(error) = flushed {
+        tracing::warn!(%error, "the last traces were not sent");
+    }
+    Ok(Ended::Well)
+}

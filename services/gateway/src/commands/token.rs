@@ -1,0 +1,44 @@
+//! `token`: mints a token for development and tests.
+
+use crate::cli::Token;
+use crate::clock::Clock;
+use crate::commands::{Ended, dev, print};
+use anyhow::{Context, bail};
+use domain::{Scopes, Tenant};
+use identity::mint::{Claims, SigningKey, mint};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use std::time::Duration;
+
+pub(super) fn run(args: &Token) -> anyhow::Result<Ended> {
+    Tenant::parse(&args.tenant)?;
+    if Scopes::parse(&args.scope) == Scopes::default() {
+        bail!("--scope names none of tools:read, tools:write, runs:decide, tenant:admin, audit:read");
+    }
+    let ttl = span(&args.ttl)?;
+    let (key, iss, aud) = match (&args.key, &args.issuer, &args.audience) {
+        (Some(path), Some(issuer), Some(audience)) => (SigningKey::load(path)?, issuer.clone(), audience.clone()),
+        _ => {
+            let resource = args.data.join(dev::RESOURCE);
+            let aud = std::fs::read_to_string(&resource).with_context(|| {
+                format!("{} is not there: start `quartermaster dev` once, or give --key", resource.display())
+            })?;
+            (SigningKey::load(&args.data.join(dev::KEY))?, dev::ISSUER.to_owned(), aud)
+        }
+    };
+    let now = Clock.now();
+    let (sub, tenant, scope) = (args.sub.clone(), args.tenant.clone(), args.scope.clone());
+    let token = mint(&key, &Claims { iss, aud, sub, tenant, scope, exp: now.plus(ttl), iat: now });
+    print(&format!("{token}\n"));
+    Ok(Ended::Well)
+}
+
+fn span(text: &str) -> anyhow::Result<Duration> {
+    #[derive(Deserialize)]
+    struct Span(#[serde(deserialize_with = "store::span")] Duration);
+    let reader: StrDeserializer<'_, Error> = text.into_deserializer();
+    let Span(span) = Span::deserialize(serde::de::value::SeqDeserializer::new(std::iter::once(reader)))
+        .context("--ttl cannot be read")?;
+    Ok(span)
+}

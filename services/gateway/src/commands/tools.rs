@@ -1,0 +1,100 @@
+//! `tools`: the catalog, and what it costs a model to read.
+
+use crate::cli::{Output, Tools};
+use crate::commands::{Ended, check, print, runtime};
+use anyhow::bail;
+use catalog::{Catalog, Entry, View, tokens};
+use domain::{Level, Loaded, Tenant, ToolsetName};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What a session opens with, unless a tenant says otherwise.
+const DEFAULT_TOOLSETS: [&str; 2] = ["k8s", "memory"];
+
+pub(super) fn run(args: &Tools, output: Output) -> anyhow::Result<Ended> {
+    let entries = runtime()?.block_on(check::builtin())?;
+    let defaults = DEFAULT_TOOLSETS.iter().map(|name| ToolsetName::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    let catalog = Catalog::build(&Tenant::parse("catalog")?, entries, &defaults, &[])?;
+    if let Some(wanted) = &args.toolset
+        && !catalog.toolsets().iter().any(|set| set.name.as_str() == wanted)
+    {
+        let known: Vec<&str> = catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
+        bail!("there is no toolset `{wanted}`; there are: {}", known.join(", "));
+    }
+    let shown: Vec<&Arc<Entry>> = catalog
+        .entries()
+        .iter()
+        .filter(|e| args.toolset.as_deref().is_none_or(|wanted| e.definition().toolset.as_str() == wanted))
+        .collect();
+    match output {
+        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&catalog, &shown))?)),
+        Output::Text => print(&as_text(&catalog, &shown, args.tokens)),
+    }
+    Ok(Ended::Well)
+}
+
+fn as_text(catalog: &Catalog, shown: &[&Arc<Entry>], with_tokens: bool) -> String {
+    let mut text = String::new();
+    for entry in shown {
+        let d = entry.definition();
+        let cost = if with_tokens { format!("{:>6}", entry.tokens()) } else { String::new() };
+        writeln!(
+            text,
+            "{:<10} {:<18} {:<8}{cost}  {}",
+            d.toolset.as_str(),
+            d.name.as_str(),
+            d.most.as_str(),
+            d.description
+        )
+        .ok();
+    }
+    if with_tokens {
+        text.push_str("\ntokens (o200k_base over the JSON array of name, description and inputSchema)\n");
+        for (what, cost) in totals(catalog) {
+            writeln!(text, "{what:<42} {cost:>6}").ok();
+        }
+    }
+    text
+}
+
+fn as_json(catalog: &Catalog, shown: &[&Arc<Entry>]) -> Value {
+    let tools: Vec<Value> = shown
+        .iter()
+        .map(|entry| {
+            let d = entry.definition();
+            json!({
+                "name": d.name.as_str(), "toolset": d.toolset.as_str(), "description": d.description,
+                "effect": d.most.as_str(), "list": entry.list().as_str(), "tokens": entry.tokens(),
+            })
+        })
+        .collect();
+    let totals: serde_json::Map<String, Value> =
+        totals(catalog).into_iter().map(|(what, cost)| (what, json!(cost))).collect();
+    json!({ "tools": tools, "tokens": totals, "to_come": tools::TO_COME })
+}
+
+/// The sums people ask for, each counted as one array, as a model is given it.
+fn totals(catalog: &Catalog) -> Vec<(String, u32)> {
+    let growing = View::Growing { grown: false };
+    let array = |texts: Vec<&str>| tokens::measure(&format!("[{}]", texts.join(",")));
+    let list = |loaded: &Loaded, view| array(catalog.listed(loaded, view).map(|line| line.brief).collect());
+    let everything: Loaded = catalog.toolsets().iter().map(|set| (set.name.clone(), Level::Write)).collect();
+    let none = Loaded::default();
+    let mut sums = vec![
+        ("default context".to_owned(), list(catalog.defaults(), growing)),
+        ("default context, list that cannot grow".to_owned(), list(catalog.defaults(), View::Fixed)),
+        ("load_toolset".to_owned(), list(&none, growing)),
+        ("virtual tools together".to_owned(), array(catalog.virtual_briefs().collect())),
+    ];
+    for set in catalog.toolsets() {
+        let of = |level: Level| {
+            let briefs = catalog.entries().iter().filter(|e| e.definition().toolset == set.name && e.list() <= level);
+            array(briefs.map(|e| e.brief()).collect())
+        };
+        sums.push((format!("toolset {} read", set.name), of(Level::Read)));
+        sums.push((format!("toolset {} whole", set.name), of(Level::Write)));
+    }
+    sums.push(("everything".to_owned(), list(&everything, View::Growing { grown: true })));
+    sums
+}

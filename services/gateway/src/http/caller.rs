@@ -1,0 +1,147 @@
+//! Who asks: the extractor without which no handler runs.
+//!
+//! Every failing branch is a refusal; there is no anonymous caller to fall into.
+
+use crate::app::Gateway;
+use crate::http::{guard, reply, trace};
+use actix_web::dev::Payload;
+use actix_web::http::StatusCode;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::web::Data;
+use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
+use domain::{Caller, Code, Failure, Scope};
+use executor::Snapshot;
+use serde_json::json;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// An authenticated principal of a tenant that is served here.
+pub struct Known {
+    /// Who.
+    pub caller: Arc<Caller>,
+    /// Its tenant, as it is at this moment.
+    pub snapshot: Arc<Snapshot>,
+    /// The request's trace id.
+    pub trace_id: String,
+}
+
+/// Why nobody was let in.
+#[derive(Debug)]
+pub struct Refused {
+    failure: Failure,
+    status: StatusCode,
+    mcp: bool,
+    trace_id: String,
+    challenge: Option<String>,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "refused with status {}", self.status)
+    }
+}
+
+impl ResponseError for Refused {
+    fn status_code(&self) -> StatusCode {
+        self.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = reply::start(self.status, &self.trace_id);
+        if let Some(challenge) = &self.challenge {
+            response.insert_header(("WWW-Authenticate", challenge.as_str()));
+        }
+        let body = if self.mcp {
+            mcp::Refusal::before_call(mcp::Era::Modern, None, &self.failure).body(Some(&self.trace_id))
+        } else {
+            reply::error_body(&self.failure, &self.trace_id).into()
+        };
+        response.content_type("application/json").body(body)
+    }
+}
+
+impl FromRequest for Known {
+    type Error = Refused;
+    type Future = Pin<Box<dyn Future<Output = Result<Known, Refused>>>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let trace_id = trace::id_of(&request);
+            let Some(gateway) = request.app_data::<Data<Gateway>>() else {
+                let failure = Failure::new(Code::Internal, "the service is not wired");
+                return Err(refused(&request, None, StatusCode::INTERNAL_SERVER_ERROR, failure, trace_id));
+            };
+            match know(gateway, &request).await {
+                Ok((caller, snapshot)) => Ok(Known { caller, snapshot, trace_id }),
+                Err((status, failure)) => Err(refused(&request, Some(gateway), status, failure, trace_id)),
+            }
+        })
+    }
+}
+
+async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), (StatusCode, Failure)> {
+    if !guard::admits(gateway, request) {
+        let failure = Failure::new(Code::BadOrigin, "this host or origin is not served here");
+        return Err((StatusCode::FORBIDDEN, failure));
+    }
+    let token = bearer(request)?;
+    let caller = gateway.verifier.caller(token, gateway.clock.now()).await.map_err(|refused| {
+        let status = StatusCode::from_u16(refused.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+        tracing::info!(reason = %refused, "a token was refused");
+        let failure = match status.as_u16() {
+            403 => Failure::new(Code::ForbiddenTenant, "the token names no tenant that is served here"),
+            503 => Failure::new(Code::KeysUnavailable, "the issuer's keys cannot be had").retry_after_ms(5_000),
+            _ => Failure::new(Code::Unauthenticated, "the token is not valid")
+                .details(json!({ "error": "invalid_token" })),
+        };
+        (status, failure)
+    })?;
+    // A tenant that is not configured answers like a token that names none.
+    let snapshot = gateway.tenants.find(&caller.tenant).ok_or_else(|| {
+        let failure = Failure::new(Code::ForbiddenTenant, "the token names no tenant that is served here");
+        (StatusCode::FORBIDDEN, failure)
+    })?;
+    Ok((caller, snapshot))
+}
+
+/// The token of the request: one `Authorization` header, scheme in any case, and never from the query.
+fn bearer(request: &HttpRequest) -> Result<&str, (StatusCode, Failure)> {
+    let mut headers = request.headers().get_all(AUTHORIZATION);
+    let missing = || (StatusCode::UNAUTHORIZED, Failure::new(Code::Unauthenticated, "a bearer token is needed"));
+    let (Some(only), None) = (headers.next(), headers.next()) else {
+        return match request.headers().contains_key(AUTHORIZATION) {
+            true => {
+                let failure = Failure::new(Code::InvalidRequest, "two Authorization headers were sent");
+                Err((StatusCode::BAD_REQUEST, failure))
+            }
+            false => Err(missing()),
+        };
+    };
+    let text = only.to_str().map_err(|_| missing())?;
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token),
+        Some(_) | None => Err(missing()),
+    }
+}
+
+fn refused(
+    request: &HttpRequest,
+    gateway: Option<&Data<Gateway>>,
+    status: StatusCode,
+    failure: Failure,
+    trace_id: String,
+) -> Refused {
+    let challenge = gateway.and_then(|gateway| gateway.challenge_for(&failure));
+    Refused { failure, status, mcp: request.path().starts_with("/mcp"), trace_id, challenge }
+}
+
+/// Wants a scope of the caller.
+pub fn needs(known: &Known, scope: Scope) -> Result<(), Failure> {
+    if known.caller.scopes.allow(scope) {
+        return Ok(());
+    }
+    let failure = Failure::new(Code::InsufficientScope, format!("the token lacks the scope {scope}"));
+    Err(failure.details(json!({ "scope": scope.as_str() })))
+}

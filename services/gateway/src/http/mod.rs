@@ -1,0 +1,16 @@
+//! The doors: HTTP in, the executor's answer out. A handler translates and delegates; it decides nothing.
+
+pub mod body;
+pub mod caller;
+pub mod catch;
+pub mod guard;
+pub mod health;
+pub mod mcp;
+pub mod mcp_call;
+pub mod mcp_list;
+pub mod metadata;
+pub mod reply;
+pub mod selection;
+pub mod sessions;
+pub mod streams;
+pub mod trace;

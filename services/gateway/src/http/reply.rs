@@ -1,0 +1,61 @@
+//! Answers of the REST API, and the challenge that goes with a refused token.
+
+use crate::app::Gateway;
+use crate::http::trace;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use domain::Failure;
+use serde_json::json;
+
+/// A JSON answer.
+pub fn json(status: StatusCode, trace_id: &str, body: impl Into<String>) -> HttpResponse {
+    start(status, trace_id).content_type("application/json").body(body.into())
+}
+
+/// The beginning of every answer.
+pub fn start(status: StatusCode, trace_id: &str) -> HttpResponseBuilder {
+    let mut builder = HttpResponse::build(status);
+    builder.insert_header((trace::HEADER, trace_id));
+    builder
+}
+
+/// `{"error":{…}}` with the status of its code.
+pub fn failure(gateway: &Gateway, failure: &Failure, trace_id: &str) -> HttpResponse {
+    let status =
+        StatusCode::from_u16(mcp::codes::rest_status(failure.code)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(status, trace_id, error_body(failure, trace_id));
+    dress(gateway, &mut response, failure);
+    response
+}
+
+/// The body of a failure.
+pub fn error_body(failure: &Failure, trace_id: &str) -> String {
+    let mut error = json!({
+        "code": failure.code.as_str(),
+        "message": failure.message,
+        "retryable": failure.code.retryable(),
+        "trace_id": trace_id,
+    });
+    if let Some(next) = &failure.next {
+        error["hint"] = json!(next);
+    }
+    if !failure.did_you_mean.is_empty() {
+        error["did_you_mean"] = json!(failure.did_you_mean);
+    }
+    if let Some(details) = &failure.details {
+        error["details"] = details.clone();
+    }
+    json!({ "error": error }).to_string()
+}
+
+/// The headers a failure brings along: a challenge, or when to come back.
+pub fn dress(gateway: &Gateway, response: &mut HttpResponse, failure: &Failure) {
+    if let Some(value) = gateway.challenge_for(failure).and_then(|text| HeaderValue::from_str(&text).ok()) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, value);
+    }
+    let too_soon = matches!(response.status().as_u16(), 429 | 503);
+    if let (true, Some(millis)) = (too_soon, failure.retry_after_ms) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(millis.div_ceil(1000)));
+    }
+}

@@ -1,0 +1,17 @@
+//! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
+//!
+//! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`routes`], then [`http`]
+//! handler by handler. [`tenants`] and [`readiness`] work in the background.
+
+pub mod app;
+pub mod cli;
+pub mod clock;
+pub mod commands;
+pub mod fixture;
+pub mod http;
+pub mod in_flight;
+pub mod readiness;
+pub mod routes;
+pub mod server;
+pub mod settings;
+pub mod tenants;

@@ -1,0 +1,12 @@
+//! The `quartermaster` binary.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The one TLS provider, before anything could ask for one.
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        return ExitCode::from(2);
+    }
+    gateway::commands::run(gateway::cli::Cli::parse())
+}

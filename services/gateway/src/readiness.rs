@@ -1,0 +1,94 @@
+//! Whether this process may serve, looked at in the background so that asking costs nothing.
+
+use crate::app::Gateway;
+use crate::tenants::Tenants;
+use arc_swap::ArcSwap;
+use domain::Moment;
+use identity::Verifier;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+
+/// How often it is looked at. Calls fail fast by themselves; this only steers where new ones go.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct Found {
+    /// Why it may not serve; empty when it may.
+    pub reasons: Vec<&'static str>,
+    /// What an operator should know.
+    pub warnings: Vec<&'static str>,
+}
+
+impl Found {
+    /// Whether it may serve.
+    pub fn ready(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}
+
+/// The last look.
+pub struct Readiness {
+    found: ArcSwap<Found>,
+}
+
+impl Readiness {
+    /// Before the first look nothing is ready.
+    pub fn starting() -> Readiness {
+        Readiness { found: ArcSwap::from_pointee(Found { reasons: vec!["starting"], warnings: vec![] }) }
+    }
+
+    /// What was found last.
+    pub fn now(&self) -> Arc<Found> {
+        self.found.load_full()
+    }
+
+    /// Says that the process is leaving; nothing makes it ready again.
+    pub fn drain(&self) {
+        self.found.store(Arc::new(Found { reasons: vec!["draining"], warnings: vec![] }));
+    }
+
+    /// Looks once.
+    pub async fn look(&self, store: &Store, verifier: &Verifier, tenants: &Tenants, now: Moment) {
+        let health = store.health().await;
+        verifier.warm(now).await;
+        let mut found = Found {
+            reasons: health.reasons.iter().map(|finding| finding.as_str()).collect(),
+            warnings: health.warnings.iter().map(|finding| finding.as_str()).collect(),
+        };
+        if !verifier.usable(now) {
+            found.reasons.push("no_usable_keys");
+        }
+        if tenants.is_empty() {
+            found.reasons.push("config_missing");
+        }
+        if !tenants.problems().is_empty() {
+            found.warnings.push("config_reload_failed");
+        }
+        let before = self.found.load();
+        if before.reasons == ["draining"] {
+            return;
+        }
+        if **before != found {
+            tracing::info!(ready = found.ready(), reasons = ?found.reasons, warnings = ?found.warnings, "readiness changed");
+            self.found.store(Arc::new(found));
+        }
+    }
+}
+
+/// Looks again and again until the process stops.
+pub fn watch(gateway: &Arc<Gateway>) {
+    let stopping = gateway.tasks.stopping().clone();
+    let gateway = Arc::clone(gateway);
+    gateway.tasks.clone().spawn("readiness", async move {
+        let Gateway { readiness, store, verifier, tenants, clock, .. } = &*gateway;
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => readiness.look(store, verifier, tenants, clock.now()).await,
+            }
+        }
+    });
+}

@@ -1,0 +1,34 @@
+//! Every route, in one place. Only health and the well-known document answer without a caller.
+
+use crate::http::{health, mcp, metadata, sessions};
+use actix_web::web::{self, ServiceConfig, resource};
+
+/// All routes.
+pub fn all(config: &mut ServiceConfig) {
+    config
+        .route("/health", web::get().to(health::health))
+        .route("/livez", web::get().to(health::livez))
+        .route("/readyz", web::get().to(health::readyz))
+        .route("/.well-known/oauth-protected-resource", web::get().to(metadata::document))
+        .route("/.well-known/oauth-protected-resource/mcp", web::get().to(metadata::document))
+        .service(
+            resource("/mcp")
+                .route(web::post().to(mcp::post))
+                .route(web::get().to(mcp::get))
+                .route(web::delete().to(mcp::delete))
+                .default_service(web::to(mcp::other_method)),
+        )
+        .service(
+            resource("/mcp/x/{selection}")
+                .route(web::post().to(mcp::post_selected))
+                .route(web::get().to(mcp::get))
+                .route(web::delete().to(mcp::delete))
+                .default_service(web::to(mcp::other_method)),
+        )
+        .route("/v1/sessions", web::post().to(sessions::open))
+        .route("/v1/sessions/{id}", web::get().to(sessions::show))
+        .route("/v1/sessions/{id}", web::delete().to(sessions::close))
+        .route("/v1/sessions/{id}/tools", web::get().to(sessions::tools))
+        .route("/v1/sessions/{id}/calls", web::post().to(sessions::call))
+        .default_service(web::to(sessions::nothing_here));
+}

@@ -1,0 +1,65 @@
+//! The HTTP server: HTTP/1.1, bounded, drained.
+
+use crate::app::Gateway;
+use crate::routes;
+use actix_web::dev::ServerHandle;
+use actix_web::web::Data;
+use actix_web::{App, HttpServer};
+use anyhow::Context;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+/// Connections one worker may hold: streams are cheap, but not free.
+const CONNECTIONS: usize = 25_000;
+
+/// A server that listens.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    gateway: Arc<Gateway>,
+    handle: ServerHandle,
+    serving: tokio::task::JoinHandle<Option<std::io::Result<()>>>,
+}
+
+/// Binds and starts to serve.
+pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<Running> {
+    let listen = &gateway.settings.listen;
+    let listener = TcpListener::bind(listen.address).with_context(|| format!("cannot listen on {}", listen.address))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let data = Data::from(Arc::clone(gateway));
+    let workers = match listen.workers {
+        0 => std::thread::available_parallelism().map_or(2, usize::from),
+        workers => workers,
+    };
+    let server = HttpServer::new(move || App::new().app_data(data.clone()).configure(routes::all))
+        .workers(workers)
+        .max_connections(CONNECTIONS)
+        .client_request_timeout(listen.request_timeout)
+        // Without this a client that went away is not noticed, and what was done for it goes on.
+        .h1_allow_half_closed(false)
+        .shutdown_timeout(listen.drain.as_secs())
+        .disable_signals()
+        .listen(listener)?
+        .run();
+    let handle = server.handle();
+    let serving = gateway.tasks.spawn("server", server);
+    Ok(Running { address, gateway: Arc::clone(gateway), handle, serving })
+}
+
+impl Running {
+    /// Stops in order: unready first, then streams and background work, then requests, then the ledger's queue.
+    pub async fn stop(self) {
+        let Running { gateway, handle, serving, .. } = self;
+        gateway.readiness.drain();
+        gateway.tasks.stopping().cancel();
+        handle.stop(true).await;
+        if serving.await.is_err() {
+            tracing::error!("the server ended without a word");
+        }
+        if !gateway.tasks.drain(gateway.settings.listen.drain).await {
+            tracing::warn!(left = gateway.tasks.len(), "some work was still under way at the end");
+        }
+        gateway.store.close().await;
+    }
+}

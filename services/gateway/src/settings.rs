@@ -1,0 +1,229 @@
+//! The service's settings: compiled-in defaults, then a file, then the environment. Read once, checked once.
+//!
+//! Each crate owns its section; this file only nests them and lays the layers over each other.
+
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// Every key with its default and its reason.
+pub const DEFAULTS: &str = include_str!("../defaults.toml");
+const PREFIX: &str = "QM_";
+
+/// All settings of one process.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The HTTP listener.
+    pub listen: Listen,
+    /// The state store.
+    pub store: store::Config,
+    /// Who may vouch for callers.
+    pub identity: identity::Config,
+    /// How long sessions live.
+    pub sessions: Sessions,
+    /// Limits of calls in this process.
+    pub calls: Calls,
+    /// Where tenants are configured.
+    pub tenants: Tenants,
+    /// Logs and traces.
+    pub telemetry: telemetry::Config,
+}
+
+/// The HTTP listener.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// Host names answered to besides those of the resource and loopback.
+    pub hosts: Vec<String>,
+    /// Origins answered to besides the service's own.
+    pub origins: Vec<String>,
+    /// Threads that serve requests; 0 means one per core.
+    pub workers: usize,
+    /// The largest request body.
+    pub body_bytes: usize,
+    /// How long a client may take to send its request.
+    #[serde(deserialize_with = "span")]
+    pub request_timeout: Duration,
+    /// How long requests may go on after SIGTERM.
+    #[serde(deserialize_with = "span")]
+    pub drain: Duration,
+}
+
+/// How long sessions live.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// Without being used.
+    #[serde(deserialize_with = "span")]
+    pub idle: Duration,
+    /// In all.
+    #[serde(deserialize_with = "span")]
+    pub longest: Duration,
+}
+
+/// Limits of calls in this process.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calls {
+    /// Memory for finished tool lists.
+    pub list_cache_bytes: u64,
+    /// The secret all replicas share.
+    pub key_file: PathBuf,
+}
+
+/// Where tenants are configured.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tenants {
+    /// One YAML file per tenant.
+    pub dir: PathBuf,
+    /// How often the folder is looked at.
+    #[serde(deserialize_with = "span")]
+    pub reload_every: Duration,
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("cannot read {path}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The text is not TOML.
+    #[error("{place} is not TOML: {why}")]
+    NotToml {
+        /// Which layer.
+        place: String,
+        /// The parser's words, with line and column.
+        why: String,
+    },
+    /// A key is unknown, missing or has a wrong value.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+impl Settings {
+    /// Lays file and environment over the defaults.
+    pub fn read(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Settings, SettingsError> {
+        let mut layers = parse("defaults.toml", DEFAULTS)?;
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
+            merge(&mut layers, parse(&path.display().to_string(), &text)?);
+        }
+        for (key, text) in environment {
+            if let Some(path) = key.strip_prefix(PREFIX) {
+                merge(&mut layers, from_environment(path, &text));
+            }
+        }
+        let settings: Settings =
+            layers.try_into().map_err(|error: toml::de::Error| SettingsError::Wrong(error.message().to_owned()))?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// What no single section can see.
+    fn check(&self) -> Result<(), SettingsError> {
+        let wrong = |why: &str| Err(SettingsError::Wrong(why.to_owned()));
+        self.identity.check().map_err(|error| SettingsError::Wrong(format!("identity: {error}")))?;
+        if self.sessions.idle > self.sessions.longest {
+            return wrong("sessions.idle is longer than sessions.longest");
+        }
+        if self.listen.body_bytes == 0 {
+            return wrong("listen.body_bytes is zero, so no request could be read");
+        }
+        Ok(())
+    }
+}
+
+fn parse(place: &str, text: &str) -> Result<Table, SettingsError> {
+    text.parse()
+        .map_err(|error: toml::de::Error| SettingsError::NotToml { place: place.to_owned(), why: error.to_string() })
+}
+
+/// `STORE__URL=redis://…` becomes `[store] url`. What reads as a TOML value is one; everything else is text.
+fn from_environment(path: &str, text: &str) -> Table {
+    let value = format!("v = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("v"));
+    let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
+    let mut keys = path.split("__").map(str::to_lowercase).collect::<Vec<_>>();
+    let last = keys.pop().unwrap_or_default();
+    let leaf = Table::from_iter([(last, value)]);
+    keys.into_iter().rev().fold(leaf, |inner, key| Table::from_iter([(key, Value::Table(inner))]))
+}
+
+fn merge(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(base)), Value::Table(over)) => merge(base, over),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn span<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    store::span(deserializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ISSUER: &str = r#"
+        [[identity.issuers]]
+        issuer = "https://login.example.com"
+        algorithms = ["EdDSA"]
+        jwks_url = "https://login.example.com/keys"
+    "#;
+
+    fn read(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("qm.toml");
+        std::fs::write(&file, text).unwrap();
+        let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        Settings::read(Some(&file), environment).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_environment_lies_over_the_file_and_the_file_over_the_defaults() {
+        let text = format!("{ISSUER}\n[sessions]\nidle = \"2h\"\n[store]\nprefix = \"a\"");
+        let settings = read(&text, &[("QM_STORE__PREFIX", "b"), ("QM_LISTEN__WORKERS", "3"), ("HOME", "x")]).unwrap();
+        assert_eq!(settings.sessions.idle, Duration::from_secs(7200));
+        assert_eq!((settings.store.prefix.as_str(), settings.listen.workers), ("b", 3));
+        assert_eq!(settings.listen.body_bytes, 4 << 20);
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_wherever_it_stands() {
+        assert!(read(&format!("{ISSUER}\n[store]\nurll = \"x\""), &[]).unwrap_err().contains("urll"));
+        assert!(read(&format!("{ISSUER}\n[stoer]\nurl = \"x\""), &[]).unwrap_err().contains("stoer"));
+        assert!(read(ISSUER, &[("QM_LISTEN__ADRESS", "x")]).unwrap_err().contains("adress"));
+    }
+
+    #[test]
+    fn without_an_issuer_nothing_starts() {
+        let error = Settings::read(None, []).unwrap_err().to_string();
+        assert!(error.contains("issuer"), "{error}");
+    }
+
+    #[test]
+    fn contradictions_are_found_before_anything_listens() {
+        let text = format!("{ISSUER}\n[sessions]\nidle = \"31d\"");
+        assert!(read(&text, &[]).unwrap_err().contains("longest"));
+        assert!(read("not toml", &[]).unwrap_err().contains("not TOML"));
+    }
+}

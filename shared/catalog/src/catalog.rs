@@ -1,0 +1,291 @@
+//! The catalog of one tenant: every tool it can be issued, ordered, immutable, replaced whole.
+//!
+//! Order is part of the contract. First the read lists of the default toolsets, then the virtual tools, then all the
+//! rest: whatever is loaded later comes behind, so the bytes a host already has in its prompt cache stay where they are.
+
+use crate::validate::BadSchema;
+use crate::virtuals::VirtualEntry;
+use crate::{Entry, Virtual};
+use domain::json::sha256_hex;
+use domain::{Failure, Level, Loaded, Tenant, ToolsetName};
+use policy::Pattern;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// How many toolsets a catalog can hold: a loaded set is two bits for each in one number.
+const MOST_TOOLSETS: usize = 64;
+
+/// Who the list is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum View {
+    /// A list that grows: legacy sessions and the REST turn API. `grown` once anything was loaded on demand.
+    Growing {
+        /// Whether the tools to manage what was loaded are listed.
+        grown: bool,
+    },
+    /// A list that cannot grow: the modern era, and legacy requests without a session.
+    Fixed,
+}
+
+/// What a toolset holds.
+#[derive(Debug, Clone)]
+pub struct ToolsetFacts {
+    /// Its name.
+    pub name: ToolsetName,
+    /// What its read list costs.
+    pub read_tokens: u32,
+    /// What its write list costs on top.
+    pub write_tokens: u32,
+    /// Whether it has write tools.
+    pub writes: bool,
+    /// Whether it is loaded when a session opens.
+    pub default: bool,
+}
+
+/// The tools of one tenant.
+pub struct Catalog {
+    digest: String,
+    key: [u8; 16],
+    entries: Vec<Arc<Entry>>,
+    by_name: HashMap<String, usize>,
+    toolsets: Vec<ToolsetFacts>,
+    head: usize, // how many of `entries` are read tools of default toolsets
+    virtuals: Vec<VirtualEntry>,
+    defaults: Loaded,
+}
+
+/// Why a catalog could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Two tools have one name.
+    #[error("two tools are called `{0}`")]
+    TwoOfAName(String),
+    /// More toolsets than a loaded set can say.
+    #[error("a tenant can have at most {MOST_TOOLSETS} toolsets")]
+    TooManyToolsets,
+    /// A schema cannot be used.
+    #[error(transparent)]
+    Schema(#[from] BadSchema),
+}
+
+/// What a name stands for.
+pub enum Found<'a> {
+    /// A tool.
+    Tool(&'a Arc<Entry>),
+    /// A virtual tool.
+    Virtual(Virtual),
+    /// Nothing this tenant has.
+    Nothing,
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What the model reads.
+    pub description: &'a str,
+    /// Its lean input schema, as JSON text.
+    pub wire: &'a str,
+    /// The tool as MCP lists it, as JSON text.
+    pub mcp: &'a str,
+    /// What is counted.
+    pub brief: &'a str,
+    /// What it costs.
+    pub tokens: u32,
+}
+
+impl Catalog {
+    /// Orders the tools and makes everything ready. Tools that a rule denies whole are left out: what the tenant may
+    /// not have does not exist for it.
+    pub fn build(
+        tenant: &Tenant,
+        tools: impl IntoIterator<Item = Arc<Entry>>,
+        default_toolsets: &[ToolsetName],
+        deny: &[Pattern],
+    ) -> Result<Catalog, BuildError> {
+        let denied = |e: &Entry| deny.iter().any(|rule| rule.is_whole() && rule.tool_matches(e.name().as_str()));
+        let kept: Vec<Arc<Entry>> = tools.into_iter().filter(|e| !denied(e)).collect();
+        let toolsets = facts(&kept, default_toolsets);
+        if toolsets.len() > MOST_TOOLSETS {
+            return Err(BuildError::TooManyToolsets);
+        }
+        let rank = |e: &Entry| toolsets.iter().position(|t| t.name == e.definition().toolset).unwrap_or(usize::MAX);
+        let is_head = |e: &Entry| e.list() == Level::Read && toolsets.get(rank(e)).is_some_and(|t| t.default);
+        let mut entries = kept;
+        entries.sort_by_key(|e| (!is_head(e), rank(e), e.list())); // stable: the author's order within a list
+        let head = entries.iter().filter(|e| is_head(e)).count();
+
+        let mut by_name = HashMap::new();
+        for (n, entry) in entries.iter().enumerate() {
+            let name = entry.name().to_string();
+            let is_virtual = Virtual::ALL.iter().any(|v| v.name() == name);
+            if is_virtual || by_name.insert(name.clone(), n).is_some() {
+                return Err(BuildError::TwoOfAName(name));
+            }
+        }
+        let names: Vec<&str> = toolsets.iter().map(|t| t.name.as_str()).collect();
+        let virtuals = Virtual::ALL.into_iter().map(|v| VirtualEntry::new(v, &names)).collect::<Result<Vec<_>, _>>()?;
+        let defaults = toolsets.iter().filter(|t| t.default).map(|t| (t.name.clone(), Level::Read)).collect();
+        let digest = digest(tenant, &entries, &virtuals, head);
+        let mut key = [0; 16];
+        key.copy_from_slice(&digest.as_bytes()[..16]);
+        Ok(Catalog { digest, key, entries, by_name, toolsets, head, virtuals, defaults })
+    }
+
+    /// Names this very set of definitions; sessions pin it.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The digest as a key of caches.
+    pub(crate) fn key(&self) -> [u8; 16] {
+        self.key
+    }
+
+    /// What is loaded when a session opens.
+    pub fn defaults(&self) -> &Loaded {
+        &self.defaults
+    }
+
+    /// Every toolset, default ones first.
+    pub fn toolsets(&self) -> &[ToolsetFacts] {
+        &self.toolsets
+    }
+
+    /// Every tool, in catalog order.
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// What a name stands for.
+    pub fn find(&self, name: &str) -> Found<'_> {
+        match self.by_name.get(name).and_then(|n| self.entries.get(*n)) {
+            Some(entry) => Found::Tool(entry),
+            None => Virtual::ALL.into_iter().find(|v| v.name() == name).map_or(Found::Nothing, Found::Virtual),
+        }
+    }
+
+    /// Checks the arguments of a virtual tool.
+    pub fn check_virtual(&self, which: Virtual, arguments: Map<String, Value>) -> Result<Value, Failure> {
+        match self.virtuals.iter().find(|v| v.which == which) {
+            Some(entry) => entry.check(arguments),
+            None => Err(Failure::new(domain::Code::Internal, "a virtual tool is missing from the catalog")),
+        }
+    }
+
+    /// The list for this loaded set, in order.
+    pub fn listed<'a>(&'a self, loaded: &'a Loaded, view: View) -> impl Iterator<Item = Listed<'a>> {
+        let (head, tail) = self.entries.split_at(self.head);
+        let issued =
+            move |e: &&'a Arc<Entry>| loaded.level(&e.definition().toolset).is_some_and(|level| level >= e.list());
+        let virtuals = self.virtuals.iter().filter(move |v| shows(view, v.which)).map(move |v| listed_virtual(v, view));
+        head.iter().filter(issued).map(listed).chain(virtuals).chain(tail.iter().filter(issued).map(listed))
+    }
+
+    /// The virtual tools as a model of the modern era reads them, listed or not.
+    pub fn virtual_briefs(&self) -> impl Iterator<Item = &str> {
+        self.virtuals.iter().map(|entry| entry.modern.brief.as_str())
+    }
+
+    /// Name and text of every virtual tool in both eras, for whoever counts.
+    pub fn virtual_faces(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.virtuals.iter().flat_map(|v| [&v.legacy, &v.modern].map(|face| (v.which.name(), face.brief.as_str())))
+    }
+
+    /// What a loaded set costs a model, virtual tools included.
+    pub fn tokens(&self, loaded: &Loaded, view: View) -> u32 {
+        self.listed(loaded, view).map(|line| line.tokens).sum()
+    }
+
+    /// A loaded set as one number: two bits for each toolset.
+    pub fn set_key(&self, loaded: &Loaded) -> u128 {
+        self.toolsets.iter().enumerate().fold(0, |key, (n, set)| {
+            let bits = match loaded.level(&set.name) {
+                None => 0_u128,
+                Some(Level::Read) => 1,
+                Some(Level::Write) => 2,
+            };
+            key | bits << (2 * n)
+        })
+    }
+}
+
+/// Which virtual tools are listed. All may be called all the same.
+fn shows(view: View, which: Virtual) -> bool {
+    match (view, which) {
+        (_, Virtual::LoadToolset) => true,
+        (View::Fixed, Virtual::CallTool) => true,
+        (View::Growing { grown }, Virtual::UnloadToolset | Virtual::SearchTools) => grown,
+        (View::Fixed, Virtual::UnloadToolset | Virtual::SearchTools) | (View::Growing { .. }, Virtual::CallTool) => {
+            false
+        }
+    }
+}
+
+fn listed(entry: &Arc<Entry>) -> Listed<'_> {
+    let d = entry.definition();
+    Listed {
+        name: d.name.as_str(),
+        description: &d.description,
+        wire: &d.wire,
+        mcp: entry.mcp(),
+        brief: entry.brief(),
+        tokens: entry.tokens(),
+    }
+}
+
+fn listed_virtual(entry: &VirtualEntry, view: View) -> Listed<'_> {
+    let face = match view {
+        View::Growing { .. } => &entry.legacy,
+        View::Fixed => &entry.modern,
+    };
+    Listed {
+        name: entry.which.name(),
+        description: entry.description(),
+        wire: &face.wire,
+        mcp: &face.mcp,
+        brief: &face.brief,
+        tokens: face.tokens,
+    }
+}
+
+/// The toolsets in order: the tenant's default ones as it named them, then the others as the product orders them.
+fn facts(entries: &[Arc<Entry>], default_toolsets: &[ToolsetName]) -> Vec<ToolsetFacts> {
+    let mut sets: Vec<ToolsetFacts> = Vec::new();
+    for entry in entries {
+        let name = &entry.definition().toolset;
+        let at = sets.iter().position(|t| t.name == *name).unwrap_or_else(|| {
+            let default = default_toolsets.contains(name);
+            sets.push(ToolsetFacts { name: name.clone(), read_tokens: 0, write_tokens: 0, writes: false, default });
+            sets.len() - 1
+        });
+        let Some(set) = sets.get_mut(at) else { continue };
+        match entry.list() {
+            Level::Read => set.read_tokens += entry.tokens(),
+            Level::Write => {
+                set.write_tokens += entry.tokens();
+                set.writes = true;
+            }
+        }
+    }
+    sets.sort_by_key(|t| default_toolsets.iter().position(|d| *d == t.name).unwrap_or(usize::MAX));
+    sets
+}
+
+fn digest(tenant: &Tenant, entries: &[Arc<Entry>], virtuals: &[VirtualEntry], head: usize) -> String {
+    let mut text = format!("{tenant}\n{head}\n");
+    for entry in entries {
+        let definition = entry.definition();
+        writeln!(text, "{} {} {}", definition.toolset, entry.mcp(), definition.strict).ok();
+    }
+    for entry in virtuals {
+        writeln!(text, "{} {}", entry.legacy.mcp, entry.modern.mcp).ok();
+    }
+    sha256_hex(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use super::*;
+use crate::{Definition, Kit, Work};
+use domain::{Effect, ToolName};
+use serde_json::json;
+use std::time::Duration;
+
+struct Inert;
+
+impl Kit for Inert {
+    fn understand(self: Arc<Self>, _: Value) -> Result<(Effect, Option<String>, Work), Failure> {
+        Err(Failure::new(domain::Code::Internal, "never run"))
+    }
+}
+
+fn set(name: &str) -> ToolsetName {
+    ToolsetName::parse(name).unwrap()
+}
+
+fn tool(name: &str, toolset: &str, most: Effect) -> Arc<Entry> {
+    let definition = Definition {
+        name: ToolName::parse(name).unwrap(),
+        toolset: set(toolset),
+        title: name.to_owned(),
+        description: "For a test.".into(),
+        most,
+        idempotent: false,
+        open_world: true,
+        deadline: Duration::from_secs(1),
+        strict: json!({ "type": "object" }),
+        wire: r#"{"type":"object"}"#.into(),
+        output: None,
+        needs_client: None,
+    };
+    Arc::new(Entry::new(definition, Arc::new(Inert)).unwrap())
+}
+
+fn tools() -> Vec<Arc<Entry>> {
+    vec![
+        tool("helm_upgrade", "helm", Effect::Change),
+        tool("helm_list", "helm", Effect::Read),
+        tool("k8s_get", "k8s", Effect::Read),
+        tool("k8s_delete", "k8s", Effect::Disrupt),
+        tool("memory_read", "memory", Effect::Read),
+    ]
+}
+
+fn catalog(tenant: &str, deny: &[&str]) -> Catalog {
+    let deny: Vec<Pattern> = deny.iter().map(|p| Pattern::parse(p).unwrap()).collect();
+    Catalog::build(&Tenant::parse(tenant).unwrap(), tools(), &[set("memory"), set("k8s")], &deny).unwrap()
+}
+
+fn names(catalog: &Catalog, loaded: &Loaded, view: View) -> Vec<String> {
+    catalog.listed(loaded, view).map(|line| line.name.to_owned()).collect()
+}
+
+#[test]
+fn the_default_list_is_the_read_lists_of_the_default_toolsets_and_load_toolset() {
+    let catalog = catalog("acme", &[]);
+    let defaults = catalog.defaults().clone();
+    assert_eq!(names(&catalog, &defaults, View::Growing { grown: false }), ["memory_read", "k8s_get", "load_toolset"]);
+    assert_eq!(names(&catalog, &defaults, View::Fixed), ["memory_read", "k8s_get", "load_toolset", "call_tool"]);
+}
+
+#[test]
+fn what_is_loaded_comes_behind_what_was_there() {
+    let catalog = catalog("acme", &[]);
+    let mut loaded = catalog.defaults().clone();
+    let before = names(&catalog, &loaded, View::Growing { grown: true });
+    loaded.raise(set("k8s"), Level::Write);
+    loaded.raise(set("helm"), Level::Read);
+    let after = names(&catalog, &loaded, View::Growing { grown: true });
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after[before.len()..], ["k8s_delete", "helm_list"]);
+}
+
+#[test]
+fn a_denied_tool_does_not_exist() {
+    let catalog = catalog("acme", &["k8s_*", "helm_list:secrets"]);
+    assert!(matches!(catalog.find("k8s_get"), Found::Nothing));
+    assert!(matches!(catalog.find("helm_list"), Found::Tool(_)), "a rule about some arguments hides nothing");
+    assert_eq!(catalog.toolsets().iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["memory", "helm"]);
+}
+
+#[test]
+fn the_digest_names_tenant_and_definitions() {
+    assert_eq!(catalog("acme", &[]).digest(), catalog("acme", &[]).digest());
+    assert_ne!(catalog("acme", &[]).digest(), catalog("other", &[]).digest());
+    assert_ne!(catalog("acme", &[]).digest(), catalog("acme", &["k8s_delete"]).digest());
+}
+
+#[test]
+fn every_loaded_set_has_its_own_key() {
+    let catalog = catalog("acme", &[]);
+    let mut seen = std::collections::HashSet::new();
+    for (a, b) in [
+        (None, None),
+        (Some(Level::Read), None),
+        (Some(Level::Write), None),
+        (None, Some(Level::Read)),
+        (Some(Level::Read), Some(Level::Write)),
+    ] {
+        let loaded: Loaded = [("k8s", a), ("helm", b)].into_iter().filter_map(|(n, l)| Some((set(n), l?))).collect();
+        assert!(seen.insert(catalog.set_key(&loaded)));
+    }
+}
+
+#[test]
+fn no_tool_can_take_the_name_of_another_or_of_a_virtual_one() {
+    let build = |name: &str| {
+        let tools = vec![tool("k8s_get", "k8s", Effect::Read), tool(name, "evil", Effect::Read)];
+        Catalog::build(&Tenant::parse("acme").unwrap(), tools, &[], &[]).err().map(|e| e.to_string())
+    };
+    assert_eq!(build("k8s_get").as_deref(), Some("two tools are called `k8s_get`"));
+    assert_eq!(build("load_toolset").as_deref(), Some("two tools are called `load_toolset`"));
+    assert_eq!(build("other"), None);
+}
+
+#[test]
+fn virtual_arguments_are_checked_like_any_others() {
+    let catalog = catalog("acme", &[]);
+    let check = |which, value: Value| {
+        let Value::Object(map) = value else { panic!("an object") };
+        catalog.check_virtual(which, map).map_err(|f| f.code)
+    };
+    assert!(check(Virtual::LoadToolset, json!({ "toolset": "helm" })).is_ok());
+    assert!(check(Virtual::LoadToolset, json!({ "toolset": ["helm", "k8s"], "include_write_tools": true })).is_ok());
+    assert_eq!(check(Virtual::LoadToolset, json!({})), Err(domain::Code::InvalidArgument));
+    assert_eq!(check(Virtual::LoadToolset, json!({ "toolset": 3 })), Err(domain::Code::InvalidArgument));
+    assert_eq!(check(Virtual::CallTool, json!({ "tool": "a", "args": {} })), Err(domain::Code::UnknownArgument));
+}

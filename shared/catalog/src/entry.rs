@@ -1,0 +1,207 @@
+//! An entry: one tool with its type erased, its schemas compiled and its bytes ready for the wire.
+
+use crate::tool::list_of;
+use crate::validate::{Arguments, BadSchema};
+use crate::{Progress, Tool, ToolFuture, schema, tokens};
+use domain::{Code, Effect, Failure, Level, Output, ToolName, ToolsetName, json};
+use policy::Permit;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is known of a tool besides how to run it, whichever source it comes from.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// Its name.
+    pub name: ToolName,
+    /// The toolset it is loaded with.
+    pub toolset: ToolsetName,
+    /// For people.
+    pub title: String,
+    /// For the model.
+    pub description: String,
+    /// The highest effect any arguments can have.
+    pub most: Effect,
+    /// Whether it may be repeated after a crash.
+    pub idempotent: bool,
+    /// Whether it reaches beyond this service.
+    pub open_world: bool,
+    /// How long one call may take.
+    pub deadline: Duration,
+    /// The schema that validates calls.
+    pub strict: Value,
+    /// The schema the model reads, as JSON text.
+    pub wire: String,
+    /// The schema of its structured result, if it has one.
+    pub output: Option<Value>,
+    /// A capability the client must have declared (modern era), or the call is refused before it is looked at.
+    pub needs_client: Option<&'static str>,
+}
+
+/// A call whose arguments have been understood.
+pub struct Parsed {
+    /// What these arguments would do.
+    pub effect: Effect,
+    /// What they are about.
+    pub about: Option<String>,
+    /// SHA-256 over the tool and the canonical arguments.
+    pub digest: String,
+    work: Work,
+}
+
+/// What is left to do once a permit is there.
+pub type Work = Box<dyn for<'a> FnOnce(&'a Permit, &'a Progress) -> ToolFuture<'a> + Send>;
+
+impl Parsed {
+    /// Takes the work out, to be done under a permit.
+    pub fn into_work(self) -> Work {
+        self.work
+    }
+}
+
+/// What a tool can do once its type is erased: understand arguments that fit its strict schema.
+pub trait Kit: Send + Sync {
+    /// Effect, subject and work for checked arguments.
+    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Work), Failure>;
+}
+
+impl<T: Tool> Kit for T {
+    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Work), Failure> {
+        let args: T::Args = serde_json::from_value(arguments).map_err(|error| {
+            // Only grammars that a schema cannot say are left to fail here.
+            Failure::new(Code::InvalidArgument, error.to_string()).next("correct the arguments and call again")
+        })?;
+        let (effect, about) = (T::effect(&args), T::about(&args));
+        let work: Work = Box::new(move |permit, progress| {
+            Box::pin(async move {
+                let output = self.run(permit, args, progress).await?;
+                let text = serde_json::to_string(&output).map_err(|_| {
+                    Failure::new(Code::Internal, format!("the result of {} cannot be written", T::SPEC.name))
+                })?;
+                Ok(Output::structured(text))
+            })
+        });
+        Ok((effect, about, work))
+    }
+}
+
+/// One tool of a catalog.
+pub struct Entry {
+    definition: Definition,
+    arguments: Arguments,
+    kit: Arc<dyn Kit>,
+    mcp: String,
+    brief: String,
+    tokens: u32,
+}
+
+impl Entry {
+    /// A built-in tool.
+    pub fn of<T: Tool>(tool: T) -> Result<Entry, BadSchema> {
+        let spec = T::SPEC;
+        let bad = |why: String| BadSchema { tool: spec.name.to_owned(), why };
+        let strict = schema::strict::<T::Args>();
+        let mut wire = String::new();
+        schema::write(&schema::lean(&strict), &mut wire);
+        let definition = Definition {
+            name: ToolName::parse(spec.name).map_err(|e| bad(e.to_string()))?,
+            toolset: ToolsetName::parse(spec.toolset).map_err(|e| bad(e.to_string()))?,
+            title: spec.title.to_owned(),
+            description: spec.description.to_owned(),
+            most: spec.most,
+            idempotent: spec.idempotent,
+            open_world: spec.open_world,
+            deadline: spec.deadline,
+            strict,
+            wire,
+            output: Some(schema::output::<T::Output>(spec.most > Effect::Read)),
+            needs_client: None,
+        };
+        Entry::new(definition, Arc::new(tool))
+    }
+
+    /// A tool whose definition came from somewhere else.
+    pub fn new(definition: Definition, kit: Arc<dyn Kit>) -> Result<Entry, BadSchema> {
+        let arguments = Arguments::compile(definition.name.as_str(), &definition.strict)?;
+        let brief = brief(definition.name.as_str(), &definition.description, &definition.wire);
+        let mcp = full(&definition);
+        let tokens = tokens::count(&brief);
+        Ok(Entry { definition, arguments, kit, mcp, brief, tokens })
+    }
+
+    /// Everything known of it.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &ToolName {
+        &self.definition.name
+    }
+
+    /// The list it is in.
+    pub fn list(&self) -> Level {
+        list_of(self.definition.most)
+    }
+
+    /// The tool as MCP lists it, as JSON text.
+    pub fn mcp(&self) -> &str {
+        &self.mcp
+    }
+
+    /// Name, description and input schema alone: what a model reads and what is counted.
+    pub fn brief(&self) -> &str {
+        &self.brief
+    }
+
+    /// The tool as `load_toolset` issues it: what a model reads, and what a host may want to know before calling.
+    pub fn issue(&self) -> String {
+        let Definition { most, idempotent, open_world, .. } = &self.definition;
+        let body = self.brief.strip_suffix('}').unwrap_or(&self.brief);
+        format!(r#"{body},"annotations":{}}}"#, annotations(*most, *idempotent, *open_world))
+    }
+
+    /// What it costs a model to read.
+    pub fn tokens(&self) -> u32 {
+        self.tokens
+    }
+
+    /// Checks and understands arguments.
+    pub fn parse(&self, arguments: Map<String, Value>) -> Result<Parsed, Failure> {
+        let checked = self.arguments.check(arguments)?;
+        let digest = json::sha256_hex(format!("{}\n{}", self.name(), json::canonical(&checked)).as_bytes());
+        let (effect, about, work) = Arc::clone(&self.kit).understand(checked)?;
+        if effect > self.definition.most {
+            // The list it is in, and so what was granted, rests on the declaration: a tool that does more is a fault.
+            return Err(Failure::new(Code::Internal, format!("{} would do more than it declares", self.name())));
+        }
+        Ok(Parsed { effect, about, digest, work })
+    }
+}
+
+/// `{name, description, inputSchema}` as compact JSON.
+pub(crate) fn brief(name: &str, description: &str, wire: &str) -> String {
+    format!(r#"{{"name":{},"description":{},"inputSchema":{wire}}}"#, json!(name), json!(description))
+}
+
+fn full(definition: &Definition) -> String {
+    let Definition { name, title, description, wire, most, idempotent, open_world, output, .. } = definition;
+    let annotations = annotations(*most, *idempotent, *open_world);
+    let output = output.as_ref().map(|schema| format!(r#","outputSchema":{schema}"#)).unwrap_or_default();
+    format!(
+        r#"{{"name":{},"title":{},"description":{},"inputSchema":{wire}{output},"annotations":{annotations}}}"#,
+        json!(name.as_str()),
+        json!(title),
+        json!(description),
+    )
+}
+
+/// All four hints, always: what a client assumes of an absent one is the dangerous value.
+pub(crate) fn annotations(most: Effect, idempotent: bool, open_world: bool) -> Value {
+    json!({
+        "readOnlyHint": most == Effect::Read,
+        "destructiveHint": most == Effect::Disrupt,
+        "idempotentHint": idempotent,
+        "openWorldHint": open_world,
+    })
+}

@@ -1,0 +1,22 @@
+//! The catalog: what a tool is, and the ordered immutable set of tools one tenant can be issued.
+//!
+//! Reading order: [`tool`] (what a tool's author writes), [`schema`] (the two schemas of one type), [`entry`] (a tool with
+//! its type erased, its bytes ready), [`virtuals`] (the tools the service answers itself), [`catalog`](mod@catalog) (all
+//! of them for one tenant), [`tools_cache`] (finished list bytes), [`tokens`] (what it costs a model to read).
+//!
+//! Not here: who may call what (see `policy`), and the wire's envelopes (see `mcp`).
+
+pub mod catalog;
+pub mod entry;
+pub mod schema;
+pub mod tokens;
+pub mod tool;
+pub mod tools_cache;
+pub mod validate;
+pub mod virtuals;
+
+pub use catalog::{Catalog, Found, ToolsetFacts, View};
+pub use entry::{Definition, Entry, Kit, Parsed, Work};
+pub use tool::{Progress, Tool, ToolFuture, ToolSpec};
+pub use tools_cache::{ListKey, Page, ToolsCache};
+pub use virtuals::Virtual;

@@ -1,0 +1,128 @@
+//! What the author of a tool writes: a spec, typed arguments and output, a pure effect, and a run.
+
+use domain::{Effect, Failure, Level, Outcome};
+use policy::Permit;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One thing that can be done. A new tool is one file with one of these, and one line in the list of its toolset.
+pub trait Tool: Send + Sync + 'static {
+    /// Name, toolset and what the model reads.
+    const SPEC: ToolSpec;
+    /// What is parsed; the strict schema comes from this very type. Add `#[serde(deny_unknown_fields)]`.
+    type Args: DeserializeOwned + JsonSchema + Send + 'static;
+    /// What comes back as structured content.
+    type Output: Serialize + JsonSchema;
+
+    /// What a call with these arguments does to the world. Pure, and judged before anything runs.
+    fn effect(args: &Self::Args) -> Effect;
+
+    /// What the arguments are about, where a tenant's rule may single it out (`k8s_get:secrets`).
+    fn about(_: &Self::Args) -> Option<String> {
+        None
+    }
+
+    /// Does it. The permit carries tenant, caller and session; nothing else does.
+    fn run(
+        &self,
+        permit: &Permit,
+        args: Self::Args,
+        progress: &Progress,
+    ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
+}
+
+/// The fixed facts of a built-in tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolSpec {
+    /// Its name, unique in the product.
+    pub name: &'static str,
+    /// The toolset it is loaded with.
+    pub toolset: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For the model; every word is paid for on every turn.
+    pub description: &'static str,
+    /// The highest effect any arguments can have. Decides the list it is in and its annotations.
+    pub most: Effect,
+    /// A promise that it may be repeated after a crash, for every argument.
+    pub idempotent: bool,
+    /// Whether it reaches beyond this service.
+    pub open_world: bool,
+    /// How long one call may take.
+    pub deadline: Duration,
+}
+
+impl ToolSpec {
+    /// A tool whose calls do at most `most`. Not idempotent and open to the world unless said otherwise.
+    pub const fn new(name: &'static str, toolset: &'static str, most: Effect) -> ToolSpec {
+        let (title, description) = ("", "");
+        let deadline = Duration::from_secs(30);
+        ToolSpec { name, toolset, title, description, most, idempotent: false, open_world: true, deadline }
+    }
+
+    /// The words for people and for the model.
+    #[must_use]
+    pub const fn says(mut self, title: &'static str, description: &'static str) -> ToolSpec {
+        self.title = title;
+        self.description = description;
+        self
+    }
+
+    /// Promises that a repeated call has the effect of one.
+    #[must_use]
+    pub const fn idempotent(mut self) -> ToolSpec {
+        self.idempotent = true;
+        self
+    }
+
+    /// Says that it acts on nothing outside this service.
+    #[must_use]
+    pub const fn closed_world(mut self) -> ToolSpec {
+        self.open_world = false;
+        self
+    }
+
+    /// Sets how long one call may take.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> ToolSpec {
+        self.deadline = deadline;
+        self
+    }
+}
+
+/// The list a tool is in: the read list only if no arguments can do more than read.
+pub(crate) const fn list_of(most: Effect) -> Level {
+    match most {
+        Effect::Read => Level::Read,
+        Effect::Change | Effect::Disrupt => Level::Write,
+    }
+}
+
+/// Where a running tool tells how far it is. Telling never waits and never fails; nobody may be listening.
+#[derive(Clone, Default)]
+pub struct Progress(Option<Arc<ProgressSink>>);
+
+/// How far, of how much, and in which words.
+type ProgressSink = dyn Fn(u64, Option<u64>, Option<&str>) + Send + Sync;
+
+impl Progress {
+    /// Progress that somebody listens to.
+    pub fn to(sink: impl Fn(u64, Option<u64>, Option<&str>) + Send + Sync + 'static) -> Progress {
+        Progress(Some(Arc::new(sink)))
+    }
+
+    /// Tells how far the work is.
+    pub fn report(&self, done: u64, total: Option<u64>, message: Option<&str>) {
+        if let Some(sink) = &self.0 {
+            sink(done, total, message);
+        }
+    }
+}
+
+/// The boxed future of a running tool.
+pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;

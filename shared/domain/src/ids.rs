@@ -1,0 +1,99 @@
+//! Ids: a prefix that says what it names, and 128 random bits in 22 characters of base 62.
+//!
+//! An id is a name and never a proof: whoever shows one must still be its owner.
+//! The random bits are handed in, since this crate has no source of them.
+
+use std::fmt;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const DIGITS: usize = 22; // 62^22 > 2^128
+
+/// The text is not an id of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an id of the form {0}<22 letters and digits>")]
+pub struct NotAnId(&'static str);
+
+fn digits(bits: [u8; 16]) -> [u8; DIGITS] {
+    let mut rest = u128::from_be_bytes(bits);
+    let mut out = [b'0'; DIGITS];
+    for digit in out.iter_mut().rev() {
+        *digit = ALPHABET[(rest % 62) as usize];
+        rest /= 62;
+    }
+    out
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name([u8; DIGITS]);
+
+        impl $name {
+            /// What every id of this kind begins with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Names something new; the caller supplies the randomness.
+            pub fn from_random(bits: [u8; 16]) -> Self {
+                $name(digits(bits))
+            }
+
+            /// Reads an id back from its text.
+            pub fn parse(text: &str) -> Result<Self, NotAnId> {
+                let rest = text.strip_prefix($prefix).ok_or(NotAnId($prefix))?;
+                match <[u8; DIGITS]>::try_from(rest.as_bytes()) {
+                    Ok(digits) if digits.iter().all(u8::is_ascii_alphanumeric) => Ok($name(digits)),
+                    _ => Err(NotAnId($prefix)),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($prefix)?;
+                self.0.iter().try_for_each(|digit| fmt::Write::write_char(f, char::from(*digit)))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+id!(
+    /// Names a [`Session`](crate::Session).
+    SessionId, "ses_"
+);
+id!(
+    /// Names one [`Call`](crate::Call).
+    CallId, "call_"
+);
+id!(
+    /// Names one entry of a tenant's audit ledger.
+    AuditId, "aud_"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_as_itself() {
+        for bits in [[0; 16], [255; 16], [7; 16]] {
+            let id = SessionId::from_random(bits);
+            assert_eq!(SessionId::parse(&id.to_string()), Ok(id));
+        }
+        assert_ne!(SessionId::from_random([1; 16]), SessionId::from_random([2; 16]));
+    }
+
+    #[test]
+    fn another_kind_or_shape_is_no_id() {
+        let call = CallId::from_random([1; 16]).to_string();
+        for bad in [call.as_str(), "", "ses_", "ses_1", "ses_000000000000000000000!", "ses_0000000000000000000000:"] {
+            assert!(SessionId::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

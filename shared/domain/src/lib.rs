@@ -1,0 +1,29 @@
+//! The nouns of Quartermaster and their pure state machines.
+//!
+//! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`session`], [`call`], [`outcome`],
+//! [`code`], then the two small servants [`json`] and [`moment`].
+//!
+//! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
+
+pub mod call;
+pub mod caller;
+pub mod code;
+pub mod effect;
+pub mod ids;
+pub mod json;
+pub mod moment;
+pub mod outcome;
+pub mod session;
+pub mod tenant;
+pub mod toolset;
+
+pub use call::{Call, ToolName};
+pub use caller::{Caller, Principal, Scope, Scopes};
+pub use code::Code;
+pub use effect::{Effect, Mode};
+pub use ids::{AuditId, CallId, SessionId};
+pub use moment::Moment;
+pub use outcome::{Content, Failure, Outcome, Output};
+pub use session::Session;
+pub use tenant::Tenant;
+pub use toolset::{Level, Loaded, ToolsetName};

@@ -1,0 +1,62 @@
+//! The tenant: who owns everything below it. A checked slug, so that a store key can hold nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A tenant's name: 1 to 63 of `a-z`, `0-9` and `-`, neither first nor last a dash.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(Arc<str>);
+
+/// The text is not a tenant's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a tenant is named with 1 to 63 of a-z, 0-9 and '-', neither first nor last a dash")]
+pub struct NotATenant;
+
+impl Tenant {
+    /// Checks the slug. Nothing is trimmed or lower-cased: a look-alike is another tenant, or none.
+    pub fn parse(text: &str) -> Result<Tenant, NotATenant> {
+        let bytes = text.as_bytes();
+        let letter = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let fits = (1..=63).contains(&bytes.len())
+            && bytes.iter().all(|b| letter(b) || *b == b'-')
+            && bytes.first().is_some_and(letter)
+            && bytes.last().is_some_and(letter);
+        if fits { Ok(Tenant(text.into())) } else { Err(NotATenant) }
+    }
+
+    /// The slug.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tenant({})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_taken_as_they_are() {
+        for good in ["a", "acme", "acme-2", "0", &"x".repeat(63)] {
+            assert_eq!(Tenant::parse(good).map(|t| t.to_string()), Ok(good.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_could_bend_a_key_is_refused() {
+        for bad in ["", "-a", "a-", "A", "a:b", "{x}", "*", "a b", "ä", "а", "a\n", "a/b", &"x".repeat(64)] {
+            assert_eq!(Tenant::parse(bad), Err(NotATenant), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The client for addresses an operator configured: no redirects, no proxy from the environment, bounded time.
+
+use reqwest::redirect::Policy;
+use std::time::Duration;
+
+/// How long the client waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// For a connection, TLS included.
+    pub connect_within: Duration,
+    /// For the whole exchange, from the first byte sent to the last one read.
+    pub answer_within: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { connect_within: Duration::from_secs(5), answer_within: Duration::from_secs(10) }
+    }
+}
+
+/// A built client. Cheap to clone; clones share their connections.
+///
+/// What is inside stays inside, so that nobody sends a request past the checks of [`get_capped`](crate::get_capped).
+#[derive(Debug, Clone)]
+pub struct Client(pub(crate) reqwest::Client);
+
+/// The client could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("could not set up the HTTP client")]
+pub struct BuildError(#[source] reqwest::Error);
+
+/// Builds the client for addresses from the settings.
+///
+/// A redirect is an answer like any other, since the operator vouched for one address and not for where it points.
+/// Proxy variables are ignored for the same reason.
+pub fn operator_client(config: &Config) -> Result<Client, BuildError> {
+    #[expect(clippy::disallowed_methods, reason = "egress is the door: every reqwest client is built here")]
+    let builder = reqwest::Client::builder();
+    builder
+        .redirect(Policy::none())
+        .no_proxy()
+        .connect_timeout(config.connect_within)
+        .timeout(config.answer_within)
+        .user_agent(concat!("quartermaster/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map(Client)
+        .map_err(BuildError)
+}

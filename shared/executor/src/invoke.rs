@@ -1,0 +1,64 @@
+//! The tool itself: under its deadline, with its panic caught, and cancelled as the era wants.
+//!
+//! The rule stands once, here. Modern reads live in the request's future: the client that vanishes takes them along.
+//! Legacy reads are spawned and waited for: a lost connection is not a cancellation there, only the explicit one is.
+
+use crate::call::{Era, Executor};
+use catalog::{Parsed, Progress};
+use domain::{Code, Failure, Outcome, Output};
+use futures_util::FutureExt;
+use policy::Permit;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// One permitted call, ready to run.
+pub(crate) struct Job {
+    pub(crate) parsed: Parsed,
+    pub(crate) permit: Permit,
+    pub(crate) progress: Progress,
+    pub(crate) deadline: Duration,
+}
+
+impl Executor {
+    pub(crate) async fn invoke(&self, job: Job, era: Era, cancel: CancellationToken) -> Outcome {
+        match era {
+            Era::Modern => run(job, cancel).await,
+            Era::Legacy => match self.tasks.spawn("legacy call", run(job, cancel)).await {
+                Ok(Some(outcome)) => outcome,
+                Ok(None) | Err(_) => Err(Failure::new(Code::Internal, "the call ended without a result")),
+            },
+        }
+    }
+}
+
+async fn run(job: Job, cancel: CancellationToken) -> Outcome {
+    let Job { parsed, permit, progress, deadline } = job;
+    let tool = permit.call().tool.clone();
+    let work = parsed.into_work();
+    let ended = AssertUnwindSafe(work(&permit, &progress)).catch_unwind();
+    tokio::select! {
+        biased; // a result that is there wins a tie against its own deadline
+        ended = ended => ended.unwrap_or_else(|_| {
+            tracing::error!(tool = %tool, "a tool panicked");
+            Err(Failure::new(Code::Internal, format!("{tool} failed inside the service")))
+        }),
+        () = cancel.cancelled() => Err(Failure::new(Code::Cancelled, "the caller cancelled the call")),
+        () = tokio::time::sleep(deadline) => Err(
+            Failure::new(Code::Deadline, format!("{tool} took longer than its {} s", deadline.as_secs()))
+                .next("narrow the call, or try again later")
+                .retry_after_ms(1_000),
+        ),
+    }
+}
+
+/// Holds a result to the tenant's cap. Tools page their results themselves; what still does not fit is refused whole,
+/// because JSON cut in the middle is worse than none.
+pub(crate) fn capped(output: Output, cap: usize) -> Outcome {
+    let size = output.structured.as_ref().map_or(0, String::len);
+    if size <= cap {
+        return Ok(output);
+    }
+    Err(Failure::new(Code::ResultTooLarge, format!("the result has {size} bytes and the cap is {cap}"))
+        .next("narrow the call so that it returns less"))
+}

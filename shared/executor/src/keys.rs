@@ -1,0 +1,75 @@
+//! Keys of the service, derived from one secret that all replicas share.
+//!
+//! Digests in the ledger and marks on cursors are keyed, so that whoever reads one cannot guess what it stands for and
+//! whoever writes one cannot make one up.
+
+use domain::Tenant;
+use domain::json::hex;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// The shortest secret that is taken.
+pub const SHORTEST: usize = 32;
+
+/// The service's keys.
+pub struct Keys {
+    audit: [u8; 32],
+    cursor: [u8; 32],
+}
+
+/// The secret is too short.
+#[derive(Debug, thiserror::Error)]
+#[error("the service's secret has {0} bytes and needs at least {SHORTEST}")]
+pub struct TooShort(usize);
+
+impl Keys {
+    /// Derives the keys.
+    pub fn derive(secret: &[u8]) -> Result<Keys, TooShort> {
+        if secret.len() < SHORTEST {
+            return Err(TooShort(secret.len()));
+        }
+        Ok(Keys { audit: mac(secret, &[b"audit"]), cursor: mac(secret, &[b"cursor"]) })
+    }
+
+    /// What stands in a tenant's ledger instead of a digest: equal for equal calls of one tenant, and of no other.
+    pub fn audit_digest(&self, tenant: &Tenant, digest: &str) -> String {
+        let mark = mac(&self.audit, &[tenant.as_str().as_bytes(), b"\n", digest.as_bytes()]);
+        format!("hmac:{}", hex(&mark[..16]))
+    }
+
+    /// The key of list cursors.
+    pub fn cursor(&self) -> &[u8; 32] {
+        &self.cursor
+    }
+}
+
+/// Keys do not print.
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys(…)")
+    }
+}
+
+fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    // HMAC takes keys of every length, so the error cannot happen; an empty key would only be a weak one.
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()));
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_differ_by_tenant_and_secret_and_keep_nothing_readable() {
+        let keys = |secret: u8| Keys::derive(&[secret; 32]).unwrap();
+        let (a, b) = (Tenant::parse("a").unwrap(), Tenant::parse("b").unwrap());
+        assert_eq!(keys(1).audit_digest(&a, "d"), keys(1).audit_digest(&a, "d"));
+        assert_ne!(keys(1).audit_digest(&a, "d"), keys(1).audit_digest(&b, "d"));
+        assert_ne!(keys(1).audit_digest(&a, "d"), keys(2).audit_digest(&a, "d"));
+        assert_ne!(keys(1).audit, keys(1).cursor);
+        assert!(Keys::derive(&[1; 31]).is_err());
+        assert_eq!(format!("{:?}", keys(7)), "Keys(…)");
+    }
+}

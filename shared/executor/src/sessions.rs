@@ -1,0 +1,93 @@
+//! Opening, reading and closing sessions, for the doors that do so outside a tool call.
+
+use crate::call::{Executor, Handle, no_session, no_store, random, read_handle};
+use crate::snapshot::Snapshot;
+use domain::{Caller, Failure, Level, Loaded, Mode, Scope, Session, SessionId, ToolsetName};
+use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase};
+
+/// Why a session was not opened.
+pub type OpenError = Failure;
+
+impl Executor {
+    /// Opens a session for a caller. The mode is the most that was asked for, the token allows and the tenant allows.
+    pub async fn open_session(
+        &self,
+        snapshot: &Snapshot,
+        caller: &Caller,
+        wanted: Mode,
+        loaded: Option<Loaded>,
+    ) -> Result<Session, OpenError> {
+        self.open_loaded(snapshot, caller, wanted, loaded, &[]).await
+    }
+
+    pub(crate) async fn open_loaded(
+        &self,
+        snapshot: &Snapshot,
+        caller: &Caller,
+        wanted: Mode,
+        loaded: Option<Loaded>,
+        more: &[(ToolsetName, Level)],
+    ) -> Result<Session, Failure> {
+        let may_write = caller.scopes.allow(Scope::ToolsWrite);
+        let token = if may_write { Mode::Write } else { Mode::Read };
+        let opened_at = self.store.now().await.map_err(|e| no_store(&e))?;
+        let fresh = Session {
+            id: SessionId::from_random(random()?),
+            owner: caller.principal.clone(),
+            mode: wanted.min(token).min(snapshot.policy.mode),
+            loaded: loaded.unwrap_or_else(|| snapshot.catalog.defaults().clone()),
+            grown: false,
+            catalog: snapshot.catalog.digest().to_owned(),
+            tainted: false,
+            opened_at,
+        };
+        let session = if more.is_empty() { fresh } else { fresh.load(more).unwrap_or(fresh) };
+        self.store.of(&caller.tenant).sessions().open(&session, self.lives).await.map_err(|e| no_store(&e))?;
+        Ok(session)
+    }
+
+    /// Reads a session of this caller and slides its expiry. Another principal's answers like one that never was.
+    /// A session drawn from an older catalog is pinned to the current one, and its streams are told.
+    pub async fn session(&self, snapshot: &Snapshot, caller: &Caller, handle: &Handle) -> Result<Held, Failure> {
+        let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
+        let sessions = self.store.of(&caller.tenant).sessions();
+        let found = sessions.find(id, &caller.principal, self.lives).await.map_err(|e| no_store(&e))?;
+        let held = found.ok_or_else(|| no_session(handle))?;
+        match held.session.pin(snapshot.catalog.digest()) {
+            None => Ok(held),
+            Some(next) => {
+                let wake = Some(store::Topic::Session(id));
+                let entry = moved(caller, id, "catalog");
+                let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await.map_err(|e| no_store(&e))?;
+                match folded {
+                    // Whoever was quicker may have pinned it too; either way this is the session now.
+                    Folded::Done(held) | Folded::Conflict(held) => Ok(held),
+                    Folded::Gone => Err(no_session(handle)),
+                }
+            }
+        }
+    }
+
+    /// Closes a session for every replica and forgets its documents.
+    pub async fn close_session(&self, caller: &Caller, handle: &Handle) -> Result<(), Failure> {
+        let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
+        let shelf = self.store.of(&caller.tenant);
+        let closed = shelf.sessions().close(id, &caller.principal).await.map_err(|e| no_store(&e))?;
+        if !closed {
+            return Err(no_session(handle));
+        }
+        shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
+    }
+}
+
+/// The ledger's entry for a session that moved.
+pub(crate) fn moved(caller: &Caller, session: SessionId, what: &str) -> AuditEntry {
+    let actor =
+        Actor { principal: caller.principal.clone(), kind: ActorKind::Agent, scopes: caller.scopes, token: None };
+    AuditEntry {
+        actor: Some(actor),
+        session: Some(session),
+        target: Some(format!("session/{what}")),
+        ..AuditEntry::new(Phase::Transition)
+    }
+}

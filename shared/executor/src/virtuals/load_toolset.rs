@@ -1,0 +1,138 @@
+//! `load_toolset`: issues toolsets to a session, in this process, without approval.
+//!
+//! Loading is a permission and is judged like one; what is loaded is written to the session's record in one
+//! compare-and-set with its audit entry and the wake-up that tells every open stream of the session.
+//! The answer holds the full schemas, so a host that ignores or loses `list_changed` still works.
+
+use crate::call::{CallRequest, Executor, Handle, OpenCall, no_session, no_store};
+use crate::sessions::moved;
+use crate::snapshot::Snapshot;
+use crate::virtuals::typed;
+use catalog::virtuals::ToolsetArgs;
+use catalog::{Catalog, View};
+use domain::outcome::near;
+use domain::{Caller, Code, Failure, Level, Mode, Outcome, Output, Session, ToolsetName};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use store::{Folded, Topic};
+
+/// How often a fold is repeated on a newer version before the caller is told to try again.
+const FOLDS: usize = 8;
+
+impl Executor {
+    pub(super) async fn load_toolset(
+        &self,
+        snapshot: &Snapshot,
+        request: &CallRequest,
+        open: &OpenCall,
+        arguments: Value,
+    ) -> Outcome {
+        let args: ToolsetArgs = typed(arguments)?;
+        let names = known(&snapshot.catalog, args.toolset.names())?;
+        let wanted: Vec<(ToolsetName, Level)> = names.into_iter().map(|name| (name, args.level())).collect();
+        let mode = open.held.as_ref().map_or(Mode::Write, |held| held.session.mode);
+        policy::decide_load(&snapshot.policy, &request.caller, mode, &wanted).map_err(|reason| reason.0)?;
+        let (session, before) = match &open.held {
+            Some(_) => {
+                let (session, before) = self.fold(open, &request.caller, |session| session.load(&wanted)).await?;
+                (session, Some(before))
+            }
+            None => {
+                let selection = request.selection.clone();
+                let fresh = self.open_loaded(snapshot, &request.caller, Mode::Write, selection, &wanted).await?;
+                (fresh, None)
+            }
+        };
+        let growing = matches!(request.handle, Handle::Transport(_));
+        Ok(Output::structured(answer(&snapshot.catalog, &session, before.as_ref(), &wanted, growing)))
+    }
+
+    /// Folds a transition into the session's record, again and again on the newer version while others are quicker.
+    /// Gives the session as it now is, and as it was.
+    pub(super) async fn fold(
+        &self,
+        open: &OpenCall,
+        caller: &Caller,
+        step: impl Fn(&Session) -> Option<Session>,
+    ) -> Result<(Session, Session), Failure> {
+        let Some(mut held) = open.held.clone() else { return Err(no_session(&Handle::None)) };
+        let sessions = open.shelf.sessions();
+        for _ in 0..FOLDS {
+            let before = held.session.clone();
+            let Some(next) = step(&before) else { return Ok((before.clone(), before)) };
+            let entry = moved(caller, next.id, "toolsets");
+            let wake = Some(Topic::Session(next.id));
+            let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await;
+            match folded.map_err(|e| no_store(&e))? {
+                Folded::Done(_) => return Ok((next, before)),
+                Folded::Conflict(newer) => held = newer,
+                Folded::Gone => return Err(no_session(&Handle::None)),
+            }
+        }
+        Err(Failure::new(Code::StoreUnavailable, "the session changes faster than it can be written")
+            .retry_after_ms(200))
+    }
+}
+
+/// The toolsets by these names; an unknown one is answered with those there are.
+pub(super) fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<ToolsetName>, Failure> {
+    let all = || catalog.toolsets().iter().map(|set| set.name.as_str());
+    names
+        .iter()
+        .map(|name| {
+            let found = catalog.toolsets().iter().find(|set| set.name.as_str() == name);
+            found.map(|set| set.name.clone()).ok_or_else(|| {
+                let valid: Vec<&str> = all().collect();
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                Failure::new(Code::UnknownToolset, format!("there is no toolset `{shown}`"))
+                    .next(format!("choose from: {}", valid.join(", ")))
+                    .did_you_mean(near(name, all()))
+                    .details(json!({ "toolsets": valid }))
+            })
+        })
+        .collect()
+}
+
+/// Names, full schemas and cost. Schemas are spliced in as they stand in the catalog; nothing is serialised again.
+fn answer(
+    catalog: &Catalog,
+    session: &Session,
+    before: Option<&Session>,
+    wanted: &[(ToolsetName, Level)],
+    growing: bool,
+) -> String {
+    let asked = |name: &ToolsetName| wanted.iter().any(|(wanted, _)| wanted == name);
+    let by_default =
+        |entry: &catalog::Entry| catalog.defaults().level(&entry.definition().toolset) >= Some(entry.list());
+    let issued = |s: &Session, e: &catalog::Entry| s.loaded.level(&e.definition().toolset) >= Some(e.list());
+    // Everything asked for that is not in the list a session opens with: the same on every repetition.
+    let tools =
+        catalog.entries().iter().filter(|e| asked(&e.definition().toolset) && !by_default(e) && issued(session, e));
+    let had = |e: &catalog::Entry| before.map_or(by_default(e), |before| issued(before, e));
+
+    let (mut added, mut cost) = (String::new(), 0);
+    for entry in tools {
+        if !added.is_empty() {
+            added.push(',');
+        }
+        added.push_str(&entry.issue());
+        cost += if had(entry) { 0 } else { entry.tokens() };
+    }
+    let view = if growing { View::Growing { grown: true } } else { View::Fixed };
+    let total = catalog.tokens(&session.loaded, view);
+    let next = if growing {
+        "Call these by name."
+    } else {
+        "Call these by name with _meta quartermaster/session, or through call_tool with this session. Idle sessions expire."
+    };
+    let mut text = String::with_capacity(added.len() + 512);
+    write!(
+        text,
+        r#"{{"session":"{}","loaded":{},"added":[{added}],"tokens":{{"added":{cost},"loaded":{total}}},"next":{}}}"#,
+        session.id,
+        json!(session.loaded),
+        json!(next),
+    )
+    .ok();
+    text
+}

@@ -1,0 +1,127 @@
+//! What a token says, read strictly: every claim there, each of its own type, compared byte for byte.
+//!
+//! A claim of the wrong type is a refusal and never counts as absent (CVE-2026-25537). The times are judged by the
+//! moment that is handed in: a token is good from `nbf - leeway` on, and up to but not including `exp + leeway`,
+//! since RFC 7519 refuses it *on or after* its end.
+
+use crate::refused::Refused;
+use crate::token;
+use domain::{Caller, Moment, Principal, Scopes, Tenant};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Longer subjects are nobody's name, and they are written into every session and audit entry.
+const MOST_SUBJECT_BYTES: usize = 256;
+
+/// The claims as they arrived. A claim that occurs twice is an error of the parser.
+#[derive(Deserialize)]
+pub(crate) struct Claims {
+    #[serde(default, deserialize_with = "present")]
+    iss: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    aud: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    exp: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    nbf: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    sub: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    tenant: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    scope: Option<Value>,
+}
+
+/// When a token is good. Kept with a verified caller, since time goes on after verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    not_before: Option<Moment>,
+    pub(crate) expires_at: Moment,
+}
+
+impl Window {
+    pub(crate) fn check(&self, now: Moment, leeway: Duration) -> Result<(), Refused> {
+        if self.not_before.is_some_and(|start| now.plus(leeway) < start) {
+            return Err(Refused::NotYetValid);
+        }
+        if now >= self.expires_at.plus(leeway) {
+            return Err(Refused::Expired);
+        }
+        Ok(())
+    }
+}
+
+impl Claims {
+    pub(crate) fn parse(payload: &[u8]) -> Result<Claims, Refused> {
+        token::object(payload)
+    }
+
+    /// Who claims to have issued this. All that is read before the signature is checked, to know whose key to take.
+    pub(crate) fn issuer(&self) -> Result<&str, Refused> {
+        text("iss", self.iss.as_ref())
+    }
+
+    /// When the token is good.
+    pub(crate) fn window(&self) -> Result<Window, Refused> {
+        let expires_at = moment("exp", self.exp.as_ref().ok_or(Refused::MissingClaim { claim: "exp" })?)?;
+        let not_before = self.nbf.as_ref().map(|nbf| moment("nbf", nbf)).transpose()?;
+        Ok(Window { not_before, expires_at })
+    }
+
+    /// Whether the token is meant for `resource`: the claim is that text, or a list of texts that holds it.
+    pub(crate) fn check_audience(&self, resource: &str) -> Result<(), Refused> {
+        let malformed = Refused::BadClaim { claim: "aud" };
+        let meant = match self.aud.as_ref().ok_or(Refused::MissingClaim { claim: "aud" })? {
+            Value::String(one) => one == resource,
+            Value::Array(many) => {
+                let names: Option<Vec<&str>> = many.iter().map(Value::as_str).collect();
+                names.ok_or(malformed)?.contains(&resource)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return Err(malformed),
+        };
+        if meant { Ok(()) } else { Err(Refused::WrongAudience) }
+    }
+
+    /// The caller these claims describe. The tenant comes last: its refusal tells that the rest was good.
+    pub(crate) fn caller(&self, expires_at: Moment) -> Result<Caller, Refused> {
+        let issuer = self.issuer()?.to_owned();
+        let subject = text("sub", self.sub.as_ref())?;
+        if subject.is_empty() || subject.len() > MOST_SUBJECT_BYTES || subject.chars().any(char::is_control) {
+            return Err(Refused::BadClaim { claim: "sub" });
+        }
+        let scopes = Scopes::parse(text("scope", self.scope.as_ref())?);
+        let slug = self.tenant.as_ref().and_then(Value::as_str).ok_or(Refused::BadTenant)?;
+        let tenant = Tenant::parse(slug).map_err(|_| Refused::BadTenant)?;
+        Ok(Caller { tenant, principal: Principal { issuer, subject: subject.to_owned() }, scopes, expires_at })
+    }
+}
+
+/// Keeps `null` as a value of the wrong type instead of taking it for absence.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+fn text<'a>(claim: &'static str, value: Option<&'a Value>) -> Result<&'a str, Refused> {
+    value.ok_or(Refused::MissingClaim { claim })?.as_str().ok_or(Refused::BadClaim { claim })
+}
+
+/// A NumericDate of RFC 7519: seconds since 1970, possibly with a fraction. What lies before 1970 is nobody's time.
+fn moment(claim: &'static str, value: &Value) -> Result<Moment, Refused> {
+    let malformed = Refused::BadClaim { claim };
+    let number = match value {
+        Value::Number(number) => number,
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => return Err(malformed),
+    };
+    if let Some(secs) = number.as_u64() {
+        return Ok(Moment::from_secs(secs));
+    }
+    match number.as_f64() {
+        // The cast saturates, and a moment beyond all others is still a moment.
+        Some(secs) if secs.is_finite() && secs >= 0.0 => Ok(Moment::from_millis((secs * 1000.0) as u64)),
+        Some(_) | None => Err(malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests;

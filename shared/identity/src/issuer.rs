@@ -1,0 +1,131 @@
+//! One issuer we believe: its name, what it may sign with, and its keys, fixed or published.
+
+use crate::config::{Algorithm, ConfigError, IssuerConfig};
+use crate::keys::{Fingerprint, Key};
+use crate::mint::{SigningKey, SigningKeyError};
+use crate::refused::Refused;
+use crate::remote::{RemoteKeys, Source};
+use crate::verifier::StartError;
+use arc_swap::ArcSwapOption;
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::RsaPublicKeyComponents;
+use domain::Moment;
+use jsonwebtoken::DecodingKey;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) struct Issuer {
+    pub(crate) name: String,
+    algorithms: Vec<Algorithm>,
+    keys: Keys,
+}
+
+enum Keys {
+    Fixed(Arc<Key>),
+    Remote(Box<RemoteKeys>),
+}
+
+/// Why an issuer's key file is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It could not be read.
+    #[error("could not read it")]
+    Unreadable(#[source] io::Error),
+    /// It should hold a shared secret.
+    #[error("it holds no secret for HS256")]
+    Secret(#[source] SigningKeyError),
+    /// It holds what only the issuer should have.
+    #[error("it holds a private key where the public one belongs")]
+    Private,
+    /// It should hold a public key for one of the allowed algorithms.
+    #[error("it holds no PEM public key for any of the issuer's algorithms")]
+    NotAPublicKey,
+}
+
+impl Issuer {
+    pub(crate) async fn open(config: IssuerConfig, http: egress::Client) -> Result<Issuer, StartError> {
+        let IssuerConfig { issuer: name, algorithms, key_file, jwks_url, refetch_every, max_stale } = config;
+        let keys = match (key_file, jwks_url) {
+            (Some(path), None) => {
+                let read = read_key(&path, &algorithms).await;
+                let key = read.map_err(|source| StartError::KeyFile { issuer: name.clone(), source })?;
+                Keys::Fixed(Arc::new(key))
+            }
+            (None, Some(url)) => {
+                let (issuer, algorithms) = (name.clone(), algorithms.clone());
+                let source = Source { issuer, url, algorithms, http, held: ArcSwapOption::empty() };
+                Keys::Remote(Box::new(RemoteKeys::new(source, refetch_every, max_stale)))
+            }
+            (Some(_), Some(_)) | (None, None) => return Err(StartError::Config(ConfigError::KeySource(name))),
+        };
+        Ok(Issuer { name, algorithms, keys })
+    }
+
+    /// The key a token must have been signed with. The header only chooses among what the issuer may use.
+    pub(crate) async fn key(&self, alg: &str, kid: Option<&str>, now: Moment) -> Result<Arc<Key>, Refused> {
+        let algorithm = Algorithm::named(alg).filter(|named| self.algorithms.contains(named));
+        let algorithm = algorithm.ok_or(Refused::WrongAlgorithm)?;
+        match &self.keys {
+            // There is no choice, so a key id has nothing to say.
+            Keys::Fixed(key) if key.algorithm() == algorithm => Ok(Arc::clone(key)),
+            Keys::Fixed(_) => Err(Refused::WrongAlgorithm),
+            Keys::Remote(keys) => keys.find(kid, algorithm, now).await,
+        }
+    }
+
+    /// Whether the key that once verified a token is still one of the issuer's.
+    pub(crate) async fn still_holds(&self, fingerprint: Fingerprint, now: Moment) -> bool {
+        match &self.keys {
+            Keys::Fixed(key) => key.fingerprint() == fingerprint,
+            Keys::Remote(keys) => keys.still_holds(fingerprint, now).await,
+        }
+    }
+
+    pub(crate) fn usable(&self, now: Moment) -> bool {
+        match &self.keys {
+            Keys::Fixed(_) => true,
+            Keys::Remote(keys) => keys.usable(now),
+        }
+    }
+
+    pub(crate) async fn warm(&self, now: Moment) {
+        match &self.keys {
+            Keys::Remote(keys) => keys.warm(now).await,
+            Keys::Fixed(_) => {}
+        }
+    }
+}
+
+async fn read_key(path: &Path, algorithms: &[Algorithm]) -> Result<Key, KeyFileError> {
+    let text = tokio::fs::read_to_string(path).await.map_err(KeyFileError::Unreadable)?;
+    if algorithms.contains(&Algorithm::Hs256) {
+        let secret = SigningKey::parse(&text).map_err(KeyFileError::Secret)?;
+        return Ok(Key::hs256(secret.secret()));
+    }
+    // The PEM reader would take the public half out of some private keys, and the file would go on lying about.
+    if text.contains("PRIVATE KEY-----") {
+        return Err(KeyFileError::Private);
+    }
+    algorithms.iter().find_map(|algorithm| public_key(&text, *algorithm)).ok_or(KeyFileError::NotAPublicKey)
+}
+
+fn public_key(pem: &str, algorithm: Algorithm) -> Option<Key> {
+    let read = match algorithm {
+        Algorithm::Rs256 => DecodingKey::from_rsa_pem(pem.as_bytes()),
+        Algorithm::Es256 => DecodingKey::from_ec_pem(pem.as_bytes()),
+        Algorithm::EdDsa => DecodingKey::from_ed_pem(pem.as_bytes()),
+        Algorithm::Hs256 => return None,
+    };
+    let read = read.ok()?;
+    let bytes = read.try_get_as_bytes().ok()?;
+    match algorithm {
+        Algorithm::Rs256 => {
+            let numbers = RsaPublicKeyComponents::<Vec<u8>>::from(&rsa::PublicKey::from_der(bytes).ok()?);
+            Key::rs256(None, &numbers.n, &numbers.e)
+        }
+        Algorithm::Es256 => Key::es256(None, bytes),
+        Algorithm::EdDsa => Key::ed25519(None, bytes),
+        Algorithm::Hs256 => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! Every way a token can fail to make a caller.
+//!
+//! The sentences go into answers and logs, so none of them holds anything the token said.
+
+/// Why there is no caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refused {
+    /// It does not have the shape of a signed token.
+    #[error("the token is not a signed JWT")]
+    NotAToken,
+    /// It is longer than any token we look at.
+    #[error("the token is longer than {} bytes", crate::token::MOST_BYTES)]
+    TooLong,
+    /// Nobody we believe issued it.
+    #[error("the issuer of the token is not accepted here")]
+    UnknownIssuer,
+    /// It is signed in a way its issuer may not use, or that does not fit the key.
+    #[error("the algorithm of the token is not accepted for its issuer")]
+    WrongAlgorithm,
+    /// Its issuer has no such key, or it names none where there are several.
+    #[error("the key of the token is not one of its issuer's")]
+    UnknownKey,
+    /// The key did not sign these bytes.
+    #[error("the signature of the token does not fit")]
+    BadSignature,
+    /// A claim that must be there is not.
+    #[error("the token has no claim `{claim}`")]
+    MissingClaim {
+        /// The claim's name.
+        claim: &'static str,
+    },
+    /// A claim has the wrong type or a value no honest token has.
+    #[error("the claim `{claim}` of the token is malformed")]
+    BadClaim {
+        /// The claim's name.
+        claim: &'static str,
+    },
+    /// It was made for somebody else.
+    #[error("the token is not meant for this service")]
+    WrongAudience,
+    /// Its time has not come.
+    #[error("the token is not valid yet")]
+    NotYetValid,
+    /// Its time is over.
+    #[error("the token has expired")]
+    Expired,
+    /// It is genuine, but names no possible tenant.
+    #[error("the token names no valid tenant")]
+    BadTenant,
+    /// The issuer's keys could not be had, so nothing can be said about the token.
+    #[error("the keys of the token's issuer are not available")]
+    KeysUnavailable,
+}
+
+impl Refused {
+    /// The HTTP status that says this.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Refused::NotAToken
+            | Refused::TooLong
+            | Refused::UnknownIssuer
+            | Refused::WrongAlgorithm
+            | Refused::UnknownKey
+            | Refused::BadSignature
+            | Refused::MissingClaim { .. }
+            | Refused::BadClaim { .. }
+            | Refused::WrongAudience
+            | Refused::NotYetValid
+            | Refused::Expired => 401,
+            Refused::BadTenant => 403,
+            Refused::KeysUnavailable => 503,
+        }
+    }
+
+    /// The stable name of this refusal in metrics.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Refused::NotAToken => "not_a_token",
+            Refused::TooLong => "too_long",
+            Refused::UnknownIssuer => "unknown_issuer",
+            Refused::WrongAlgorithm => "wrong_algorithm",
+            Refused::UnknownKey => "unknown_key",
+            Refused::BadSignature => "bad_signature",
+            Refused::MissingClaim { .. } => "missing_claim",
+            Refused::BadClaim { .. } => "bad_claim",
+            Refused::WrongAudience => "wrong_audience",
+            Refused::NotYetValid => "not_yet_valid",
+            Refused::Expired => "expired",
+            Refused::BadTenant => "bad_tenant",
+            Refused::KeysUnavailable => "keys_unavailable",
+        }
+    }
+}

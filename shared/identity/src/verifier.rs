@@ -1,0 +1,110 @@
+//! The one way to a caller: a token that is genuine, meant for us, within its time and complete.
+//!
+//! What is checked, in this order: size and shape, issuer, algorithm, key, signature, audience, time, subject and
+//! scope, tenant. A token seen before skips to time and key, since those can change after it was verified.
+
+use crate::claims::Claims;
+use crate::config::{Config, ConfigError};
+use crate::issuer::{Issuer, KeyFileError};
+use crate::known::{Known, KnownTokens, TokenDigest};
+use crate::refused::Refused;
+use crate::token::{MOST_BYTES, Token};
+use domain::{Caller, Moment};
+use futures_util::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Verifies tokens. One per process, shared by all requests.
+pub struct Verifier {
+    resource: String,
+    leeway: Duration,
+    issuers: Vec<Arc<Issuer>>,
+    known: KnownTokens,
+}
+
+/// Why no token could ever be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings are wrong.
+    #[error("the identity settings are refused")]
+    Config(#[source] ConfigError),
+    /// A key file is of no use.
+    #[error("the key file of issuer `{issuer}` is of no use")]
+    KeyFile {
+        /// The issuer's name.
+        issuer: String,
+        /// What is wrong with the file.
+        #[source]
+        source: KeyFileError,
+    },
+}
+
+impl Verifier {
+    /// Checks the settings and reads the key files. Published keys are fetched when first needed, so that we start
+    /// while an issuer is down; see [`Verifier::warm`].
+    pub async fn new(config: Config, http: egress::Client) -> Result<Verifier, StartError> {
+        config.check().map_err(StartError::Config)?;
+        let mut issuers = Vec::with_capacity(config.issuers.len());
+        for issuer in config.issuers {
+            issuers.push(Arc::new(Issuer::open(issuer, http.clone()).await?));
+        }
+        Ok(Verifier { resource: config.resource, leeway: config.leeway, issuers, known: KnownTokens::new() })
+    }
+
+    /// The caller a token speaks for at this moment, or why there is none.
+    pub async fn caller(&self, token: &str, now: Moment) -> Result<Arc<Caller>, Refused> {
+        // Before hashing: nobody gets us to hash a megabyte.
+        if token.len() > MOST_BYTES {
+            return Err(Refused::TooLong);
+        }
+        let digest = TokenDigest::of(token);
+        if let Some(known) = self.known.find(&digest) {
+            known.window.check(now, self.leeway)?;
+            if known.issuer.still_holds(known.key, now).await {
+                return Ok(Arc::clone(&known.caller));
+            }
+            self.known.forget(&digest);
+        }
+        let known = self.verify(token, now).await?;
+        let caller = Arc::clone(&known.caller);
+        self.known.keep(digest, known);
+        Ok(caller)
+    }
+
+    /// The issuers we believe, by their exact names, for the resource metadata of RFC 9728.
+    pub fn issuers(&self) -> impl Iterator<Item = &str> {
+        self.issuers.iter().map(|issuer| issuer.name.as_str())
+    }
+
+    /// Whether some issuer has a key that may be used now. Published keys count once they have been fetched.
+    pub fn usable(&self, now: Moment) -> bool {
+        self.issuers.iter().any(|issuer| issuer.usable(now))
+    }
+
+    /// Fetches published keys that are missing or soon due, each at most as often as its issuer allows.
+    ///
+    /// Called at start and then on a timer (every minute or two), it spares requests the wait; without it they fetch
+    /// for themselves. A failure is logged and changes nothing.
+    pub async fn warm(&self, now: Moment) {
+        join_all(self.issuers.iter().map(|issuer| issuer.warm(now))).await;
+    }
+
+    async fn verify(&self, text: &str, now: Moment) -> Result<Known, Refused> {
+        let token = Token::parse(text)?;
+        let claims = Claims::parse(&token.payload)?;
+        let issuer = self.issuer(claims.issuer()?)?;
+        let key = issuer.key(&token.header.alg, token.header.kid.as_deref(), now).await?;
+        key.verify(token.message, token.signature)?;
+
+        claims.check_audience(&self.resource)?;
+        let window = claims.window()?;
+        window.check(now, self.leeway)?;
+        let caller = Arc::new(claims.caller(window.expires_at)?);
+        let keep = window.expires_at.plus(self.leeway).since(now);
+        Ok(Known { caller, window, issuer: Arc::clone(issuer), key: key.fingerprint(), keep })
+    }
+
+    fn issuer(&self, name: &str) -> Result<&Arc<Issuer>, Refused> {
+        self.issuers.iter().find(|issuer| issuer.name == name).ok_or(Refused::UnknownIssuer)
+    }
+}

@@ -1,0 +1,7 @@
+//! Tokens against a verifier, with real keys and a real server for key sets.
+
+mod fixed;
+mod fuzz;
+mod hostile;
+mod published;
+mod support;

@@ -1,0 +1,162 @@
+//! One verdict for one call. No I/O, no clock, and neither `bool` nor `Result`: a refusal is an answer.
+
+use crate::{Basis, Evidence, Extent, Pattern, Permit};
+use domain::{Call, Caller, Code, Effect, Failure, Level, Mode, Scope, ToolsetName};
+
+/// A tenant's rules. They only tighten.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// The most a session may be for.
+    pub mode: Mode,
+    /// Calls that are refused.
+    pub deny: Vec<Pattern>,
+    /// Calls that ask a person even though they only read.
+    pub require_approval: Vec<Pattern>,
+    /// How many calls the tenant may make in a minute.
+    pub calls_per_minute: u64,
+}
+
+/// The verdict.
+#[derive(Debug)]
+pub enum Decision {
+    /// Go on, with this proof.
+    Permit(Permit),
+    /// Ask a person; this permit is good for the preview only.
+    Ask(Question, Permit),
+    /// No.
+    Deny(Reason),
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// The call changes something.
+    Effect(Effect),
+    /// A rule of the tenant wants a person to look.
+    Rule,
+}
+
+/// Why not, in words for the caller.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason(pub Failure);
+
+impl Reason {
+    fn new(code: Code, message: String, next: &str) -> Reason {
+        Reason(Failure::new(code, message).next(next))
+    }
+}
+
+/// Judges one call. The order is from who asks, over what was issued, to what the rules say.
+pub fn decide(policy: &Policy, call: Call, evidence: &Evidence) -> Decision {
+    let refusal = scope(&call)
+        .or_else(|| rate(policy, evidence))
+        .or_else(|| issued(&call, evidence))
+        .or_else(|| mode(policy, &call, evidence))
+        .or_else(|| denied(policy, &call));
+    if let Some(reason) = refusal {
+        return Decision::Deny(reason);
+    }
+    let named = policy.require_approval.iter().any(|rule| rule.matches(call.tool.as_str(), call.about.as_deref()));
+    // A tainted session cannot loosen this: everything above `Read` asks already, and nothing here lets it through.
+    let question = match call.effect {
+        Effect::Read if named => Some(Question::Rule),
+        Effect::Read => None,
+        effect @ (Effect::Change | Effect::Disrupt) => Some(Question::Effect(effect)),
+    };
+    match question {
+        Some(question) => Decision::Ask(question, Permit::grant(call, Extent::Rehearse, Basis::Asking)),
+        None => Decision::Permit(Permit::grant(call, Extent::Act, Basis::ReadOnly)),
+    }
+}
+
+/// Judges whether toolsets may be loaded at these levels by this caller in a session of this mode.
+pub fn decide_load(
+    policy: &Policy,
+    caller: &Caller,
+    session: Mode,
+    wanted: &[(ToolsetName, Level)],
+) -> Result<(), Reason> {
+    if !caller.scopes.allow(Scope::ToolsRead) {
+        return Err(lacks(Scope::ToolsRead));
+    }
+    if wanted.iter().all(|(_, level)| *level == Level::Read) {
+        return Ok(());
+    }
+    if !caller.scopes.allow(Scope::ToolsWrite) {
+        return Err(lacks(Scope::ToolsWrite));
+    }
+    match policy.mode.min(session) {
+        Mode::Write => Ok(()),
+        Mode::Read => Err(read_only(policy)),
+    }
+}
+
+fn scope(call: &Call) -> Option<Reason> {
+    // A tool of the write list needs the scope even for arguments that only read: the list is what was granted.
+    let needed = match (call.needs, call.effect) {
+        (Level::Read, Effect::Read) => Scope::ToolsRead,
+        (Level::Write, _) | (_, Effect::Change | Effect::Disrupt) => Scope::ToolsWrite,
+    };
+    (!call.caller.scopes.allow(needed)).then(|| lacks(needed))
+}
+
+fn lacks(scope: Scope) -> Reason {
+    let message = format!("the token lacks the scope {scope}");
+    let mut reason =
+        Reason::new(Code::InsufficientScope, message, "use a token that has it; do not retry with this one");
+    reason.0.details = Some(serde_json::json!({ "scope": scope.as_str() }));
+    reason
+}
+
+fn rate(policy: &Policy, evidence: &Evidence) -> Option<Reason> {
+    (evidence.calls_this_minute > policy.calls_per_minute).then(|| {
+        let message = format!("the tenant's limit of {} calls a minute is used up", policy.calls_per_minute);
+        Reason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
+    })
+}
+
+fn issued(call: &Call, evidence: &Evidence) -> Option<Reason> {
+    let (tool, set) = (&call.tool, &call.toolset);
+    match (evidence.loaded.level(set), call.needs) {
+        (Some(Level::Write), _) | (Some(Level::Read), Level::Read) => None,
+        (None, Level::Read) => Some(Reason::new(
+            Code::NotLoaded,
+            format!("{tool} is in toolset {set}, which is not loaded"),
+            &format!("call load_toolset with toolset={set}"),
+        )),
+        (None | Some(Level::Read), Level::Write) => Some(Reason::new(
+            Code::WriteNotLoaded,
+            format!("{tool} is not loaded for writing"),
+            &format!("call load_toolset with toolset={set}, include_write_tools=true"),
+        )),
+    }
+}
+
+fn mode(policy: &Policy, call: &Call, evidence: &Evidence) -> Option<Reason> {
+    let writes = call.needs == Level::Write || call.effect > Effect::Read;
+    (writes && policy.mode.min(evidence.mode) == Mode::Read).then(|| read_only(policy))
+}
+
+fn read_only(policy: &Policy) -> Reason {
+    match policy.mode {
+        Mode::Read => Reason::new(
+            Code::PolicyDenied,
+            "this tenant is read-only, so write tools are not issued".to_owned(),
+            "go on with read tools, or ask the tenant's admin",
+        ),
+        Mode::Write => Reason::new(
+            Code::PolicyDenied,
+            "this session was opened for reading, so write tools are not issued".to_owned(),
+            "open a session with mode=write, if the task needs changes",
+        ),
+    }
+}
+
+fn denied(policy: &Policy, call: &Call) -> Option<Reason> {
+    let rule = policy.deny.iter().find(|rule| rule.matches(call.tool.as_str(), call.about.as_deref()))?;
+    let message = format!("the tenant's rule deny `{rule}` refuses this call");
+    Some(Reason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! Policy: rules, call and evidence in, a [`Decision`] out. Pure, and the only maker of [`Permit`].
+//!
+//! Reading order: [`rule`] (what a tenant may say), [`evidence`] (what is known), [`decide`], [`permit`] (the proof).
+//! Rules only tighten: there is no way to write one that lets more through than the product's own defaults.
+//!
+//! Not here: clocks, stores, HTTP, and what the tools do.
+
+pub mod decide;
+pub mod evidence;
+pub mod permit;
+pub mod rule;
+
+pub use decide::{Decision, Policy, Question, Reason, decide, decide_load};
+pub use evidence::Evidence;
+pub use permit::{Basis, Extent, Permit};
+pub use rule::{NotAPattern, Pattern};

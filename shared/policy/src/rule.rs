@@ -1,0 +1,102 @@
+//! What a tenant may say about tools: patterns that deny, or that ask a person where the product would not.
+
+use std::fmt;
+
+/// Which calls a rule is about: a tool's name, or a beginning of one with `*`, and optionally what the arguments are
+/// about: `k8s_exec`, `helm_*`, `k8s_get:secrets`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    tool: String,
+    open: bool,
+    about: Option<String>,
+}
+
+/// The text is not a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAPattern {
+    /// Nothing before the colon or the star would match every tool by accident.
+    #[error("a pattern names a tool, such as `helm_*` or `k8s_get:secrets`")]
+    Empty,
+    /// A star is only understood at the end.
+    #[error("`*` is only understood at the end of the tool's name")]
+    Star,
+    /// A letter no tool's name can hold.
+    #[error("a tool's name holds only letters, digits, '_' and '-'")]
+    Letter,
+}
+
+impl Pattern {
+    /// Reads a pattern. A lone `*` is allowed: a tenant may ask for, or deny, everything.
+    pub fn parse(text: &str) -> Result<Pattern, NotAPattern> {
+        let (tool, about) = match text.split_once(':') {
+            Some((_, "")) => return Err(NotAPattern::Empty),
+            Some((tool, about)) => (tool, Some(about.to_owned())),
+            None => (text, None),
+        };
+        if tool.is_empty() {
+            return Err(NotAPattern::Empty);
+        }
+        let (stem, open) = tool.strip_suffix('*').map_or((tool, false), |stem| (stem, true));
+        if stem.contains('*') {
+            return Err(NotAPattern::Star);
+        }
+        let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if !stem.chars().all(letter) {
+            return Err(NotAPattern::Letter);
+        }
+        Ok(Pattern { tool: stem.to_owned(), open, about })
+    }
+
+    /// Whether the rule is about this tool, whatever the arguments.
+    pub fn tool_matches(&self, tool: &str) -> bool {
+        if self.open { tool.starts_with(&self.tool) } else { tool == self.tool }
+    }
+
+    /// Whether the rule covers every call of the tools it names.
+    pub fn is_whole(&self) -> bool {
+        self.about.is_none()
+    }
+
+    /// Whether the rule is about this call.
+    pub fn matches(&self, tool: &str, about: Option<&str>) -> bool {
+        self.tool_matches(tool) && (self.about.is_none() || self.about.as_deref() == about)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tool)?;
+        f.write_str(if self.open { "*" } else { "" })?;
+        self.about.iter().try_for_each(|about| write!(f, ":{about}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_matches_what_it_says() {
+        let matches = |text: &str, tool, about| Pattern::parse(text).unwrap().matches(tool, about);
+        assert!(matches("k8s_exec", "k8s_exec", None) && !matches("k8s_exec", "k8s_execute", None));
+        assert!(matches("helm_*", "helm_upgrade", Some("web")) && !matches("helm_*", "k8s_get", None));
+        assert!(matches("k8s_get:secrets", "k8s_get", Some("secrets")));
+        assert!(!matches("k8s_get:secrets", "k8s_get", None) && !matches("k8s_get:secrets", "k8s_get", Some("pods")));
+        assert!(matches("*", "anything", None));
+    }
+
+    #[test]
+    fn a_pattern_that_would_surprise_is_refused() {
+        for (text, why) in [
+            ("", NotAPattern::Empty),
+            (":secrets", NotAPattern::Empty),
+            ("k8s_get:", NotAPattern::Empty),
+            ("*_get", NotAPattern::Star),
+            ("a**", NotAPattern::Star),
+            ("k8s get", NotAPattern::Letter),
+            ("k8s.get", NotAPattern::Letter),
+        ] {
+            assert_eq!(Pattern::parse(text), Err(why), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! One all-or-nothing change inside one tenant, and how it ended.
+//!
+//! The record, what is appended beside it, its place in indexes and the wake-up cannot disagree, because they are
+//! written together or not at all. What a change means is pure Rust elsewhere; here are only versions and the clock.
+
+use crate::{Index, RecordKey, Stream, Topic};
+use domain::Moment;
+use std::time::Duration;
+
+/// Counts the changes of one record. A record that was deleted and made anew starts again at 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(u64);
+
+impl Version {
+    /// No record.
+    pub const NONE: Version = Version(0);
+
+    /// From its number.
+    pub const fn new(number: u64) -> Version {
+        Version(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn next(self) -> Version {
+        Version(self.0.saturating_add(1))
+    }
+}
+
+/// A record as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// How often it was changed.
+    pub version: Version,
+    /// What it holds.
+    pub body: Vec<u8>,
+}
+
+/// One member's new place in an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placing {
+    /// The index.
+    pub index: Index,
+    /// The member.
+    pub member: String,
+    /// Where it stands, usually a moment's milliseconds, at most 2^53; `None` takes it out.
+    pub rank: Option<u64>,
+}
+
+/// One all-or-nothing change inside one tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// The versioned record.
+    pub record: RecordKey,
+    /// The version it must have; [`Version::NONE`] if it must not exist yet.
+    pub expect: Version,
+    /// What it will hold; `None` deletes it.
+    pub body: Option<Vec<u8>>,
+    /// When it is forgotten, counted from this change; `None` keeps it for good.
+    pub expires: Option<Duration>,
+    /// The last moment, by the store's own clock, at which the change still counts.
+    pub not_after: Option<Moment>,
+    /// What is appended beside it.
+    pub append: Vec<(Stream, Vec<u8>)>,
+    /// What moves in indexes beside it.
+    pub index: Vec<Placing>,
+    /// Whom to wake.
+    pub wake: Option<Topic>,
+}
+
+impl Commit {
+    /// Writes a record and nothing beside it.
+    pub fn write(record: RecordKey, expect: Version, body: Vec<u8>) -> Commit {
+        Commit { body: Some(body), ..Commit::delete(record, expect) }
+    }
+
+    /// Deletes a record and does nothing beside it.
+    pub fn delete(record: RecordKey, expect: Version) -> Commit {
+        let (append, index) = (Vec::new(), Vec::new());
+        Commit { record, expect, body: None, expires: None, not_after: None, append, index, wake: None }
+    }
+}
+
+/// How a commit ended. Only [`Committed::Done`] changed anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a conflict or a late change wrote nothing"]
+pub enum Committed {
+    /// Written, as this version, at this moment. A deletion ends in [`Version::NONE`].
+    Done(Version, Moment),
+    /// The record had another version: this one, with this body, so the caller can fold again without asking.
+    /// [`Version::NONE`] and no bytes when there is no record.
+    Conflict(Version, Vec<u8>),
+    /// It was already later than `not_after`; this is the store's time.
+    Late(Moment),
+}

@@ -1,0 +1,106 @@
+//! The settings of the store, and which backend an address means.
+
+use crate::error::OpenError;
+use serde::Deserialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The section `store` of the service's settings.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the state lives: `redis://…`, `rediss://…`, `file:PATH` or `memory:`.
+    pub url: String,
+    /// What every key begins with, so that several installations can share a server.
+    pub prefix: String,
+    /// The longest anybody waits for one answer of the store.
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub deadline: Duration,
+    /// Serve although Redis may evict or forget what it holds; the operator's word in writing.
+    pub accept_unsafe: bool,
+}
+
+/// The address may hold a password, so only its kind is printed.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.url.split_once(':').map_or("?", |(kind, _)| kind);
+        f.debug_struct("Config")
+            .field("url", &format_args!("{kind}:…"))
+            .field("prefix", &self.prefix)
+            .field("deadline", &self.deadline)
+            .field("accept_unsafe", &self.accept_unsafe)
+            .finish()
+    }
+}
+
+/// What an address means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Redis,
+    File(PathBuf),
+    Memory,
+}
+
+impl Config {
+    /// Checks address, prefix and deadline before anything is opened.
+    pub(crate) fn place(&self) -> Result<Place, OpenError> {
+        let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
+        if !(1..=32).contains(&self.prefix.len()) || !self.prefix.bytes().all(letter) {
+            return Err(OpenError::Prefix);
+        }
+        if self.deadline.is_zero() {
+            return Err(OpenError::Deadline);
+        }
+        match self.url.split_once(':') {
+            Some(("redis" | "rediss", _)) => Ok(Place::Redis),
+            Some(("memory", "")) => Ok(Place::Memory),
+            Some(("file", path)) if !path.is_empty() => Ok(Place::File(PathBuf::from(path))),
+            Some(_) | None => Err(OpenError::Address),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str, prefix: &str) -> Config {
+        Config { url: url.into(), prefix: prefix.into(), deadline: Duration::from_secs(1), accept_unsafe: false }
+    }
+
+    #[test]
+    fn an_address_names_its_backend() {
+        assert_eq!(config("redis://h:1/0", "qm").place().unwrap(), Place::Redis);
+        assert_eq!(config("rediss://h", "qm").place().unwrap(), Place::Redis);
+        assert_eq!(config("memory:", "qm").place().unwrap(), Place::Memory);
+        assert_eq!(config("file:a/b.redb", "qm").place().unwrap(), Place::File("a/b.redb".into()));
+    }
+
+    #[test]
+    fn other_addresses_and_prefixes_are_refused() {
+        for url in ["", "file:", "memory", "memory:x", "http://h", "/a/b"] {
+            assert!(matches!(config(url, "qm").place(), Err(OpenError::Address)), "{url}");
+        }
+        for prefix in ["", "a:b", "{x}", "Q", "a b", &"x".repeat(33)] {
+            assert!(matches!(config("memory:", prefix).place(), Err(OpenError::Prefix)), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn settings_are_read_strictly() {
+        let text = r#"{"url":"memory:","prefix":"qm","deadline":"250ms","accept_unsafe":false}"#;
+        let config: Config = serde_json::from_str(text).unwrap();
+        assert_eq!(config.deadline, Duration::from_millis(250));
+        for bad in [text.replace("250ms", "soon"), text.replace("prefix", "prefixes"), text.replace("{", "{\"x\":1,")] {
+            assert!(serde_json::from_str::<Config>(&bad).is_err(), "{bad}");
+        }
+        assert!(matches!(Config { deadline: Duration::ZERO, ..config }.place(), Err(OpenError::Deadline)));
+    }
+
+    #[test]
+    fn a_password_in_the_address_is_not_printed() {
+        let shown = format!("{:?}", config("redis://robot:hunter2@h:1", "qm"));
+        assert!(!shown.contains("hunter2") && shown.contains("redis:"), "{shown}");
+    }
+}

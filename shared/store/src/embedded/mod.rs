@@ -1,0 +1,159 @@
+//! The embedded backend: a redb file, or the same code on redb's memory, in this one process.
+//!
+//! Changes go through one [`writer`]; reading takes a snapshot right where it is asked for.
+
+mod clock;
+mod fault;
+mod read;
+mod tables;
+mod write;
+mod writer;
+
+use crate::Committed;
+use crate::error::{OpenError, StoreError};
+use crate::health::{Finding, Health};
+use crate::hub::Hub;
+use crate::ops::{Answer, Op, RawCommit};
+use clock::Clock;
+use redb::{Database, ReadableDatabase, ReadableTable, backends::InMemoryBackend};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tables::{CLOCK, Tables};
+use tokio::sync::{mpsc, oneshot};
+use writer::{Given, Job, Work, Writer};
+
+/// How many calls may wait for the writer before the next one waits to be queued.
+const QUEUE: usize = 1_024;
+
+const MIXED_UP: StoreError = StoreError::Corrupt { what: "an answer of another kind than asked for" };
+
+pub(crate) struct Embedded {
+    /// Taken out on closing, so that the file is free for another process.
+    database: RwLock<Option<Arc<Database>>>,
+    clock: Arc<Clock>,
+    hub: Arc<Hub>,
+    jobs: mpsc::Sender<Job>,
+    deadline: Duration,
+}
+
+impl Embedded {
+    /// Opens the file, making it if it is missing; without a path the data lives in memory.
+    pub(crate) async fn open(path: Option<PathBuf>, deadline: Duration) -> Result<Embedded, OpenError> {
+        // After a crash redb walks the whole file, which may take a while.
+        let opening = tokio::task::spawn_blocking(move || open(path));
+        let (database, mark) = opening.await.map_err(|panic| OpenError::System(panic.into()))??;
+        let (database, clock, hub) = (Arc::new(database), Arc::new(Clock::starting_at(mark)), Hub::local());
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let swept = clock.now();
+        let writer =
+            Writer { database: Arc::clone(&database), clock: Arc::clone(&clock), hub: Arc::clone(&hub), swept };
+        // A thread of its own, because a sync blocks and a transaction has to stay on one thread.
+        std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer.run(queue))
+            .map_err(|error| OpenError::System(error.into()))?;
+        Ok(Embedded { database: RwLock::new(Some(database)), clock, hub, jobs, deadline })
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// One round trip: a snapshot if nothing is to be written, else one transaction.
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<Answer>, StoreError> {
+        // Looking happens right here: a snapshot takes no lock that a writer holds, and the few pages touched are in
+        // the page cache, so handing the work to another thread would cost more than the work.
+        if let Some(answers) = self.look(ops)? {
+            return Ok(answers);
+        }
+        if ops.iter().all(|op| matches!(op, Op::Publish { .. })) {
+            return Ok(self.publish(ops));
+        }
+        match self.submit(Work::Batch(ops.to_vec())).await? {
+            Given::Batch(answers) => Ok(answers),
+            Given::Commit(_) | Given::Stopped => Err(MIXED_UP),
+        }
+    }
+
+    /// One round trip.
+    pub(crate) async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {
+        match self.submit(Work::Commit(Box::new(commit))).await? {
+            Given::Commit(committed) => Ok(committed),
+            Given::Batch(_) | Given::Stopped => Err(MIXED_UP),
+        }
+    }
+
+    /// An empty transaction tells whether the disk still takes any.
+    pub(crate) async fn health(&self) -> Health {
+        let mut health = Health::default();
+        match self.submit(Work::Batch(Vec::new())).await {
+            Ok(_) => {}
+            Err(StoreError::Full) => health.warn(Finding::StoreFull),
+            Err(StoreError::ReadOnly) => health.refuse(Finding::StoreReadonly),
+            Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
+                health.refuse(Finding::StoreUnreachable);
+            }
+        }
+        health
+    }
+
+    /// Ends the writer after what is queued, and lets go of the file.
+    pub(crate) async fn close(&self) {
+        // An error means that it was closed before.
+        drop(self.submit(Work::Stop).await);
+        drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn look(&self, ops: &[Op]) -> Result<Option<Vec<Answer>>, StoreError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+        let now = self.clock.now();
+        let look = || -> Result<Option<Vec<Answer>>, redb::Error> {
+            let snapshot = database.begin_read()?;
+            ops.iter().map(|op| read::answer(&snapshot, op, now).transpose()).map(Option::transpose).collect()
+        };
+        look().map_err(|error| fault::fault(&Arc::new(error)))
+    }
+
+    /// A wake-up alone needs no transaction.
+    fn publish(&self, ops: &[Op]) -> Vec<Answer> {
+        for op in ops {
+            if let Op::Publish { channel, text } = op {
+                self.hub.deliver(channel, text);
+            }
+        }
+        vec![Answer::Done; ops.len()]
+    }
+
+    async fn submit(&self, work: Work) -> Result<Given, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            self.jobs.send(Job { work, reply }).await.map_err(|_| closed())?;
+            answer.await.map_err(|_| closed())?
+        };
+        tokio::time::timeout(self.deadline, asked).await.map_err(|_| StoreError::Timeout)?
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable("the store is closed")
+}
+
+/// Opens the database, makes its tables, and reads how late it was.
+fn open(path: Option<PathBuf>) -> Result<(Database, u64), OpenError> {
+    let database = match path {
+        Some(path) => Database::create(path),
+        None => Database::builder().create_with_backend(InMemoryBackend::new()),
+    }
+    .map_err(fault::refused)?;
+    let prepare = || -> Result<u64, redb::Error> {
+        let transaction = database.begin_write()?;
+        let mark = Tables::open(&transaction)?.mark.get(CLOCK)?.map_or(0, |mark| mark.value());
+        transaction.commit()?;
+        Ok(mark)
+    };
+    match prepare() {
+        Ok(mark) => Ok((database, mark)),
+        Err(error) => Err(OpenError::Damaged(error.into())),
+    }
+}

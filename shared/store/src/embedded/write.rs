@@ -1,0 +1,236 @@
+//! Changing things inside a write transaction: the compare-and-set, the steps of a batch, and the sweep.
+
+use super::read;
+use super::tables::{CLOCK, NEVER, Tables};
+use crate::ops::{Answer, Op, RawCommit, StreamId, Walk, millis};
+use crate::{Committed, Version};
+use domain::Moment;
+use redb::ReadableTable;
+use std::time::Duration;
+
+/// How much is swept beside one transaction, so that no call waits long for another's rubbish.
+const SWEPT_AT_ONCE: usize = 1_000;
+
+type Done<T> = Result<T, redb::Error>;
+
+/// Whether a slide is worth a synced write. Up to a sixteenth of the span (a minute at most) is left on the table, so
+/// that mere reading does not wait for the disk; a session thus ends that much early at worst, never late.
+pub(super) fn worth_moving(end: u64, now: Moment, span: Duration) -> bool {
+    let slack = (span / 16).min(Duration::from_secs(60));
+    now.plus(span - slack).millis() >= end
+}
+
+impl Tables<'_> {
+    /// The one compare-and-set, judged completely before anything is written.
+    pub(super) fn commit(&mut self, commit: &RawCommit, now: Moment) -> Done<Committed> {
+        let found = read::record(&self.records, &commit.record, now)?.map(|(record, _)| record);
+        let version = found.as_ref().map_or(Version::NONE, |record| record.version);
+        if version.number() != commit.expect {
+            return Ok(Committed::Conflict(version, found.map(|record| record.body).unwrap_or_default()));
+        }
+        if commit.not_after.is_some_and(|last| now > last) {
+            return Ok(Committed::Late(now));
+        }
+        let result = match &commit.body {
+            Some(body) => {
+                let end = commit.expires.map_or(NEVER, |span| end(now, span));
+                self.put_record(&commit.record, version.next(), end, body)?;
+                version.next()
+            }
+            None => {
+                self.drop_record(&commit.record)?;
+                Version::NONE
+            }
+        };
+        for entry in &commit.append {
+            self.append(&entry.stream, &entry.body, entry.lives, now)?;
+        }
+        for place in &commit.index {
+            self.place(&place.index, &place.member, place.rank, now)?;
+            if place.rank.is_some() {
+                self.prolong(&place.index, place.lives, now)?;
+            }
+        }
+        Ok(Committed::Done(result, now))
+    }
+
+    /// One step of a batch. Wake-ups are sent by the writer, after the transaction.
+    pub(super) fn step(&mut self, op: &Op, now: Moment) -> Done<Answer> {
+        Ok(match op {
+            Op::Get { key } => Answer::Record(read::record(&self.records, key, now)?.map(|(record, _)| record)),
+            Op::Touch { key, span } => {
+                let found = read::record(&self.records, key, now)?.map(|(record, _)| record);
+                if let Some(record) = &found {
+                    self.put_record(key, record.version, end(now, *span), &record.body)?;
+                }
+                Answer::Record(found)
+            }
+            Op::Append { stream, body, lives } => Answer::Appended(self.append(stream, body, *lives, now)?),
+            Op::Count { key, window } => Answer::Count(self.count(key, *window, now)?),
+            Op::Range { index, from, to, limit } => {
+                let limit = if read::lives(&self.lives, index, now)? { *limit } else { 0 };
+                Answer::Members(read::members(&self.ranks, index, (*from, *to), limit)?)
+            }
+            Op::Read { stream, walk, limit } => {
+                let limit = if read::lives(&self.lives, stream, now)? { *limit } else { 0 };
+                Answer::Entries(read::entries(&self.streams, stream, *walk, limit)?)
+            }
+            Op::Forget { keys } => {
+                keys.iter().try_for_each(|key| self.forget(key))?;
+                Answer::Done
+            }
+            Op::Publish { .. } => Answer::Done,
+            Op::Now => Answer::Now(now),
+        })
+    }
+
+    /// Takes out some of what has ended.
+    pub(super) fn sweep(&mut self, now: Moment) -> Done<()> {
+        let mut ended = Vec::new();
+        for entry in self.ends.range::<(u64, &str)>((0, "")..(now.millis(), ""))?.take(SWEPT_AT_ONCE) {
+            ended.push(entry?.0.value().1.to_owned());
+        }
+        ended.iter().try_for_each(|key| self.forget(key))
+    }
+
+    /// Writes down how late it is.
+    pub(super) fn note_time(&mut self, now: Moment) -> Done<()> {
+        self.mark.insert(CLOCK, now.millis())?;
+        Ok(())
+    }
+
+    fn put_record(&mut self, key: &str, version: Version, end: u64, body: &[u8]) -> Done<()> {
+        let old = self.records.insert(key, (version.number(), end, body))?.map(|old| old.value().1);
+        self.move_end(key, old, end)
+    }
+
+    fn drop_record(&mut self, key: &str) -> Done<()> {
+        let old = self.records.remove(key)?.map(|old| old.value().1);
+        self.move_end(key, old, NEVER)
+    }
+
+    fn move_end(&mut self, key: &str, old: Option<u64>, new: u64) -> Done<()> {
+        if let Some(old) = old.filter(|old| *old != NEVER) {
+            self.ends.remove((old, key))?;
+        }
+        if new != NEVER {
+            self.ends.insert((new, key), ())?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, stream: &str, body: &[u8], lives: Option<Duration>, now: Moment) -> Done<StreamId> {
+        self.clear_if_ended(stream, now)?;
+        let last = read::entries(&self.streams, stream, Walk::Before(None), 1)?.pop().map(|(id, _)| id);
+        let id = match last {
+            Some(last) if last.at >= now => StreamId { at: last.at, seq: last.seq + 1 },
+            Some(_) | None => StreamId { at: now, seq: 0 },
+        };
+        self.streams.insert((stream, id.at.millis(), id.seq), body)?;
+        self.prolong(stream, lives, now)?;
+        Ok(id)
+    }
+
+    fn place(&mut self, index: &str, member: &str, rank: Option<u64>, now: Moment) -> Done<()> {
+        self.clear_if_ended(index, now)?;
+        let old = match rank {
+            Some(rank) => self.places.insert((index, member), rank)?.map(|old| old.value()),
+            None => self.places.remove((index, member))?.map(|old| old.value()),
+        };
+        if let Some(old) = old {
+            self.ranks.remove((index, old, member))?;
+        }
+        if let Some(rank) = rank {
+            self.ranks.insert((index, rank, member), ())?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key: &str, window: Duration, now: Moment) -> Done<u64> {
+        let running = self.counters.get(key)?.map(|found| found.value()).filter(|(_, end)| now.millis() < *end);
+        let (count, end) = running.unwrap_or((0, end(now, window)));
+        self.counters.insert(key, (count + 1, end))?;
+        Ok(count + 1)
+    }
+
+    fn prolong(&mut self, key: &str, lives: Option<Duration>, now: Moment) -> Done<()> {
+        if let Some(lives) = lives {
+            let end = end(now, lives);
+            let old = self.lives.insert(key, end)?.map(|old| old.value());
+            self.move_end(key, old, end)?;
+        }
+        Ok(())
+    }
+
+    fn clear_if_ended(&mut self, key: &str, now: Moment) -> Done<()> {
+        if read::lives(&self.lives, key, now)? { Ok(()) } else { self.forget(key) }
+    }
+
+    /// Takes out whatever stands under a key. A key names one kind of thing only, so the others find nothing.
+    fn forget(&mut self, key: &str) -> Done<()> {
+        self.drop_record(key)?;
+        self.counters.remove(key)?;
+        let old = self.lives.remove(key)?.map(|old| old.value());
+        self.move_end(key, old, NEVER)?;
+        self.streams.retain_in::<(&str, u64, u64), _>((key, 0, 0)..=(key, u64::MAX, u64::MAX), |_, _| false)?;
+        for (member, rank) in read::members(&self.ranks, key, (0, u64::MAX), usize::MAX)? {
+            self.ranks.remove((key, rank, member.as_str()))?;
+            self.places.remove((key, member.as_str()))?;
+        }
+        Ok(())
+    }
+}
+
+fn end(now: Moment, span: Duration) -> u64 {
+    now.plus(Duration::from_millis(millis(span))).millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::{RawAppend, RawPlacing};
+    use redb::ReadableTableMetadata;
+
+    #[test]
+    fn a_slide_is_written_only_when_it_moves_the_end_noticeably() {
+        let (now, hour) = (Moment::from_secs(10_000), Duration::from_secs(3600));
+        let ends_in = |secs| now.plus(Duration::from_secs(secs)).millis();
+        assert!(!worth_moving(ends_in(3600), now, hour));
+        assert!(!worth_moving(ends_in(3600 - 59), now, hour));
+        assert!(worth_moving(ends_in(3600 - 60), now, hour));
+        assert!(worth_moving(ends_in(1), now, hour));
+        assert!(!worth_moving(NEVER, now, hour), "what is kept for good is not given an end by reading it");
+    }
+
+    fn row_counts(tables: &Tables<'_>) -> [u64; 6] {
+        let Tables { records, streams, places, ranks, lives, ends, .. } = tables;
+        [records.len(), streams.len(), places.len(), ranks.len(), lives.len(), ends.len()].map(Result::unwrap)
+    }
+
+    #[test]
+    fn the_sweep_takes_out_what_has_ended_and_nothing_else() {
+        let database = redb::Database::builder().create_with_backend(redb::backends::InMemoryBackend::new()).unwrap();
+        let transaction = database.begin_write().unwrap();
+        let mut tables = Tables::open(&transaction).unwrap();
+        let commit = |name: &str, lives: Option<Duration>| RawCommit {
+            record: format!("record {name}"),
+            expect: 0,
+            body: Some(vec![1]),
+            expires: lives,
+            not_after: None,
+            append: vec![RawAppend { stream: format!("stream {name}"), body: vec![2], lives }],
+            index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Some(3), lives }],
+            wake: None,
+        };
+        let (then, minute) = (Moment::from_secs(1_000), Duration::from_secs(60));
+        for (name, lives) in [("brief", Some(minute)), ("long", Some(minute * 3)), ("kept", None)] {
+            assert!(matches!(tables.commit(&commit(name, lives), then).unwrap(), Committed::Done(..)));
+        }
+        assert_eq!(row_counts(&tables), [3, 3, 3, 3, 4, 6]);
+
+        tables.sweep(then.plus(minute * 2)).unwrap();
+        assert_eq!(row_counts(&tables), [2, 2, 2, 2, 2, 3]);
+        tables.sweep(then.plus(minute * 4)).unwrap();
+        assert_eq!(row_counts(&tables), [1, 1, 1, 1, 0, 0]);
+    }
+}

@@ -1,0 +1,243 @@
+//! One entry of a tenant's ledger: its parts, and the shape in which it is written.
+//!
+//! Values do not stand here, only keyed digests of them, made by whoever holds the key.
+//! The store's time of an entry is its place in the stream; the body holds the host's.
+
+use domain::{AuditId, CallId, Code, Effect, Principal, Scopes, SessionId, Tenant, ToolName, ToolsetName};
+use serde::Serialize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What an entry records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// A call is about to be judged and perhaps carried out.
+    Open,
+    /// A call has ended.
+    Close,
+    /// A record moved to another state.
+    Transition,
+    /// Somebody changed how the tenant is set up.
+    Admin,
+    /// A call was refused.
+    Denied,
+}
+
+impl Phase {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Phase::Open => "open",
+            Phase::Close => "close",
+            Phase::Transition => "transition",
+            Phase::Admin => "admin",
+            Phase::Denied => "denied",
+        }
+    }
+}
+
+/// What kind of principal acted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActorKind {
+    /// A program that speaks for a model.
+    Agent,
+    /// A person.
+    Person,
+    /// This service itself.
+    Service,
+}
+
+impl ActorKind {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ActorKind::Agent => "agent",
+            ActorKind::Person => "person",
+            ActorKind::Service => "service",
+        }
+    }
+}
+
+/// Who acted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    /// Who it is.
+    pub principal: Principal,
+    /// Of what kind.
+    pub kind: ActorKind,
+    /// What the token allowed.
+    pub scopes: Scopes,
+    /// A keyed digest of the token.
+    pub token: Option<String>,
+}
+
+/// What was decided about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// `permit`, `ask` or `deny`.
+    pub verdict: &'static str,
+    /// The rule or the run it rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basis: Option<String>,
+    /// What a person added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CloseFacts {
+    /// Why it failed; `None` if it did not.
+    pub code: Option<Code>,
+    /// How many bytes it gave.
+    pub bytes: u64,
+}
+
+/// One entry, before it has a place. Everything but the phase may be unknown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// What it records.
+    pub phase: Phase,
+    /// Who acted.
+    pub actor: Option<Actor>,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// In which call.
+    pub call: Option<CallId>,
+    /// With which tool.
+    pub tool: Option<ToolName>,
+    /// Of which toolset.
+    pub toolset: Option<ToolsetName>,
+    /// To what effect.
+    pub effect: Option<Effect>,
+    /// On what.
+    pub target: Option<String>,
+    /// A keyed digest of the arguments.
+    pub args: Option<String>,
+    /// What was decided.
+    pub decision: Option<Verdict>,
+    /// How it ended.
+    pub outcome: Option<CloseFacts>,
+    /// The trace it belongs to.
+    pub trace: Option<String>,
+}
+
+impl AuditEntry {
+    /// An entry of which only the phase is known.
+    pub fn new(phase: Phase) -> AuditEntry {
+        AuditEntry {
+            phase,
+            actor: None,
+            session: None,
+            call: None,
+            tool: None,
+            toolset: None,
+            effect: None,
+            target: None,
+            args: None,
+            decision: None,
+            outcome: None,
+            trace: None,
+        }
+    }
+
+    /// The bytes of the entry. `id` is drawn by the caller, because two writers must never agree on one.
+    pub(crate) fn to_bytes(&self, tenant: &Tenant, id: AuditId, replica: &str) -> Vec<u8> {
+        let shape = Shape {
+            v: 1,
+            tenant: tenant.as_str(),
+            id: id.to_string(),
+            phase: self.phase.as_str(),
+            at: At { host: host_millis() },
+            replica,
+            actor: self.actor.as_ref().map(ActorShape::of),
+            session: self.session.map(|id| id.to_string()),
+            call: self.call.map(|id| id.to_string()),
+            tool: self.tool.as_ref().map(ToolName::as_str),
+            toolset: self.toolset.as_ref().map(ToolsetName::as_str),
+            effect: self.effect.map(Effect::as_str),
+            target: self.target.as_deref(),
+            args: self.args.as_deref(),
+            decision: self.decision.as_ref(),
+            outcome: self.outcome.as_ref().map(OutcomeShape::of),
+            trace: self.trace.as_deref(),
+        };
+        // Only maps with odd keys and failing writers can fail here, and there are neither.
+        serde_json::to_vec(&shape).unwrap_or_default()
+    }
+}
+
+fn host_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[derive(Serialize)]
+struct Shape<'a> {
+    v: u8,
+    tenant: &'a str,
+    id: String,
+    phase: &'static str,
+    at: At,
+    replica: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<ActorShape<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    toolset: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'a Verdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct At {
+    host: u64,
+}
+
+#[derive(Serialize)]
+struct ActorShape<'a> {
+    iss: &'a str,
+    sub: &'a str,
+    kind: &'static str,
+    scopes: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+}
+
+impl ActorShape<'_> {
+    fn of(actor: &Actor) -> ActorShape<'_> {
+        ActorShape {
+            iss: &actor.principal.issuer,
+            sub: &actor.principal.subject,
+            kind: actor.kind.as_str(),
+            scopes: actor.scopes.iter().map(domain::Scope::as_str).collect(),
+            token: actor.token.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct OutcomeShape {
+    code: &'static str,
+    bytes: u64,
+}
+
+impl OutcomeShape {
+    fn of(facts: &CloseFacts) -> OutcomeShape {
+        OutcomeShape { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes }
+    }
+}

@@ -1,0 +1,77 @@
+//! What can go wrong with the store, at opening and afterwards.
+
+use domain::Code;
+
+/// The cause below an error of ours.
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a call to the store gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Not connected, starting, or closed.
+    #[error("the store cannot be reached")]
+    Unavailable {
+        /// The cause below.
+        #[source]
+        source: Cause,
+    },
+    /// No answer within the deadline. Whether a change was made is unknown.
+    #[error("the store did not answer in time")]
+    Timeout,
+    /// No room for what was to be written.
+    #[error("the store is full")]
+    Full,
+    /// The store answers but takes no changes.
+    #[error("the store takes no changes")]
+    ReadOnly,
+    /// What was read is not what we write.
+    #[error("the store holds something unreadable: {what}")]
+    Corrupt {
+        /// What was not as it should be; never the content itself.
+        what: &'static str,
+    },
+}
+
+impl StoreError {
+    /// The stable name of this failure on the wire, in metrics and in the audit.
+    pub fn code(&self) -> Code {
+        match self {
+            StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::ReadOnly => Code::StoreUnavailable,
+            StoreError::Full => Code::StoreFull,
+            StoreError::Corrupt { .. } => Code::Internal,
+        }
+    }
+
+    pub(crate) fn unavailable(source: impl Into<Cause>) -> StoreError {
+        StoreError::Unavailable { source: source.into() }
+    }
+}
+
+/// Why the store was not opened. A Redis that is away is no reason: it may come back.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address is of no known kind.
+    #[error("store.url must be redis://…, rediss://…, file:PATH or memory:")]
+    Address,
+    /// The Redis address does not parse.
+    #[error("store.url is not a usable Redis address")]
+    RedisAddress(#[source] Cause),
+    /// The prefix could bend a key.
+    #[error("store.prefix must be 1 to 32 of a-z, 0-9, '_' and '-'")]
+    Prefix,
+    /// A deadline of nothing can never be met.
+    #[error("store.deadline must be longer than nothing")]
+    Deadline,
+    /// Another process has the file.
+    #[error("the store's file is locked by another process")]
+    Locked,
+    /// The file is no store, or a damaged one.
+    #[error("the store's file is damaged or is not a store; move it away to begin anew")]
+    Damaged(#[source] Cause),
+    /// The file can be neither opened nor made.
+    #[error("the store's file cannot be opened")]
+    File(#[source] Cause),
+    /// The system gave no randomness or no thread.
+    #[error("the system refused what the store needs to start")]
+    System(#[source] Cause),
+}

@@ -1,0 +1,178 @@
+//! Every key there is. No other file writes one.
+//!
+//! A full key is `<prefix>:{<tenant>}:<name>`. The braces make all keys of a tenant share one Redis slot, so that one
+//! script may touch several. Free text (a document's path) stands last, where it can be mistaken for nothing else.
+
+use crate::document::DocScope;
+use domain::{Principal, SessionId, Tenant};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names one versioned record of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordKey(String);
+
+impl RecordKey {
+    /// The record of a session.
+    pub fn session(id: SessionId) -> RecordKey {
+        RecordKey(format!("ses:{id}"))
+    }
+
+    /// Who holds the open stream of a session; apart from the session, so that the two never conflict.
+    pub fn stream_owner(id: SessionId) -> RecordKey {
+        RecordKey(format!("str:{id}"))
+    }
+
+    /// The current version of a document.
+    pub fn document(scope: &DocScope, path: &str) -> RecordKey {
+        RecordKey(format!("mem:{}:{path}", scope_name(scope)))
+    }
+}
+
+/// Names one append-only stream of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    name: String,
+    pub(crate) lives: Option<Duration>,
+}
+
+impl Stream {
+    /// The tenant's ledger.
+    pub fn audit() -> Stream {
+        Stream { name: "audit".into(), lives: None }
+    }
+
+    /// All versions of a document.
+    pub fn versions(scope: &DocScope, path: &str) -> Stream {
+        Stream { name: format!("memv:{}:{path}", scope_name(scope)), lives: None }
+    }
+
+    /// The same stream, to be forgotten that long after its last entry.
+    #[must_use]
+    pub fn forgotten_after(self, lives: Option<Duration>) -> Stream {
+        Stream { lives, ..self }
+    }
+}
+
+/// Names one index of a tenant: members, each with a rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    name: String,
+    pub(crate) lives: Option<Duration>,
+}
+
+impl Index {
+    /// The documents of a scope: paths, ranked by when they last changed.
+    pub fn documents(scope: &DocScope) -> Index {
+        Index { name: format!("memi:{}", scope_name(scope)), lives: None }
+    }
+
+    /// The documents of a scope: paths, ranked by how many bytes they hold.
+    pub fn document_sizes(scope: &DocScope) -> Index {
+        Index { name: format!("memz:{}", scope_name(scope)), lives: None }
+    }
+
+    /// The same index, to be forgotten that long after its last change.
+    #[must_use]
+    pub fn forgotten_after(self, lives: Option<Duration>) -> Index {
+        Index { lives, ..self }
+    }
+}
+
+/// The part of the key space that belongs to one tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct Space(Arc<str>);
+
+impl Space {
+    pub(crate) fn of(prefix: &str, tenant: &Tenant) -> Space {
+        Space(format!("{prefix}:{{{tenant}}}:").into())
+    }
+
+    pub(crate) fn record(&self, key: &RecordKey) -> String {
+        format!("{}{}", self.0, key.0)
+    }
+
+    pub(crate) fn stream(&self, stream: &Stream) -> String {
+        format!("{}{}", self.0, stream.name)
+    }
+
+    pub(crate) fn index(&self, index: &Index) -> String {
+        format!("{}{}", self.0, index.name)
+    }
+
+    /// Calls of the tenant in the present minute.
+    pub(crate) fn calls(&self) -> String {
+        format!("{}lim:calls", self.0)
+    }
+
+    /// The channel of the tenant's wake-ups.
+    pub(crate) fn wake(&self) -> String {
+        format!("{}wake", self.0)
+    }
+}
+
+/// Written now and then to see whether writing works; belongs to no tenant, since `~` is in no slug.
+pub(crate) fn probe(prefix: &str) -> String {
+    format!("{prefix}:{{~}}:probe")
+}
+
+fn scope_name(scope: &DocScope) -> String {
+    match scope {
+        DocScope::Session(id) => format!("s/{id}"),
+        DocScope::User(principal) => format!("u/{}", fingerprint(principal)),
+        DocScope::Tenant => "t".to_owned(),
+    }
+}
+
+/// Issuer and subject as one short word. The length in front keeps two pairs from reading alike.
+fn fingerprint(principal: &Principal) -> String {
+    let mut hash = Sha256::new();
+    hash.update((principal.issuer.len() as u64).to_be_bytes());
+    hash.update(&principal.issuer);
+    hash.update(&principal.subject);
+    hex(&hash.finalize())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let written = write!(text, "{byte:02x}");
+        debug_assert!(written.is_ok());
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(issuer: &str, subject: &str) -> DocScope {
+        DocScope::User(Principal { issuer: issuer.into(), subject: subject.into() })
+    }
+
+    #[test]
+    fn a_key_is_tagged_by_its_tenant() {
+        let space = Space::of("qm", &Tenant::parse("acme").unwrap());
+        let id = SessionId::from_random([0; 16]);
+        assert_eq!(space.record(&RecordKey::session(id)), "qm:{acme}:ses:ses_0000000000000000000000");
+        assert_eq!(space.stream(&Stream::audit()), "qm:{acme}:audit");
+        assert_eq!(space.wake(), "qm:{acme}:wake");
+        assert_eq!(probe("qm"), "qm:{~}:probe");
+    }
+
+    #[test]
+    fn principals_that_read_alike_have_keys_of_their_own() {
+        let key = |scope: &DocScope| RecordKey::document(scope, "notes/a");
+        assert_ne!(key(&user("ab", "c")), key(&user("a", "bc")));
+        assert_ne!(key(&user("a", "b")), key(&DocScope::Tenant));
+    }
+
+    #[test]
+    fn a_path_cannot_reach_another_scope() {
+        let id = SessionId::from_random([0; 16]);
+        let odd = RecordKey::document(&DocScope::Tenant, &format!("s/{id}:a"));
+        assert_ne!(odd, RecordKey::document(&DocScope::Session(id), "a"));
+    }
+}

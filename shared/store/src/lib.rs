@@ -1,0 +1,47 @@
+//! The state store: records, streams, indexes, counters and wake-ups, on Redis or embedded.
+//!
+//! Reading order: [`Store`] and [`Shelf`] are the way in, [`Commit`] is the one way to change a record, `keys` writes
+//! every key. Above them stand the nouns: [`Sessions`], [`Audit`] with [`Shelf::begin`], [`Memory`]. Below them stand
+//! `ops`, the small steps a round trip is made of, and the two backends `redis` and `embedded`.
+//!
+//! Not here: what may happen to a session or a run (see `domain`), who may do it (see `policy`).
+
+mod audit;
+mod audit_queue;
+mod begin;
+mod commit;
+mod config;
+mod document;
+mod duration;
+mod embedded;
+mod entry;
+mod error;
+mod health;
+mod hub;
+mod keys;
+mod memory;
+mod ops;
+mod redis;
+mod session_shape;
+mod sessions;
+mod shelf;
+mod store;
+mod topic;
+
+pub use crate::duration::deserialize as span;
+pub use audit::{Audit, Noted, Receipt};
+pub use begin::{Begun, Opening};
+pub use commit::{Commit, Committed, Placing, Record, Version};
+pub use config::Config;
+pub use document::{DocScope, Document, Draft, Head, Provenance, Trust};
+pub use entry::{Actor, ActorKind, AuditEntry, CloseFacts, Phase, Verdict};
+pub use error::{OpenError, StoreError};
+pub use health::{Finding, Health};
+pub use hub::{Wake, Watch};
+pub use keys::{Index, RecordKey, Stream};
+pub use memory::{Limits, Memory, Put};
+pub use ops::StreamId;
+pub use sessions::{Folded, Held, SessionConfig, Sessions};
+pub use shelf::Shelf;
+pub use store::Store;
+pub use topic::Topic;

@@ -1,0 +1,198 @@
+//! The small steps a round trip is made of, below tenants and above the backends.
+//!
+//! A batch of them is one pipeline on Redis and one transaction in the embedded store. The compare-and-set is not
+//! among them: it must be alone, because a script that Redis has forgotten is sent a second time.
+
+use crate::{Record, StoreError};
+use domain::Moment;
+use std::time::Duration;
+
+/// The place of an entry in its stream: the store's milliseconds, and a number within them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId {
+    /// When it was appended, by the store's clock.
+    pub at: Moment,
+    /// Which of the entries of that millisecond it is.
+    pub seq: u64,
+}
+
+impl StreamId {
+    /// Reads the text form `<milliseconds>-<number>`.
+    pub fn parse(text: &str) -> Option<StreamId> {
+        let (at, seq) = text.split_once('-')?;
+        Some(StreamId { at: Moment::from_millis(at.parse().ok()?), seq: seq.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for StreamId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.at.millis(), self.seq)
+    }
+}
+
+/// Which way a stream is read, and from where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Walk {
+    /// Oldest first, beginning behind this entry.
+    After(Option<StreamId>),
+    /// Newest first, beginning before this entry.
+    Before(Option<StreamId>),
+}
+
+impl Walk {
+    /// Whether the walk begins at the very end of all places. Places come back from clients as cursors, and an empty
+    /// interval is an error on Redis.
+    pub(crate) fn leads_nowhere(self) -> bool {
+        let end = |at: u64, seq: u64| Some(StreamId { at: Moment::from_millis(at), seq });
+        match self {
+            Walk::After(id) => id == end(u64::MAX, u64::MAX),
+            Walk::Before(id) => id == end(0, 0),
+        }
+    }
+}
+
+/// One step. Keys are full keys, made by `keys`.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    Get {
+        key: String,
+    },
+    /// Reads a record and moves its expiry, if it is there.
+    Touch {
+        key: String,
+        span: Duration,
+    },
+    Append {
+        stream: String,
+        body: Vec<u8>,
+        lives: Option<Duration>,
+    },
+    /// Adds one to a counter that ends that long after it began.
+    Count {
+        key: String,
+        window: Duration,
+    },
+    Range {
+        index: String,
+        from: u64,
+        to: u64,
+        limit: usize,
+    },
+    Read {
+        stream: String,
+        walk: Walk,
+        limit: usize,
+    },
+    /// Deletes whatever stands under the keys.
+    Forget {
+        keys: Vec<String>,
+    },
+    Publish {
+        channel: String,
+        text: String,
+    },
+    Now,
+}
+
+/// What a step gave, in the order of the steps.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    Record(Option<Record>),
+    Appended(StreamId),
+    Count(u64),
+    Members(Vec<(String, u64)>),
+    Entries(Vec<(StreamId, Vec<u8>)>),
+    Done,
+    Now(Moment),
+}
+
+/// The answers of one batch, taken one by one.
+pub(crate) struct Answers(std::vec::IntoIter<Answer>);
+
+const MIXED_UP: StoreError = StoreError::Corrupt { what: "an answer of another kind than asked for" };
+
+impl Answers {
+    pub(crate) fn new(answers: Vec<Answer>) -> Answers {
+        Answers(answers.into_iter())
+    }
+
+    pub(crate) fn record(&mut self) -> Result<Option<Record>, StoreError> {
+        let Some(Answer::Record(record)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(record)
+    }
+
+    pub(crate) fn appended(&mut self) -> Result<StreamId, StoreError> {
+        let Some(Answer::Appended(id)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(id)
+    }
+
+    pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
+        let Some(Answer::Count(count)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(count)
+    }
+
+    pub(crate) fn members(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        let Some(Answer::Members(members)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(members)
+    }
+
+    pub(crate) fn entries(&mut self) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+        let Some(Answer::Entries(entries)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(entries)
+    }
+
+    pub(crate) fn now(&mut self) -> Result<Moment, StoreError> {
+        let Some(Answer::Now(now)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(now)
+    }
+}
+
+/// A commit with its keys written out, as the backends take it.
+#[derive(Debug, Clone)]
+pub(crate) struct RawCommit {
+    pub(crate) record: String,
+    pub(crate) expect: u64,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) expires: Option<Duration>,
+    pub(crate) not_after: Option<Moment>,
+    pub(crate) append: Vec<RawAppend>,
+    pub(crate) index: Vec<RawPlacing>,
+    pub(crate) wake: Option<(String, String)>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct RawAppend {
+    pub(crate) stream: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) lives: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct RawPlacing {
+    pub(crate) index: String,
+    pub(crate) member: String,
+    pub(crate) rank: Option<u64>,
+    pub(crate) lives: Option<Duration>,
+}
+
+/// Whole milliseconds, at least one: an expiry of nothing would be an error on Redis.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_MILLIS)
+}
+
+/// A thousand years. Redis refuses spans whose end does not fit its clock.
+const LONGEST_MILLIS: u64 = 31_557_600_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_stream_reads_back_as_itself() {
+        let id = StreamId { at: Moment::from_millis(1_763_280_000_000), seq: 7 };
+        assert_eq!(StreamId::parse(&id.to_string()), Some(id));
+        for bad in ["", "-", "1", "1-", "-1", "1-2-3", "a-b", "99999999999999999999-0", "1 -2"] {
+            assert_eq!(StreamId::parse(bad), None, "{bad}");
+        }
+    }
+}

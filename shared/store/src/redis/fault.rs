@@ -1,0 +1,35 @@
+//! What an error of the Redis client means to us.
+
+use crate::StoreError;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+pub(super) fn fault(error: RedisError) -> StoreError {
+    match code(&error).as_deref() {
+        Some("OOM") => return StoreError::Full,
+        // MISCONF: the server cannot save and therefore refuses writes.
+        Some("READONLY" | "MISCONF" | "NOREPLICAS") => return StoreError::ReadOnly,
+        Some("WRONGTYPE") => return StoreError::Corrupt { what: "a key of another kind" },
+        Some(_) | None => {}
+    }
+    if error.is_timeout() {
+        return StoreError::Timeout;
+    }
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the client's own enum, and open")]
+    match error.kind() {
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+            StoreError::Corrupt { what: "an answer of another shape" }
+        }
+        _ => StoreError::unavailable(error),
+    }
+}
+
+/// The word the server's answer begins with. A pipeline may hold several failures; the first tells.
+fn code(error: &RedisError) -> Option<String> {
+    let errors = error.clone().into_server_errors()?;
+    errors.first().map(|(_, error)| error.code().to_owned())
+}
+
+/// Whether the node in use is the wrong one, so that only a new connection can help.
+pub(super) fn wrong_node(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown))
+}

@@ -1,0 +1,120 @@
+//! A batch of steps as one pipeline, and its answers back.
+
+use crate::ops::{Answer, Op, StreamId, Walk, millis};
+use crate::{Record, StoreError, Version};
+use domain::Moment;
+use redis::{FromRedisValue, Pipeline, Value};
+
+const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shape" };
+
+/// Writes the steps as commands. Those whose answer tells nothing are ignored, so each step leaves one value.
+pub(super) fn encode(ops: &[Op]) -> Pipeline {
+    let mut pipe = Pipeline::with_capacity(ops.len() * 2);
+    for op in ops {
+        match op {
+            Op::Get { key } => {
+                pipe.cmd("HMGET").arg(key).arg("v").arg("b");
+            }
+            Op::Touch { key, span } => {
+                pipe.cmd("HMGET").arg(key).arg("v").arg("b");
+                pipe.cmd("PEXPIRE").arg(key).arg(millis(*span)).ignore();
+            }
+            Op::Append { stream, body, lives } => {
+                pipe.cmd("XADD").arg(stream).arg("*").arg("b").arg(body);
+                if let Some(lives) = lives {
+                    pipe.cmd("PEXPIRE").arg(stream).arg(millis(*lives)).ignore();
+                }
+            }
+            Op::Count { key, window } => {
+                pipe.cmd("INCR").arg(key);
+                // Only a counter without an end gets one: the window begins with its first call, and a counter that
+                // ended between two commands cannot be left without an end for good.
+                pipe.cmd("PEXPIRE").arg(key).arg(millis(*window)).arg("NX").ignore();
+            }
+            Op::Range { index, from, to, limit } => range(&mut pipe, index, (*from, *to), *limit),
+            Op::Read { stream, walk, limit } => read(&mut pipe, stream, *walk, *limit),
+            Op::Forget { keys } => {
+                pipe.cmd("UNLINK").arg(keys);
+            }
+            Op::Publish { channel, text } => {
+                pipe.cmd("PUBLISH").arg(channel).arg(text);
+            }
+            Op::Now => {
+                pipe.cmd("TIME");
+            }
+        }
+    }
+    pipe
+}
+
+fn range(pipe: &mut Pipeline, index: &str, (from, to): (u64, u64), limit: usize) {
+    let to = if to == u64::MAX { "+inf".to_owned() } else { to.to_string() };
+    let cmd = pipe.cmd("ZRANGEBYSCORE").arg(index).arg(from).arg(to);
+    cmd.arg("WITHSCORES").arg("LIMIT").arg(0).arg(most(limit));
+}
+
+fn read(pipe: &mut Pipeline, stream: &str, walk: Walk, limit: usize) {
+    let behind = |id: Option<StreamId>, end: &str| id.map_or_else(|| end.to_owned(), |id| format!("({id}"));
+    match walk {
+        Walk::After(id) => pipe.cmd("XRANGE").arg(stream).arg(behind(id, "-")).arg("+"),
+        Walk::Before(id) => pipe.cmd("XREVRANGE").arg(stream).arg(behind(id, "+")).arg("-"),
+    }
+    .arg("COUNT")
+    .arg(most(limit));
+}
+
+/// Redis counts with a sign, and reads a negative limit as none.
+fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Reads the answers, one value per step.
+pub(super) fn decode(ops: &[Op], values: Vec<Value>) -> Result<Vec<Answer>, StoreError> {
+    if ops.len() != values.len() {
+        return Err(SHAPE);
+    }
+    ops.iter().zip(values).map(|(op, value)| answer(op, value)).collect()
+}
+
+fn answer(op: &Op, value: Value) -> Result<Answer, StoreError> {
+    match op {
+        Op::Get { .. } | Op::Touch { .. } => record(value).map(Answer::Record),
+        Op::Append { .. } => {
+            let id: String = from(value)?;
+            StreamId::parse(&id).map(Answer::Appended).ok_or(SHAPE)
+        }
+        Op::Count { .. } => from(value).map(Answer::Count),
+        Op::Range { .. } => {
+            let members: Vec<(String, f64)> = from(value)?;
+            // Ranks are whole and at most 2^53, which a double holds exactly.
+            Ok(Answer::Members(members.into_iter().map(|(member, rank)| (member, rank as u64)).collect()))
+        }
+        Op::Read { .. } => entries(value).map(Answer::Entries),
+        Op::Forget { .. } | Op::Publish { .. } => Ok(Answer::Done),
+        Op::Now => {
+            let (secs, micros): (u64, u64) = from(value)?;
+            Ok(Answer::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
+        }
+    }
+}
+
+fn record(value: Value) -> Result<Option<Record>, StoreError> {
+    match from::<(Option<u64>, Option<Vec<u8>>)>(value)? {
+        (Some(version), Some(body)) => Ok(Some(Record { version: Version::new(version), body })),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => Err(StoreError::Corrupt { what: "half a record" }),
+    }
+}
+
+fn entries(value: Value) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+    let entries: Vec<(String, Vec<Vec<u8>>)> = from(value)?;
+    let entry = |(id, fields): (String, Vec<Vec<u8>>)| match <[Vec<u8>; 2]>::try_from(fields) {
+        Ok([_, body]) => Ok((StreamId::parse(&id).ok_or(SHAPE)?, body)),
+        Err(_) => Err(SHAPE),
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+fn from<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
+    T::from_redis_value(value).map_err(|_| SHAPE)
+}

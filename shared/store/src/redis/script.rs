@@ -1,0 +1,55 @@
+//! The compare-and-set as a call of `commit.lua`.
+
+use crate::ops::{RawCommit, millis};
+use crate::{Committed, StoreError, Version};
+use domain::Moment;
+use redis::{Script, ScriptInvocation};
+use std::time::Duration;
+
+const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of commit.lua" };
+
+/// The script; by its digest first, and whole when the server does not know it (any more).
+pub(super) fn load() -> Script {
+    Script::new(include_str!("../commit.lua"))
+}
+
+pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvocation<'s> {
+    let mut call = script.prepare_invoke();
+    call.key(&commit.record);
+    call.arg(commit.expect).arg(u8::from(commit.body.is_some())).arg(commit.body.as_deref().unwrap_or_default());
+    call.arg(span(commit.expires)).arg(number(commit.not_after.map(Moment::millis)));
+    call.arg(commit.append.len()).arg(commit.index.len());
+    let (channel, text) = commit.wake.as_ref().map_or(("", ""), |(channel, text)| (channel, text));
+    call.arg(channel).arg(text);
+    for entry in &commit.append {
+        call.key(&entry.stream).arg(entry.body.as_slice()).arg(span(entry.lives));
+    }
+    for place in &commit.index {
+        call.key(&place.index).arg(&place.member).arg(number(place.rank)).arg(span(place.lives));
+    }
+    call
+}
+
+/// What the script answers: which way it went, and two texts whose meaning depends on that.
+pub(super) type Reply = (u8, Vec<u8>, Vec<u8>);
+
+pub(super) fn read((way, first, second): Reply) -> Result<Committed, StoreError> {
+    match way {
+        1 => Ok(Committed::Done(Version::new(parse(&first)?), Moment::from_millis(parse(&second)?))),
+        2 => Ok(Committed::Conflict(Version::new(parse(&first)?), second)),
+        3 => Ok(Committed::Late(Moment::from_millis(parse(&second)?))),
+        _ => Err(SHAPE),
+    }
+}
+
+fn parse(digits: &[u8]) -> Result<u64, StoreError> {
+    std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).ok_or(SHAPE)
+}
+
+fn span(span: Option<Duration>) -> String {
+    number(span.map(millis))
+}
+
+fn number(number: Option<u64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}

@@ -1,0 +1,84 @@
+//! A session as it is stored: a shape of our own with a number, so that the noun may change without the records.
+
+use crate::StoreError;
+use domain::{Level, Mode, Moment, Principal, Session, SessionId, ToolsetName};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const UNREADABLE: StoreError = StoreError::Corrupt { what: "a session record" };
+
+#[derive(Serialize, Deserialize)]
+struct Shape {
+    v: u8,
+    iss: String,
+    sub: String,
+    mode: String,
+    loaded: BTreeMap<String, String>,
+    grown: bool,
+    catalog: String,
+    tainted: bool,
+    opened: u64,
+}
+
+pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
+    let shape = Shape {
+        v: 1,
+        iss: session.owner.issuer.clone(),
+        sub: session.owner.subject.clone(),
+        mode: session.mode.as_str().to_owned(),
+        loaded: session.loaded.iter().map(|(name, level)| (name.to_string(), level.as_str().to_owned())).collect(),
+        grown: session.grown,
+        catalog: session.catalog.clone(),
+        tainted: session.tainted,
+        opened: session.opened_at.millis(),
+    };
+    serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
+}
+
+pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreError> {
+    let shape: Shape = serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
+    let set = |(name, level): (String, String)| {
+        let level = [Level::Read, Level::Write].into_iter().find(|known| known.as_str() == level);
+        Some((ToolsetName::parse(&name).ok()?, level?))
+    };
+    let mode = [Mode::Read, Mode::Write].into_iter().find(|mode| mode.as_str() == shape.mode);
+    match (shape.v, mode, shape.loaded.into_iter().map(set).collect()) {
+        (1, Some(mode), Some(loaded)) => Ok(Session {
+            id,
+            owner: Principal { issuer: shape.iss, subject: shape.sub },
+            mode,
+            loaded,
+            grown: shape.grown,
+            catalog: shape.catalog,
+            tainted: shape.tainted,
+            opened_at: Moment::from_millis(shape.opened),
+        }),
+        _ => Err(UNREADABLE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITTEN: &str = r#"{"v":1,"iss":"https://login.example","sub":"agent","mode":"write","loaded":{"helm":"write","k8s":"read"},"grown":true,"catalog":"c1","tainted":false,"opened":1763280000000}"#;
+
+    #[test]
+    fn a_session_written_by_an_older_build_reads_back_and_is_written_the_same() {
+        let id = SessionId::from_random([3; 16]);
+        let session = from_bytes(id, WRITTEN.as_bytes()).unwrap();
+        assert_eq!((session.id, session.mode, session.grown), (id, Mode::Write, true));
+        assert_eq!(String::from_utf8(to_bytes(&session).unwrap()).unwrap(), WRITTEN);
+    }
+
+    #[test]
+    fn a_record_that_is_not_ours_is_named_as_unreadable() {
+        let id = SessionId::from_random([3; 16]);
+        let newer = WRITTEN.replace("\"v\":1", "\"v\":2");
+        let odd_mode = WRITTEN.replace("\"mode\":\"write\"", "\"mode\":\"root\"");
+        let odd_level = WRITTEN.replace("\"k8s\":\"read\"", "\"k8s\":\"all\"");
+        for bad in ["", "{}", "null", newer.as_str(), odd_mode.as_str(), odd_level.as_str()] {
+            assert!(matches!(from_bytes(id, bad.as_bytes()), Err(StoreError::Corrupt { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Sessions in the store: bound to one principal, sliding, and never older than their longest life.
+//!
+//! Somebody else's session and one that is over read like one that never was.
+//! What a session may do next is decided by its own transitions; this file only holds and folds the record.
+
+use crate::entry::AuditEntry;
+use crate::ops::Op;
+use crate::session_shape::{from_bytes, to_bytes};
+use crate::{Commit, Committed, Record, RecordKey, Shelf, StoreError, Topic, Version};
+use domain::{Moment, Principal, Session, SessionId};
+use std::time::Duration;
+
+/// How long sessions live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Without a call.
+    pub idle: Duration,
+    /// In all, however busy.
+    pub longest: Duration,
+}
+
+/// A session as it was read, and the version that a change has to name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The session.
+    pub session: Session,
+    /// Its version.
+    pub version: Version,
+}
+
+/// How the folding of a change ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "only `Done` wrote something"]
+pub enum Folded {
+    /// Written; this is the session now.
+    Done(Held),
+    /// Somebody was faster; this is what to fold on.
+    Conflict(Held),
+    /// The session is over.
+    Gone,
+}
+
+/// The sessions of one tenant.
+#[derive(Debug, Clone)]
+pub struct Sessions(Shelf);
+
+impl Sessions {
+    pub(crate) fn new(shelf: Shelf) -> Sessions {
+        Sessions(shelf)
+    }
+
+    /// Writes a new session.
+    pub async fn open(&self, session: &Session, lives: SessionConfig) -> Result<Held, StoreError> {
+        let commit = Commit {
+            expires: Some(lives.idle.min(lives.longest)),
+            ..Commit::write(RecordKey::session(session.id), Version::NONE, to_bytes(session)?)
+        };
+        match self.0.commit(commit).await? {
+            Committed::Done(version, _) => Ok(Held { session: session.clone(), version }),
+            Committed::Conflict(..) | Committed::Late(_) => {
+                Err(StoreError::Corrupt { what: "a session id that was drawn twice" })
+            }
+        }
+    }
+
+    /// Reads a session and moves its expiry, in one round trip.
+    pub async fn find(
+        &self,
+        id: SessionId,
+        owner: &Principal,
+        lives: SessionConfig,
+    ) -> Result<Option<Held>, StoreError> {
+        let key = self.0.space.record(&RecordKey::session(id));
+        let mut answers = self.0.run(&[Op::Touch { key, span: lives.idle }, Op::Now]).await?;
+        let (record, now) = (answers.record()?, answers.now()?);
+        live(record, id, owner, lives, now)
+    }
+
+    /// Writes the next state of a session together with its audit entry and its wake-up.
+    pub async fn commit(
+        &self,
+        held: &Held,
+        next: &Session,
+        lives: SessionConfig,
+        entry: &AuditEntry,
+        wake: Option<Topic>,
+    ) -> Result<Folded, StoreError> {
+        let id = held.session.id;
+        let commit = Commit {
+            expires: Some(lives.idle),
+            // By the store's clock, so that a change cannot prolong a session beyond its longest life.
+            not_after: Some(held.session.opened_at.plus(lives.longest)),
+            append: vec![self.0.audit().write_out(entry)?],
+            wake,
+            ..Commit::write(RecordKey::session(id), held.version, to_bytes(next)?)
+        };
+        match self.0.commit(commit).await? {
+            Committed::Done(version, _) => Ok(Folded::Done(Held { session: next.clone(), version })),
+            Committed::Conflict(Version::NONE, _) | Committed::Late(_) => Ok(Folded::Gone),
+            Committed::Conflict(version, body) => {
+                Ok(Folded::Conflict(Held { session: from_bytes(id, &body)?, version }))
+            }
+        }
+    }
+
+    /// Ends a session; tells whether there was one of this principal.
+    pub async fn close(&self, id: SessionId, owner: &Principal) -> Result<bool, StoreError> {
+        let key = RecordKey::session(id);
+        let mut found = self.0.get(&key).await?;
+        while let Some(record) = found {
+            if from_bytes(id, &record.body)?.owner != *owner {
+                return Ok(false);
+            }
+            let wake = Some(Topic::Session(id));
+            found = match self.0.commit(Commit { wake, ..Commit::delete(key.clone(), record.version) }).await? {
+                Committed::Done(..) => return Ok(true),
+                Committed::Conflict(Version::NONE, _) | Committed::Late(_) => None,
+                Committed::Conflict(version, body) => Some(Record { version, body }),
+            };
+        }
+        Ok(false)
+    }
+
+    /// Makes `owner` the holder of the session's open stream; the one before hears of it by a wake-up.
+    pub async fn take_stream(&self, id: SessionId, owner: &str, lives: SessionConfig) -> Result<(), StoreError> {
+        let key = RecordKey::stream_owner(id);
+        let mut expect = self.0.get(&key).await?.map_or(Version::NONE, |record| record.version);
+        loop {
+            let commit = Commit {
+                expires: Some(lives.longest),
+                wake: Some(Topic::StreamOwner { session: id, owner: owner.to_owned() }),
+                ..Commit::write(key.clone(), expect, owner.as_bytes().to_vec())
+            };
+            match self.0.commit(commit).await? {
+                Committed::Done(..) | Committed::Late(_) => return Ok(()),
+                // The last one to ask holds it, so only the version matters.
+                Committed::Conflict(version, _) => expect = version,
+            }
+        }
+    }
+
+    /// Who holds the session's open stream.
+    pub async fn stream_owner(&self, id: SessionId) -> Result<Option<String>, StoreError> {
+        let record = self.0.get(&RecordKey::stream_owner(id)).await?;
+        let text = |record: Record| String::from_utf8(record.body);
+        record.map(text).transpose().map_err(|_| StoreError::Corrupt { what: "a stream's owner" })
+    }
+}
+
+/// The session in a record, if it is this principal's and not over.
+pub(crate) fn live(
+    record: Option<Record>,
+    id: SessionId,
+    owner: &Principal,
+    lives: SessionConfig,
+    now: Moment,
+) -> Result<Option<Held>, StoreError> {
+    let Some(Record { version, body }) = record else { return Ok(None) };
+    let session = from_bytes(id, &body)?;
+    let serves = session.owner == *owner && now <= session.opened_at.plus(lives.longest);
+    Ok(serves.then_some(Held { session, version }))
+}

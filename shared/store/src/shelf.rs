@@ -1,0 +1,136 @@
+//! What belongs to one tenant: records, streams, indexes and wake-ups under its keys and no others.
+
+use crate::keys::Space;
+use crate::ops::{Answers, Op, RawAppend, RawCommit, RawPlacing, Walk};
+use crate::{
+    Audit, Commit, Committed, Index, Memory, Record, RecordKey, Sessions, Store, StoreError, Stream, StreamId, Topic,
+    Watch,
+};
+use domain::Tenant;
+
+/// One tenant's part of the store. A clone is another handle to the same part.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    store: Store,
+    tenant: Tenant,
+    pub(crate) space: Space,
+}
+
+impl Shelf {
+    pub(crate) fn new(store: Store, tenant: Tenant, space: Space) -> Shelf {
+        Shelf { store, tenant, space }
+    }
+
+    /// Whose it is.
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    /// The store it is a part of.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Reads a record.
+    pub async fn get(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
+        self.run(&[Op::Get { key: self.space.record(key) }]).await?.record()
+    }
+
+    /// Makes one all-or-nothing change.
+    pub async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        self.store.commit(self.write_out(commit)).await
+    }
+
+    /// Members of an index whose rank is in `from..=to`, lowest first, with their ranks.
+    pub async fn range(
+        &self,
+        index: &Index,
+        from: u64,
+        to: u64,
+        limit: usize,
+    ) -> Result<Vec<(String, u64)>, StoreError> {
+        self.run(&[Op::Range { index: self.space.index(index), from, to, limit }]).await?.members()
+    }
+
+    /// Entries of a stream behind `after`, oldest first.
+    pub async fn read(
+        &self,
+        stream: &Stream,
+        after: Option<StreamId>,
+        limit: usize,
+    ) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+        self.walk(stream, Walk::After(after), limit).await
+    }
+
+    /// Entries of a stream before `before`, newest first.
+    pub async fn read_back(
+        &self,
+        stream: &Stream,
+        before: Option<StreamId>,
+        limit: usize,
+    ) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+        self.walk(stream, Walk::Before(before), limit).await
+    }
+
+    /// The tenant's sessions.
+    pub fn sessions(&self) -> Sessions {
+        Sessions::new(self.clone())
+    }
+
+    /// The tenant's ledger.
+    pub fn audit(&self) -> Audit {
+        Audit::new(self.clone())
+    }
+
+    /// The tenant's documents.
+    pub fn memory(&self) -> Memory {
+        Memory::new(self.clone())
+    }
+
+    /// Hears the tenant's wake-ups.
+    pub fn watch(&self) -> Watch {
+        self.store.hub().watch(self.space.wake())
+    }
+
+    /// Wakes whoever watches this tenant, without changing anything.
+    pub async fn wake(&self, topic: &Topic) -> Result<(), StoreError> {
+        let publish = Op::Publish { channel: self.space.wake(), text: topic.to_text() };
+        self.run(&[publish]).await.map(|_| ())
+    }
+
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+        self.store.run(ops).await
+    }
+
+    async fn walk(&self, stream: &Stream, walk: Walk, limit: usize) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+        if walk.leads_nowhere() {
+            return Ok(Vec::new());
+        }
+        self.run(&[Op::Read { stream: self.space.stream(stream), walk, limit }]).await?.entries()
+    }
+
+    fn write_out(&self, commit: Commit) -> RawCommit {
+        let Commit { record, expect, body, expires, not_after, append, index, wake } = commit;
+        let append = append.into_iter().map(|(stream, body)| RawAppend {
+            stream: self.space.stream(&stream),
+            body,
+            lives: stream.lives,
+        });
+        let index = index.into_iter().map(|place| RawPlacing {
+            index: self.space.index(&place.index),
+            member: place.member,
+            rank: place.rank,
+            lives: place.index.lives,
+        });
+        RawCommit {
+            record: self.space.record(&record),
+            expect: expect.number(),
+            body,
+            expires,
+            not_after,
+            append: append.collect(),
+            index: index.collect(),
+            wake: wake.map(|topic| (self.space.wake(), topic.to_text())),
+        }
+    }
+}

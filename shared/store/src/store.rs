@@ -1,0 +1,168 @@
+//! The store as a whole: opened once, cloned freely, and of no use without a tenant.
+
+use crate::audit_queue::AuditQueue;
+use crate::config::Place;
+use crate::embedded::Embedded;
+use crate::error::{OpenError, StoreError};
+use crate::health::Health;
+use crate::hub::Hub;
+use crate::keys::{self, Space};
+use crate::ops::{Answers, Op, RawCommit};
+use crate::redis::Redis;
+use crate::{Committed, Config, Shelf};
+use domain::{Moment, Tenant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// The state store. A clone is another handle to the same one.
+#[derive(Clone)]
+pub struct Store(Arc<Parts>);
+
+struct Parts {
+    backend: Arc<Backend>,
+    queue: AuditQueue,
+    tasks: TaskTracker,
+    /// Ends the background tasks, on closing or with the last handle.
+    stop: DropGuard,
+    config: Config,
+    replica: String,
+    round_trips: AtomicU64,
+    open_receipts: Arc<AtomicI64>,
+}
+
+/// The two backends, closed: everything above sees only this.
+pub(crate) enum Backend {
+    Redis(Redis),
+    Embedded(Embedded),
+}
+
+impl Backend {
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+        match self {
+            Backend::Redis(redis) => redis.run(ops).await,
+            Backend::Embedded(embedded) => embedded.run(ops).await,
+        }
+        .map(Answers::new)
+    }
+
+    async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {
+        match self {
+            Backend::Redis(redis) => redis.commit(&commit).await,
+            Backend::Embedded(embedded) => embedded.commit(commit).await,
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store. A Redis that is away is waited for in the background; a file that is locked or damaged is an
+    /// error, a missing one is made.
+    pub async fn open(config: &Config) -> Result<Store, OpenError> {
+        let place = config.place()?;
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let backend = Arc::new(match place {
+            Place::Redis => Backend::Redis(Redis::open(config, &tasks, &stop).await?),
+            Place::File(path) => Backend::Embedded(Embedded::open(Some(path), config.deadline).await?),
+            Place::Memory => Backend::Embedded(Embedded::open(None, config.deadline).await?),
+        });
+        let queue = AuditQueue::start(Arc::clone(&backend), config.deadline, &tasks);
+        let mut bits = [0; 8];
+        getrandom::fill(&mut bits).map_err(|error| OpenError::System(error.into()))?;
+        Ok(Store(Arc::new(Parts {
+            backend,
+            queue,
+            tasks,
+            stop: stop.drop_guard(),
+            config: config.clone(),
+            replica: format!("rep_{}", keys::hex(&bits)),
+            round_trips: AtomicU64::new(0),
+            open_receipts: Arc::default(),
+        })))
+    }
+
+    /// What belongs to one tenant: the only way to data.
+    pub fn of(&self, tenant: &Tenant) -> Shelf {
+        Shelf::new(self.clone(), tenant.clone(), Space::of(&self.0.config.prefix, tenant))
+    }
+
+    /// The store's own time.
+    pub async fn now(&self) -> Result<Moment, StoreError> {
+        self.run(&[Op::Now]).await?.now()
+    }
+
+    /// Looks whether the store answers, takes changes and is set up to keep them.
+    pub async fn health(&self) -> Health {
+        match self.0.backend.as_ref() {
+            Backend::Redis(redis) => {
+                redis.health(&keys::probe(&self.0.config.prefix), self.0.config.accept_unsafe).await
+            }
+            Backend::Embedded(embedded) => embedded.health().await,
+        }
+    }
+
+    /// Writes what is queued for the ledger, then lets go of connections and files. Calls fail from here on.
+    pub async fn close(&self) {
+        self.0.queue.close().await;
+        self.0.stop.token().cancel();
+        if let Backend::Embedded(embedded) = self.0.backend.as_ref() {
+            embedded.close().await;
+        }
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Which backend this is: `redis` or `redb`.
+    pub fn backend(&self) -> &'static str {
+        match self.0.backend.as_ref() {
+            Backend::Redis(_) => "redis",
+            Backend::Embedded(_) => "redb",
+        }
+    }
+
+    /// The name under which this process writes, drawn at opening.
+    pub fn replica(&self) -> &str {
+        &self.0.replica
+    }
+
+    /// How many round trips somebody has waited for, so that tests can hold paths to their number.
+    pub fn round_trips(&self) -> u64 {
+        self.0.round_trips.load(Ordering::Relaxed)
+    }
+
+    /// How many receipts this process has opened and not closed.
+    pub fn open_receipts(&self) -> i64 {
+        self.0.open_receipts.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn receipts(&self) -> &AtomicI64 {
+        &self.0.open_receipts
+    }
+
+    pub(crate) fn queue(&self) -> &AuditQueue {
+        &self.0.queue
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        match self.0.backend.as_ref() {
+            Backend::Redis(redis) => redis.hub(),
+            Backend::Embedded(embedded) => embedded.hub(),
+        }
+    }
+
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+        self.0.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.0.backend.run(ops).await
+    }
+
+    pub(crate) async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {
+        self.0.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.0.backend.commit(commit).await
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("backend", &self.backend()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! What a wake-up is about, in the compact text that travels over the channel.
+//!
+//! A wake-up says only where to look. Nothing may depend on one arriving.
+
+use domain::SessionId;
+
+/// What moved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// A session's record.
+    Session(SessionId),
+    /// The tenant's catalog.
+    Catalog,
+    /// Somebody withdrew a request of a session.
+    Cancel {
+        /// The session the request was made in.
+        session: SessionId,
+        /// The request's id, as its client wrote it.
+        request: String,
+    },
+    /// The open stream of a session has a new holder.
+    StreamOwner {
+        /// The session.
+        session: SessionId,
+        /// The new holder's token.
+        owner: String,
+    },
+    /// A document.
+    Document,
+}
+
+impl Topic {
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            Topic::Session(session) => format!("s:{session}"),
+            Topic::Catalog => "c".to_owned(),
+            Topic::Cancel { session, request } => format!("x:{session}:{request}"),
+            Topic::StreamOwner { session, owner } => format!("o:{session}:{owner}"),
+            Topic::Document => "d".to_owned(),
+        }
+    }
+
+    /// Reads the text back. A newer replica may speak of what this one does not know: that is `None`.
+    pub(crate) fn parse(text: &str) -> Option<Topic> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        let pair = |rest: &str| {
+            let (session, tail) = rest.split_once(':')?;
+            Some((SessionId::parse(session).ok()?, tail.to_owned()))
+        };
+        match kind {
+            "s" => SessionId::parse(rest).ok().map(Topic::Session),
+            "c" if rest.is_empty() => Some(Topic::Catalog),
+            "x" => pair(rest).map(|(session, request)| Topic::Cancel { session, request }),
+            "o" => pair(rest).map(|(session, owner)| Topic::StreamOwner { session, owner }),
+            "d" if rest.is_empty() => Some(Topic::Document),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_reads_back_as_itself() {
+        let session = SessionId::from_random([9; 16]);
+        for topic in [
+            Topic::Session(session),
+            Topic::Catalog,
+            Topic::Cancel { session, request: "7:\"a b\"".into() },
+            Topic::Cancel { session, request: String::new() },
+            Topic::StreamOwner { session, owner: "rep_1/2".into() },
+            Topic::Document,
+        ] {
+            assert_eq!(Topic::parse(&topic.to_text()), Some(topic));
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_wakes_nobody() {
+        for text in ["", "s", "s:", "s:call_1", "x:ses_1:a", "c:more", "z:1", "o:"] {
+            assert_eq!(Topic::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The beginning of a call and the ledger.
+
+use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
+use domain::Code;
+use store::{Actor, ActorKind, AuditEntry, Begun, CloseFacts, Phase, Store};
+
+on_every_backend!(
+    a_call_begins_in_one_round_trip,
+    a_call_without_a_session_of_its_own_begins_without_one,
+    calls_of_a_tenant_are_counted_together,
+    a_closing_entry_names_its_call_and_its_end,
+    what_is_queued_is_written_before_the_store_closes,
+    a_note_stands_in_the_ledger_with_its_actor,
+    the_ledger_is_read_in_pages,
+);
+
+async fn a_call_begins_in_one_round_trip(bench: Bench) {
+    let acme = bench.acme();
+    let now = bench.store.now().await.unwrap();
+    let opened = acme.sessions().open(&session(1, now), LIVES).await.unwrap();
+    let call = call(1, Some(session_id(1)));
+    let before = bench.store.round_trips();
+
+    let Begun { receipt, session, calls_this_minute, now: begun_at } = acme.begin(&opening(&call)).await.unwrap();
+
+    assert_eq!(bench.store.round_trips() - before, 1);
+    assert_eq!((session, calls_this_minute, receipt.call()), (Some(opened), 1, call.id));
+    assert!(begun_at >= now);
+    let entry = acme.audit().page(None, 10).await.unwrap().remove(0).entry;
+    for (field, value) in
+        [("phase", "open"), ("tenant", "acme"), ("tool", "k8s_get"), ("effect", "read"), ("args", "hmac:abc")]
+    {
+        assert_eq!(entry[field], value, "{entry}");
+    }
+    assert_eq!(entry["call"], call.id.to_string());
+    assert_eq!(entry["actor"]["scopes"][0], "tools:read");
+    assert_eq!(entry["replica"], bench.store.replica());
+    assert_eq!(bench.store.open_receipts(), 1);
+    acme.audit().close_now(receipt, &CloseFacts::default()).await.unwrap();
+    assert_eq!(bench.store.open_receipts(), 0);
+}
+
+async fn a_call_without_a_session_of_its_own_begins_without_one(bench: Bench) {
+    let acme = bench.acme();
+    let now = bench.store.now().await.unwrap();
+    let foreign = domain::Session { owner: principal("other"), ..session(1, now) };
+    acme.sessions().open(&foreign, LIVES).await.unwrap();
+    for (number, session) in [(1, Some(session_id(1))), (2, Some(session_id(2))), (3, None)] {
+        let begun = acme.begin(&opening(&call(number, session))).await.unwrap();
+        assert_eq!((begun.session, begun.calls_this_minute), (None, u64::from(number)));
+        acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+    }
+}
+
+async fn calls_of_a_tenant_are_counted_together(bench: Bench) {
+    let (acme, bolt) = (bench.acme(), bench.store.of(&tenant("bolt")));
+    for (shelf, wanted) in [(&acme, 1), (&acme, 2), (&bolt, 1), (&acme, 3)] {
+        let begun = shelf.begin(&opening(&call(1, None))).await.unwrap();
+        assert_eq!(begun.calls_this_minute, wanted);
+        shelf.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+    }
+}
+
+async fn a_closing_entry_names_its_call_and_its_end(bench: Bench) {
+    let acme = bench.acme();
+    let call = call(1, Some(session_id(1)));
+    let begun = acme.begin(&opening(&call)).await.unwrap();
+    let facts = CloseFacts { code: Some(Code::Deadline), bytes: 812 };
+    acme.audit().close_now(begun.receipt, &facts).await.unwrap();
+    let entry = acme.audit().page_back(None, 1).await.unwrap().remove(0).entry;
+    assert_eq!((&entry["phase"], &entry["call"]), (&"close".into(), &call.id.to_string().into()));
+    assert_eq!(entry["outcome"], serde_json::json!({ "code": "deadline", "bytes": 812 }));
+    assert_eq!(entry["session"], session_id(1).to_string());
+}
+
+async fn what_is_queued_is_written_before_the_store_closes(bench: Bench) {
+    let acme = bench.acme();
+    let rounds = 600;
+    for number in 0..rounds {
+        let begun = acme.begin(&opening(&call(u8::try_from(number % 200).unwrap(), None))).await.unwrap();
+        let before = bench.store.round_trips();
+        acme.audit().close(begun.receipt, &CloseFacts::default()).await.unwrap();
+        assert_eq!(bench.store.round_trips(), before, "nobody waits for a queued close");
+    }
+    assert_eq!(bench.store.open_receipts(), 0);
+    let written = |shelf: store::Shelf| async move {
+        let entries = shelf.audit().page(None, 10_000).await.unwrap();
+        entries.iter().filter(|noted| noted.entry["phase"] == "close").count()
+    };
+    if bench.config.url == "memory:" {
+        // Nothing outlives a closed memory store, so there the queue is watched instead.
+        while written(acme.clone()).await < rounds {
+            tokio::task::yield_now().await;
+        }
+        bench.store.close().await;
+        return;
+    }
+    bench.store.close().await;
+    assert!(acme.begin(&opening(&call(1, None))).await.is_err(), "a closed store begins nothing");
+    let again = Store::open(&bench.config).await.unwrap();
+    assert_eq!(written(again.of(&tenant("acme"))).await, rounds);
+}
+
+async fn a_note_stands_in_the_ledger_with_its_actor(bench: Bench) {
+    let audit = bench.acme().audit();
+    let actor = Actor {
+        principal: principal("ops"),
+        kind: ActorKind::Person,
+        scopes: domain::Scopes::parse("tenant:admin"),
+        token: Some("hmac:t".into()),
+    };
+    let id = audit.note(&AuditEntry { actor: Some(actor), ..AuditEntry::new(Phase::Admin) }).await.unwrap();
+    let noted = audit.page(None, 1).await.unwrap().remove(0);
+    assert_eq!(noted.id, id);
+    assert_eq!(noted.entry["at"]["store"], id.at.to_string());
+    let wanted = serde_json::json!({ "iss": "https://login.example", "sub": "ops", "kind": "person", "scopes": ["tenant:admin"], "token": "hmac:t" });
+    assert_eq!(noted.entry["actor"], wanted);
+    assert!(domain::AuditId::parse(noted.entry["id"].as_str().unwrap()).is_ok());
+}
+
+async fn the_ledger_is_read_in_pages(bench: Bench) {
+    let audit = bench.acme().audit();
+    for _ in 0..5 {
+        audit.note(&AuditEntry::new(Phase::Denied)).await.unwrap();
+    }
+    let first = audit.page(None, 3).await.unwrap();
+    let second = audit.page(Some(first[2].id), 3).await.unwrap();
+    assert_eq!((first.len(), second.len()), (3, 2));
+    assert!(first[2].id < second[0].id);
+}

@@ -1,0 +1,22 @@
+//! What the store promises, asked of every backend: memory, file and a real Redis.
+//!
+//! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
+
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod histories;
+#[cfg(test)]
+mod records;
+#[cfg(test)]
+mod sessions;
+#[cfg(test)]
+mod wakes;

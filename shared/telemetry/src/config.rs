@@ -1,0 +1,33 @@
+//! The settings of this crate.
+
+use serde::Deserialize;
+
+/// What is logged, how, and where spans go.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Which events are logged: a level, or directives such as `info,store=debug`.
+    pub log: String,
+    /// What a log line looks like.
+    pub format: Format,
+    /// The collector that takes spans by OTLP over gRPC; without one, spans go nowhere.
+    pub otlp_endpoint: Option<String>,
+    /// The share of traces that is kept when the caller has not decided: 0 for none, 1 for all.
+    pub sample_ratio: f64,
+}
+
+/// What a log line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// One JSON object per line, for machines.
+    Json,
+    /// One line for people.
+    Text,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { log: "info".to_owned(), format: Format::Json, otlp_endpoint: None, sample_ratio: 1.0 }
+    }
+}

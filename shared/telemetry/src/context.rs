@@ -1,0 +1,55 @@
+//! The trace a piece of work belongs to, and how a caller's trace is joined.
+//!
+//! Only `traceparent` and `tracestate` are understood. Baggage is neither taken nor handed on.
+
+use opentelemetry::Context;
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::TraceContextExt;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+/// The longest `tracestate` that is taken over.
+const MOST_STATE_BYTES: usize = 512;
+/// The longest `traceparent` that is looked at: today's form has 55 characters, a later one may have more.
+const MOST_PARENT_BYTES: usize = 256;
+
+/// The id of the trace this thread is working in, as 32 hex digits.
+pub fn current_trace_id() -> Option<String> {
+    let context = Context::current();
+    let span = context.span();
+    let span = span.span_context();
+    span.is_valid().then(|| span.trace_id().to_string())
+}
+
+/// Makes a span that was not entered yet a part of the caller's trace. What is malformed or too long is ignored, and
+/// the span begins a trace of its own: a caller's mistake in telemetry never costs the call.
+pub fn set_parent(span: &tracing::Span, traceparent: &str, tracestate: Option<&str>) {
+    if traceparent.len() > MOST_PARENT_BYTES || tracestate.is_some_and(|state| state.len() > MOST_STATE_BYTES) {
+        return;
+    }
+    let headers = Headers { traceparent, tracestate };
+    let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
+    if parent.span().span_context().is_valid() {
+        // Refused when the span is switched off or already entered; then it keeps the parent it has.
+        span.set_parent(parent).ok();
+    }
+}
+
+struct Headers<'h> {
+    traceparent: &'h str,
+    tracestate: Option<&'h str>,
+}
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            "traceparent" => Some(self.traceparent),
+            "tracestate" => self.tracestate,
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent", "tracestate"]
+    }
+}

@@ -1,0 +1,20 @@
+//! Tracing and OpenTelemetry set-up, and the one list of names.
+//!
+//! Reading order: [`names`] (every name that may leave), [`config`], [`setup`] (what is started), [`context`] (the
+//! trace a call belongs to). Beneath them `line` writes log lines and `listed` keeps unlisted attributes inside.
+//!
+//! Telemetry never slows or fails a call: queues are bounded, and what does not fit is dropped.
+//!
+//! Not here: metrics and the audit, which is a ledger and not a log (see `store`).
+
+pub mod config;
+pub mod context;
+mod fields;
+mod line;
+mod listed;
+pub mod names;
+pub mod setup;
+
+pub use config::{Config, Format};
+pub use context::{current_trace_id, set_parent};
+pub use setup::{Guard, NotFlushed, StartError, start};

@@ -1,0 +1,120 @@
+//! Log lines: one event, one line, whatever the event holds.
+//!
+//! Control characters and the marks that turn writing around are escaped in both formats, so that neither a
+//! terminal nor a reader of lines can be led astray by text from outside.
+
+use crate::config::Format;
+use crate::fields::{Carried, Fields};
+use opentelemetry::Context;
+use opentelemetry::trace::TraceContextExt;
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Writes lines in one format, each signed with the replica.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    pub(crate) format: Format,
+    pub(crate) replica: Arc<str>,
+}
+
+impl<S> FormatEvent<S, Carried> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(&self, ctx: &FmtContext<'_, S, Carried>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields::default();
+        for span in ctx.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+            if let Some(carried) = span.extensions().get::<FormattedFields<Carried>>() {
+                fields.set_carried(&carried.fields);
+            }
+        }
+        event.record(&mut fields);
+        if fields.find("event").is_none() {
+            fields.set("event", event.metadata().target());
+        }
+        // Ours come last, so that no event can pass for another replica's or another trace's.
+        let mut ts = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut ts))?;
+        fields.set("ts", ts);
+        fields.set("level", event.metadata().level().as_str().to_ascii_lowercase());
+        fields.set("replica", self.replica.as_ref());
+        trace(&mut fields);
+        match self.format {
+            Format::Json => json(fields, writer),
+            Format::Text => text(fields, writer),
+        }
+    }
+}
+
+/// The trace the line belongs to, if any.
+fn trace(fields: &mut Fields) {
+    let context = Context::current();
+    let span = context.span();
+    let span = span.span_context();
+    if span.is_valid() {
+        fields.set("trace_id", span.trace_id().to_string());
+        fields.set("span_id", span.span_id().to_string());
+    }
+}
+
+fn json(fields: Fields, mut writer: Writer<'_>) -> fmt::Result {
+    for (index, (key, value)) in fields.in_order().into_iter().enumerate() {
+        let before = if index == 0 { '{' } else { ',' };
+        write!(writer, "{before}{}:", Value::from(key))?;
+        escape(&value.to_string(), &mut writer)?;
+    }
+    writer.write_str("}\n")
+}
+
+/// `ts LEVEL event: msg key=value`.
+fn text(fields: Fields, mut writer: Writer<'_>) -> fmt::Result {
+    for (key, value) in fields.in_order() {
+        let plain = value.as_str().unwrap_or_default();
+        match key {
+            "ts" => writer.write_str(plain)?,
+            "level" => write!(writer, " {:>5}", plain.to_ascii_uppercase())?,
+            "event" => {
+                writer.write_char(' ')?;
+                escape(plain, &mut writer)?;
+                writer.write_char(':')?;
+            }
+            "msg" => {
+                writer.write_char(' ')?;
+                escape(plain, &mut writer)?;
+            }
+            // A person watching one process knows which one it is.
+            "replica" => {}
+            _ => {
+                write!(writer, " {key}=")?;
+                escape(&value.to_string(), &mut writer)?;
+            }
+        }
+    }
+    writer.write_char('\n')
+}
+
+/// Writes text with everything a terminal would obey as `\uXXXX`, which is also what JSON wants.
+fn escape(text: &str, writer: &mut Writer<'_>) -> fmt::Result {
+    for letter in text.chars() {
+        if letter.is_control() || is_direction(letter) {
+            write!(writer, "\\u{:04x}", u32::from(letter))?;
+        } else {
+            writer.write_char(letter)?;
+        }
+    }
+    Ok(())
+}
+
+/// Line separators, and marks that change the direction of what follows.
+fn is_direction(letter: char) -> bool {
+    matches!(letter, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Starts logging and tracing for the whole process, once.
+//!
+//! Log lines go to stderr, since on the stdio surface stdout carries only protocol. Spans always have ids, so that a
+//! line, an error and an audit entry name the same trace; they are recorded and sent only if a collector is set.
+//! Sending happens on a thread of its own behind a bounded queue. A full queue drops spans and never makes a call wait.
+
+use crate::config::Config;
+use crate::fields::Carried;
+use crate::line::Line;
+use crate::listed::{Dropped, Listed};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry::{KeyValue, global};
+use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
+use opentelemetry_otlp::{ExporterBuildError, WithExportConfig, WithTonicConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkError;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanExporter, TracerProviderBuilder,
+};
+use std::time::Duration;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt, LevelFilter, ParseError, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{Layer, Registry};
+
+/// Spans that may wait to be sent; at a few hundred bytes each this is some megabytes at worst.
+const QUEUE: usize = 8_192;
+/// Spans that are sent at once.
+const BATCH: usize = 512;
+/// How long a finished span may wait for company.
+const SEND_EVERY: Duration = Duration::from_secs(2);
+/// How long one sending may take before it is given up.
+const SEND_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why telemetry could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The log directives cannot be read.
+    #[error("could not read the log directives `{log}`")]
+    Log {
+        /// The directives as configured.
+        log: String,
+        /// What is wrong with them.
+        #[source]
+        source: ParseError,
+    },
+    /// The sample ratio is no share.
+    #[error("the sample ratio {ratio} is not between 0 and 1")]
+    Ratio {
+        /// The ratio as configured.
+        ratio: f64,
+    },
+    /// The collector's address cannot be used.
+    #[error("could not prepare sending spans to the collector")]
+    Collector(#[source] ExporterBuildError),
+    /// Sending needs a runtime, and there is none here.
+    #[error("could not prepare sending spans outside of an async runtime")]
+    NoRuntime,
+    /// Somebody in this process was first.
+    #[error("telemetry was already started in this process")]
+    AlreadyStarted,
+}
+
+/// Spans that were still waiting could not be sent in time.
+#[derive(Debug, thiserror::Error)]
+#[error("could not send the last spans")]
+pub struct NotFlushed(#[source] OTelSdkError);
+
+/// Keeps telemetry going; whoever holds it ends it.
+#[derive(Debug)]
+#[must_use = "the last spans are sent by `shutdown`"]
+pub struct Guard {
+    provider: SdkTracerProvider,
+    dropped: Dropped,
+}
+
+impl Guard {
+    /// Sends what is still waiting and stops sending. It blocks, and while it does the runtime `start` was called in
+    /// must go on: call it from a blocking task.
+    pub fn shutdown(self, timeout: Duration) -> Result<(), NotFlushed> {
+        self.provider.shutdown_with_timeout(timeout).map_err(NotFlushed)
+    }
+
+    /// How many attributes and span events were kept from leaving because no list names them.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.count()
+    }
+}
+
+/// Starts logging and tracing for this process. `replica` signs every line and span.
+pub fn start(config: &Config, replica: &str) -> Result<Guard, StartError> {
+    let ratio = config.sample_ratio;
+    if !(0.0..=1.0).contains(&ratio) {
+        return Err(StartError::Ratio { ratio });
+    }
+    let dropped = Dropped::default();
+    let exporter = config.otlp_endpoint.as_deref().map(collector).transpose()?;
+    let provider = match exporter {
+        Some(exporter) => sending(config, replica, exporter, &dropped),
+        None => silent(),
+    };
+    let subscriber = subscriber(config, replica, &provider, std::io::stderr)?;
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| StartError::AlreadyStarted)?;
+    global::set_text_map_propagator(TraceContextPropagator::new());
+    Ok(Guard { provider, dropped })
+}
+
+/// Lines to `writer`, spans to `provider`.
+pub(crate) fn subscriber<W>(
+    config: &Config,
+    replica: &str,
+    provider: &SdkTracerProvider,
+    writer: W,
+) -> Result<impl Subscriber + Send + Sync + use<W>, StartError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let wanted = EnvFilter::try_new(&config.log);
+    let wanted = wanted.map_err(|source| StartError::Log { log: config.log.clone(), source })?;
+    // Spans are kept whatever the log level, because a warning without its tenant helps nobody.
+    let spans = || filter_fn(is_span).with_max_level_hint(LevelFilter::INFO);
+    let line = Line { format: config.format, replica: replica.into() };
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(Carried).event_format(line).with_writer(writer);
+    let traces = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("quartermaster"))
+        .with_location(false)
+        .with_threads(false)
+        .with_tracked_inactivity(false)
+        .with_target(false);
+    Ok(Registry::default().with(traces.with_filter(spans())).with(lines.with_filter(wanted.or(spans()))))
+}
+
+/// A provider that records the configured share of traces and sends them by way of the list.
+pub(crate) fn sending<E: SpanExporter + 'static>(
+    config: &Config,
+    replica: &str,
+    exporter: E,
+    dropped: &Dropped,
+) -> SdkTracerProvider {
+    let batches = BatchConfigBuilder::default()
+        .with_max_queue_size(QUEUE)
+        .with_max_export_batch_size(BATCH)
+        .with_scheduled_delay(SEND_EVERY)
+        .build();
+    let exporter = Listed::new(exporter, dropped.clone());
+    TracerProviderBuilder::default()
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample_ratio))))
+        .with_resource(resource(replica))
+        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+        .build()
+}
+
+/// A provider that gives out ids and records nothing.
+pub(crate) fn silent() -> SdkTracerProvider {
+    TracerProviderBuilder::default().with_sampler(Sampler::AlwaysOff).build()
+}
+
+/// Who sends; written out rather than detected, since the environment is read in one place only.
+fn resource(replica: &str) -> Resource {
+    Resource::builder_empty()
+        .with_service_name("quartermaster")
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .with_attribute(KeyValue::new("service.instance.id", replica.to_owned()))
+        .build()
+}
+
+/// The exporter for a collector. It connects when it first has something to send.
+fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, StartError> {
+    tokio::runtime::Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+    let exporter =
+        opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).with_timeout(SEND_WITHIN);
+    let exporter = if endpoint.starts_with("https://") {
+        exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots())
+    } else {
+        exporter
+    };
+    exporter.build().map_err(StartError::Collector)
+}
+
+fn is_span(metadata: &Metadata<'_>) -> bool {
+    metadata.is_span() && *metadata.level() <= Level::INFO
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Reads one value of the kind that is wanted, or reports what stands there instead.
+//!
+//! Text that another YAML reader would take for a number, a yes or nothing must be quoted, so that a file means the
+//! same to every program and to every person. Numbers are decimal digits and nothing else.
+
+use crate::problem::{Report, shown};
+use crate::yaml::{Key, Node, Value};
+use domain::outcome::near;
+use std::ops::RangeInclusive;
+
+/// The reader, with the report it writes to.
+pub(super) struct Values<'r, 'f> {
+    pub(super) report: &'r mut Report<'f>,
+}
+
+/// The entries of one mapping whose keys are all known.
+pub(super) struct Fields<'n>(&'n [(Key, Node)]);
+
+impl<'n> Fields<'n> {
+    pub(super) fn find(&self, key: &str) -> Option<&'n Node> {
+        self.0.iter().find(|(known, _)| known.text == key).map(|(_, node)| node)
+    }
+}
+
+impl Values<'_, '_> {
+    /// The fields of a mapping. Keys outside `known` are reported, with `why` there are no others.
+    pub(super) fn fields<'n>(
+        &mut self,
+        node: &'n Node,
+        place: &str,
+        known: &[&str],
+        why: Option<&str>,
+    ) -> Option<Fields<'n>> {
+        let Value::Map(entries) = &node.value else {
+            self.wrong_type(node, place, "a mapping");
+            return None;
+        };
+        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.text.as_str())) {
+            let hint = or_nearest(&key.text, known, "known keys here");
+            let hint = why.map_or_else(|| hint.clone(), |why| format!("{why}; {hint}"));
+            let message = format!("{place} has no key {}", shown(&key.text));
+            self.report.add(key.at, "unknown_key", message, Some(hint));
+        }
+        Some(Fields(entries))
+    }
+
+    /// The items of a list; none, if it is no list.
+    pub(super) fn list<'n>(&mut self, node: &'n Node, place: &str) -> &'n [Node] {
+        if let Value::List(items) = &node.value {
+            return items;
+        }
+        self.wrong_type(node, place, "a list");
+        &[]
+    }
+
+    /// Text that cannot be mistaken for anything else.
+    pub(super) fn text<'n>(&mut self, node: &'n Node, place: &str) -> Option<&'n str> {
+        let Value::Scalar { text, plain } = &node.value else {
+            self.wrong_type(node, place, "text");
+            return None;
+        };
+        match plain.then(|| read_as(text)).flatten() {
+            None => Some(text),
+            Some(Reading::Nothing) => {
+                self.wrong_type(node, place, "text");
+                None
+            }
+            Some(Reading::Switch | Reading::Number) => {
+                let message = format!("{place} must be text, and {} without quotes may be read otherwise", shown(text));
+                let hint = "put it in quotes if that is what you mean".to_owned();
+                self.report.add(node.at, "ambiguous_text", message, Some(hint));
+                None
+            }
+        }
+    }
+
+    /// A whole number within its range.
+    pub(super) fn number(&mut self, node: &Node, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
+        let place = format!("`{key}`");
+        let digits = match &node.value {
+            Value::Scalar { text, plain: true } if is_decimal(text.trim_start_matches('-')) => text,
+            Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
+                self.wrong_type(node, &place, "a whole number");
+                return None;
+            }
+        };
+        let number = digits.parse::<u32>().ok().filter(|number| range.contains(number));
+        if number.is_none() {
+            let message = format!("{place} is {}, which is out of range", shown(digits));
+            let hint = format!("choose from {} to {}", range.start(), range.end());
+            self.report.add(node.at, "out_of_range", message, Some(hint));
+        }
+        number
+    }
+
+    /// A parsed value, or a report of why it is none.
+    pub(super) fn accept<T>(&mut self, node: &Node, parsed: Result<T, String>) -> Option<T> {
+        parsed.map_err(|message| self.report.add(node.at, "bad_value", message, None)).ok()
+    }
+
+    fn wrong_type(&mut self, node: &Node, place: &str, wanted: &str) {
+        let found = match &node.value {
+            Value::Scalar { text, plain: true } if matches!(read_as(text), Some(Reading::Nothing)) => "nothing",
+            Value::Scalar { plain: false, .. } => "quoted text",
+            Value::Scalar { plain: true, .. } => "a plain value",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a mapping",
+            Value::Refused => return,
+        };
+        self.report.add(node.at, "wrong_type", format!("{place} must be {wanted}, and {found} stands here"), None);
+    }
+}
+
+/// What some YAML reader makes of a scalar without quotes.
+enum Reading {
+    Nothing,
+    Switch,
+    Number,
+}
+
+/// How a scalar without quotes may be read, other than as text.
+fn read_as(text: &str) -> Option<Reading> {
+    let lower = text.to_ascii_lowercase();
+    match lower.as_str() {
+        "" | "~" | "null" => return Some(Reading::Nothing),
+        "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" => return Some(Reading::Switch),
+        ".nan" => return Some(Reading::Number),
+        _ => {}
+    }
+    let bare = lower.trim_start_matches(['+', '-']);
+    let begins = bare.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    let based = ["0x", "0o", "0b"].iter().any(|base| bare.starts_with(base));
+    // Underscores between digits and sixties (`12:30`) were numbers in YAML 1.1.
+    let spaced: String = bare.chars().filter(|c| !matches!(c, '_' | ':')).collect();
+    let number = begins && (based || bare == ".inf" || spaced.parse::<f64>().is_ok());
+    number.then_some(Reading::Number)
+}
+
+/// Digits without a leading zero, which elsewhere would mean octal.
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
+}
+
+/// The nearest of the known names, then all of them.
+pub(super) fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
+    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    match near(wanted, known.iter().copied()).as_slice() {
+        [] => format!("{title}: {all}"),
+        names => format!("did you mean {}? {title}: {all}", alternatives(names)),
+    }
+}
+
+/// Names as a choice.
+pub(super) fn alternatives(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_reader_would_not_take_for_text_is_noticed() {
+        for odd in ["no", "ON", "y", "True", "~", "", "0", "-7", "1e3", "0x1f", "0o17", "1_000", "12:30", ".5", "-.inf"]
+        {
+            assert!(read_as(odd).is_some(), "{odd}");
+        }
+        for text in ["acme", "acme-2", "0-9", "nobody", "inf", "nan", "e3", "k8s", "2024-01-01", "-", "."] {
+            assert!(read_as(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_decimal_digits_only() {
+        for bad in ["", "+1", "1_0", "0x1", "1.0", "1e3", "017", "٣"] {
+            assert!(!is_decimal(bad), "{bad}");
+        }
+        assert!(is_decimal("0") && is_decimal("32"));
+    }
+}

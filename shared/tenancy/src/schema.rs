@@ -1,0 +1,127 @@
+//! The tenant's file as JSON Schema, for editors that complete and underline while one types.
+//!
+//! It says less than [`crate::parse`]: which toolsets and tools exist is known only to the service.
+
+use crate::config::Limits;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+
+/// The schema of a tenant's file (draft 2020-12).
+pub fn json_schema() -> serde_json::Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<TenantFile>().to_value()
+}
+
+/// A tenant's configuration of Quartermaster.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used; values are read with their positions")]
+struct TenantFile {
+    /// The tenant's name; the file is named after it.
+    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
+    tenant: String,
+    /// The most a session may ask for; `read` unless said otherwise.
+    #[schemars(default)]
+    mode: ModeName,
+    /// Toolsets a session has loaded, read-only, when it opens.
+    #[schemars(default, extend("uniqueItems" = true))]
+    default_toolsets: Vec<String>,
+    /// Rules for calls; they only tighten.
+    #[schemars(default, with = "PolicyPart")]
+    policy: Option<PolicyPart>,
+    /// How much the tenant may use.
+    #[schemars(default, with = "LimitsPart")]
+    limits: Option<LimitsPart>,
+}
+
+/// What a session may be for.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum ModeName {
+    #[default]
+    Read,
+    Write,
+}
+
+/// Rules for calls, as tool names with an optional `*` at the end and an optional `:about`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct PolicyPart {
+    /// Calls that are refused whoever asks.
+    #[schemars(default)]
+    deny: Vec<String>,
+    /// Calls that wait for a person even if they only read.
+    #[schemars(default)]
+    require_approval: Vec<String>,
+}
+
+/// How much the tenant may use.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct LimitsPart {
+    /// Calls that may be on their way at the same time.
+    #[schemars(default = "calls_in_flight", range(min = *Limits::CALLS_IN_FLIGHT.start(), max = *Limits::CALLS_IN_FLIGHT.end()))]
+    calls_in_flight: u32,
+    /// Calls that may begin within one minute.
+    #[schemars(default = "calls_per_minute", range(min = *Limits::CALLS_PER_MINUTE.start(), max = *Limits::CALLS_PER_MINUTE.end()))]
+    calls_per_minute: u32,
+    /// The largest result that is handed out in one piece, in bytes.
+    #[schemars(default = "result_bytes", range(min = *Limits::RESULT_BYTES.start(), max = *Limits::RESULT_BYTES.end()))]
+    result_bytes: u32,
+}
+
+fn calls_in_flight() -> u32 {
+    Limits::default().calls_in_flight
+}
+
+fn calls_per_minute() -> u32 {
+    Limits::default().calls_per_minute
+}
+
+fn result_bytes() -> u32 {
+    Limits::default().result_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{LIMITS, POLICY, ROOT};
+    use serde_json::Value;
+
+    fn keys(schema: &Value) -> Vec<&str> {
+        let mut keys: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    fn sorted<const N: usize>(mut keys: [&str; N]) -> [&str; N] {
+        keys.sort_unstable();
+        keys
+    }
+
+    #[test]
+    fn the_schema_knows_the_keys_the_reader_knows() {
+        let schema = json_schema();
+        let parts = &schema["$defs"];
+        assert_eq!(keys(&schema), sorted(ROOT));
+        assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
+        assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
+    }
+
+    #[test]
+    fn the_schema_is_as_strict_as_the_reader() {
+        let schema = json_schema();
+        for part in [&schema, &schema["$defs"]["PolicyPart"], &schema["$defs"]["LimitsPart"]] {
+            assert_eq!(part["additionalProperties"], false);
+        }
+        assert_eq!(schema["required"], serde_json::json!(["tenant"]));
+        let bytes = &schema["$defs"]["LimitsPart"]["properties"]["result_bytes"];
+        assert_eq!((&bytes["minimum"], &bytes["maximum"]), (&4_096.into(), &1_048_576.into()));
+        assert_eq!((&bytes["type"], &bytes["default"]), (&"integer".into(), &262_144.into()));
+        assert_eq!(schema["properties"]["mode"]["default"], "read");
+        assert!(!schema.to_string().contains("null"), "an empty value is refused, so it is not offered");
+    }
+}

@@ -1,0 +1,219 @@
+//! YAML text as a tree in which every value knows where it stands.
+//!
+//! The subset is small on purpose: one document of mappings, lists and scalars. Tags, anchors, aliases, merge keys
+//! and directives are refused rather than bounded, so a tree is never larger than its text and nothing in a text can
+//! name a type. Whatever still makes sense after a refusal is kept, so that one reading finds all mistakes.
+//!
+//! Not here: what the keys mean. A scalar stays text until somebody asks for a number.
+
+use crate::problem::{Position, Report, count, escaped, shown};
+use serde_saphyr::granit_parser::{self, ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
+use std::collections::HashMap;
+
+/// The longest text that is looked at; a tenant's file is a few hundred lines.
+pub(crate) const MOST_BYTES: usize = 256 * 1024;
+/// The deepest nesting; the format itself needs six levels.
+const MOST_DEPTH: usize = 16;
+/// The most values in one file.
+const MOST_NODES: usize = 20_000;
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) at: Position,
+    pub(crate) value: Value,
+}
+
+/// What stands there.
+#[derive(Debug)]
+pub(crate) enum Value {
+    /// Text, and whether it stands there without quotes.
+    Scalar { text: String, plain: bool },
+    /// A list.
+    List(Vec<Node>),
+    /// A mapping in the order of the file, each key once.
+    Map(Vec<(Key, Node)>),
+    /// Something already reported; whoever meets it stays silent.
+    Refused,
+}
+
+/// A key of a mapping and where it stands.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) at: Position,
+    pub(crate) text: String,
+}
+
+/// Reading cannot go on; the report says why.
+#[derive(Debug)]
+struct Ended;
+
+/// Reads the one document of a text. `None` means that the report says why there is none.
+pub(crate) fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
+    if text.len() > MOST_BYTES {
+        too_large(&text.as_bytes()[..MOST_BYTES], report);
+        return None;
+    }
+    let options = granit_parser::options! {
+        disallow_directives: true,
+        emit_unresolved_aliases: true,
+        emit_comments: false,
+        flow_nesting_limit: MOST_DEPTH,
+        block_nesting_limit: MOST_DEPTH,
+    };
+    let parser = Parser::new_from_str_with_options(text, options);
+    Reader { parser, nodes: 0, report }.document().ok()
+}
+
+/// Reports a text that goes on after `head`.
+pub(crate) fn too_large(head: &[u8], report: &mut Report<'_>) {
+    let at = Position::after(&String::from_utf8_lossy(head));
+    report.add(at, "too_large", format!("the file is larger than {MOST_BYTES} bytes"), None);
+}
+
+struct Reader<'t, 'r, 'f> {
+    parser: Parser<'t, StrInput<'t>>,
+    nodes: usize,
+    report: &'r mut Report<'f>,
+}
+
+impl<'t> Reader<'t, '_, '_> {
+    /// The first document, provided that no second one follows.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: every event but these begins a node")]
+    fn document(&mut self) -> Result<Node, Ended> {
+        let mut root = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamStart | Event::DocumentEnd => {}
+                Event::DocumentStart(..) if root.is_some() => {
+                    let hint = "keep one tenant in one file, without `---` after it".to_owned();
+                    self.report.add(position(span.start), "second_document", "a second document begins", Some(hint));
+                    return Err(Ended);
+                }
+                Event::DocumentStart(..) => {}
+                Event::StreamEnd => break,
+                _ => root = Some(self.node(event, span)?),
+            }
+        }
+        root.ok_or_else(|| {
+            let hint = "begin with `tenant:` and the tenant's name".to_owned();
+            self.report.add(Position::START, "empty_file", "the file holds no configuration", Some(hint));
+            Ended
+        })
+    }
+
+    /// The node that begins with `event`. Recursion is bounded by the parser's own nesting limits.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: no other event can begin a node")]
+    fn node(&mut self, event: Event<'t>, span: Span) -> Result<Node, Ended> {
+        let at = position(span.start);
+        self.count(at)?;
+        let refused = self.refuse(&event, span);
+        let value = match event {
+            Event::Scalar(text, style, ..) => {
+                Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }
+            }
+            Event::SequenceStart(..) => Value::List(self.list()?),
+            Event::MappingStart(..) => Value::Map(self.map()?),
+            _ => Value::Refused,
+        };
+        Ok(Node { at, value: if refused { Value::Refused } else { value } })
+    }
+
+    fn list(&mut self) -> Result<Vec<Node>, Ended> {
+        let mut items = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::SequenceEnd {
+                return Ok(items);
+            }
+            items.push(self.node(event, span)?);
+        }
+    }
+
+    fn map(&mut self) -> Result<Vec<(Key, Node)>, Ended> {
+        let mut entries: Vec<(Key, Node)> = Vec::new();
+        let mut lines: HashMap<String, u32> = HashMap::new();
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                return Ok(entries);
+            }
+            let key = self.node(event, span)?;
+            let (event, span) = self.next()?;
+            let value = self.node(event, span)?;
+            let Some(key) = self.key(key) else { continue };
+            if let Some(line) = lines.get(&key.text) {
+                let message = format!("the key {} stands here a second time", shown(&key.text));
+                let hint = format!("the first one is in line {line}; keep one of them");
+                self.report.add(key.at, "duplicate_key", message, Some(hint));
+            } else {
+                lines.insert(key.text.clone(), key.at.line);
+                entries.push((key, value));
+            }
+        }
+    }
+
+    /// A key is a scalar; anything else is reported and left out with its value.
+    fn key(&mut self, node: Node) -> Option<Key> {
+        match node.value {
+            Value::Scalar { text, .. } => Some(Key { at: node.at, text }),
+            Value::List(_) | Value::Map(_) => {
+                self.report.add(node.at, "wrong_type", "a key is text, not a list or a mapping", None);
+                None
+            }
+            Value::Refused => None,
+        }
+    }
+
+    /// Reports what this subset leaves out of YAML; tells whether the node is affected.
+    fn refuse(&mut self, event: &Event<'_>, span: Span) -> bool {
+        if let Some(tag) = event.tag() {
+            let at = position(span.tag_start().unwrap_or(span.start));
+            let message = format!("the tag {} is not allowed", shown(&tag.original()));
+            self.report.add(at, "yaml_tag", message, Some("remove it; types follow from the keys".to_owned()));
+            return true;
+        }
+        let what = match (event.anchor_id(), event) {
+            (_, Event::Alias(_) | Event::UnresolvedAlias(_)) => "an alias (`*name`)",
+            (Some(_), _) => "an anchor (`&name`)",
+            (None, _) => return false,
+        };
+        let hint = "write the value out where it is used".to_owned();
+        self.report.add(position(span.start), "yaml_alias", format!("{what} is not allowed"), Some(hint));
+        true
+    }
+
+    /// Keeps the number of values within its budget.
+    fn count(&mut self, at: Position) -> Result<(), Ended> {
+        self.nodes += 1;
+        if self.nodes > MOST_NODES {
+            self.report.add(at, "too_many_values", format!("the file holds more than {MOST_NODES} values"), None);
+        }
+        if self.nodes > MOST_NODES || self.report.is_full() { Err(Ended) } else { Ok(()) }
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Span), Ended> {
+        match self.parser.next_event() {
+            Some(Ok(next)) => Ok(next),
+            Some(Err(error)) => Err(self.not_yaml(&error)),
+            // Only asked for after the end of the stream, which `document` does not do.
+            None => Err(Ended),
+        }
+    }
+
+    fn not_yaml(&mut self, error: &ScanError) -> Ended {
+        let at = position(*error.marker());
+        if *error.kind() == ErrorKind::RecursionLimitExceeded {
+            self.report.add(at, "too_deep", format!("values are nested more than {MOST_DEPTH} deep"), None);
+        } else {
+            self.report.add(at, "yaml_syntax", escaped(&error.info()), None);
+        }
+        Ended
+    }
+}
+
+/// The parser counts lines from one and columns from zero.
+fn position(marker: Marker) -> Position {
+    Position { line: count(marker.line().max(1)), column: count(marker.col() + 1) }
+}

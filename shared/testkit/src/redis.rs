@@ -1,0 +1,146 @@
+//! A real Redis of one's own: on a free port, in a private folder, gone with the value.
+//!
+//! Nothing is simulated. A pause is SIGSTOP, a crash is SIGKILL, and a restart finds the same port and the same files.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The settings a ledger asks for.
+pub const SAFE: [&str; 4] = ["--appendonly", "yes", "--maxmemory-policy", "noeviction"];
+/// How long the server may take to come up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running Redis server.
+pub struct RedisServer {
+    port: u16,
+    folder: TempDir,
+    settings: Vec<String>,
+    process: Option<Child>,
+}
+
+impl RedisServer {
+    /// Starts a server that keeps what it is told: append-only file, no eviction.
+    pub fn start() -> RedisServer {
+        RedisServer::start_with(&SAFE)
+    }
+
+    /// Starts a server with other settings.
+    pub fn start_with(settings: &[&str]) -> RedisServer {
+        let mut server = RedisServer::reserved_with(settings);
+        server.restart();
+        server
+    }
+
+    /// A port and a folder, with nobody there yet.
+    pub fn reserved() -> RedisServer {
+        RedisServer::reserved_with(&SAFE)
+    }
+
+    /// Where to reach it.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends the server at once, without letting it tidy up. What it has synced stays in its folder.
+    pub fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // Both fail only if it has ended by itself, which is what we want.
+            drop(process.kill());
+            drop(process.wait());
+        }
+    }
+
+    /// Starts it on the same port and the same files, stopping it first if it runs.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.process = Some(self.spawn());
+        self.wait_until_up();
+    }
+
+    /// Freezes the server: connections stay open, nothing answers.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Thaws it.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    /// Sends one command and gives back the first line of the answer, for settings a test wants to turn.
+    pub fn command(&self, words: &[&str]) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
+        let mut text = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| text.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+        stream.write_all(text.as_bytes()).expect("redis-server should take a command");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("redis-server should answer");
+        line.trim_end().to_owned()
+    }
+
+    fn reserved_with(settings: &[&str]) -> RedisServer {
+        let folder = tempfile::tempdir().expect("a temporary folder should be made");
+        let settings = settings.iter().map(|&word| word.to_owned()).collect();
+        RedisServer { port: free_port(), folder, settings, process: None }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test's own server, never part of the service")]
+    fn spawn(&self) -> Child {
+        let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file should be made");
+        Command::new("redis-server")
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"])
+            .arg("--dir")
+            .arg(self.folder.path())
+            .args(&self.settings)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("these tests need the program redis-server on the PATH; install Redis 7 or newer")
+    }
+
+    /// Asks until the server says PONG: it listens before it has read its files.
+    fn wait_until_up(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        while !self.answers() {
+            let process = self.process.as_mut().expect("it was just started");
+            let ended = process.try_wait().expect("the state of redis-server should be known");
+            assert!(ended.is_none(), "redis-server ended by itself: {}", self.log());
+            assert!(Instant::now() < end, "redis-server did not come up: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn answers(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { return false };
+        let mut line = String::new();
+        stream.write_all(b"PING\r\n").is_ok()
+            && BufReader::new(stream).read_line(&mut line).is_ok()
+            && line.starts_with("+PONG")
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "sends a signal to a test's own server")]
+    fn signal(&self, signal: &str) {
+        let process = self.process.as_ref().expect("only a running server can be signalled");
+        let done = Command::new("kill").args([signal, &process.id().to_string()]).status();
+        assert!(done.is_ok_and(|status| status.success()), "kill {signal} should reach redis-server");
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port should be free");
+    listener.local_addr().expect("a bound port is known").port()
+}

@@ -1,0 +1,75 @@
+//! Holds the kept token figures to the tokenizer, and the budgets to the figures.
+//!
+//! `UPDATE_TOKENS=1 cargo test -p tools --test tokens` writes the table anew.
+
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
+
+use catalog::{Catalog, View, tokens};
+use domain::{Level, Loaded, Tenant, ToolsetName};
+use std::path::Path;
+use std::time::Duration;
+
+async fn catalog() -> Catalog {
+    let config = store::Config {
+        url: "memory:".into(),
+        prefix: "qm".into(),
+        deadline: Duration::from_secs(1),
+        accept_unsafe: true,
+    };
+    let store = store::Store::open(&config).await.unwrap();
+    let defaults = [ToolsetName::parse("memory").unwrap()];
+    Catalog::build(&Tenant::parse("any").unwrap(), tools::all(&store).unwrap(), &defaults, &[]).unwrap()
+}
+
+/// Every text that is ever counted for our own tools.
+fn texts(catalog: &Catalog) -> Vec<(String, String)> {
+    let everything: Loaded = catalog.toolsets().iter().map(|set| (set.name.clone(), Level::Write)).collect();
+    let views = [View::Growing { grown: true }, View::Fixed];
+    let mut all: Vec<(String, String)> = views
+        .into_iter()
+        .flat_map(|view| {
+            catalog
+                .listed(&everything, view)
+                .map(|line| (line.name.to_owned(), line.brief.to_owned()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    // Virtual tools have a face per era, and some are listed in neither.
+    all.extend(catalog.virtual_faces().map(|(name, brief)| (name.to_owned(), brief.to_owned())));
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[tokio::test]
+async fn the_kept_figures_are_what_the_tokenizer_says() {
+    let texts = texts(&catalog().await);
+    let rows: Vec<String> = texts
+        .iter()
+        .map(|(name, text)| format!("{}\t{}\t{name}\n", tokens::key(text), tokens::measure(text)))
+        .collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../catalog/src/tokens.tsv");
+    #[expect(clippy::disallowed_methods, reason = "asks whoever runs the test, not the service's settings")]
+    let update = std::env::var("UPDATE_TOKENS").is_ok();
+    if update {
+        std::fs::write(&path, rows.concat()).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(kept, rows.concat(), "run with UPDATE_TOKENS=1 and look at the difference");
+}
+
+#[tokio::test]
+async fn the_budgets_hold() {
+    let catalog = catalog().await;
+    let array = |texts: Vec<&str>| tokens::measure(&format!("[{}]", texts.join(",")));
+    let none = Loaded::default();
+    let listed = |loaded, view| array(catalog.listed(loaded, view).map(|line| line.brief).collect());
+
+    assert!(listed(&none, View::Growing { grown: false }) <= 150, "load_toolset alone");
+    assert!(
+        array(catalog.virtual_faces().filter(|(_, b)| b.contains("session\":")).map(|(_, b)| b).collect()) <= 350,
+        "virtual tools"
+    );
+    let memory = catalog.entries().iter().filter(|e| e.list() == Level::Read).map(|e| e.brief()).collect();
+    assert!(array(memory) <= 200, "memory read list");
+}
