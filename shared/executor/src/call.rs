@@ -3,13 +3,15 @@
 //! Each step hands the next one proof: the parsed arguments carry the effect, the store's receipt says that the entry is
 //! open, and only a permit reaches the tool. A refusal at any step is an ordinary outcome with its code.
 
-use crate::invoke;
+use crate::invoke::Job;
 use crate::keys::Keys;
 use crate::snapshot::Snapshot;
 use crate::tasks::Tasks;
 use catalog::{Entry, Found, Parsed, Progress};
 use domain::outcome::near;
-use domain::{Call, CallId, Caller, Code, Failure, Level, Loaded, Mode, Outcome, SessionId, ToolName, ToolsetName};
+use domain::{
+    Call, CallId, Caller, Code, Failure, Level, Loaded, Mode, Moment, Outcome, SessionId, ToolName, ToolsetName,
+};
 use futures_util::FutureExt;
 use policy::{Decision, Evidence, Permit};
 use serde_json::{Map, Value};
@@ -94,7 +96,7 @@ impl Executor {
 
     async fn call_tool(&self, snapshot: &Arc<Snapshot>, entry: &Arc<Entry>, request: CallRequest) -> Outcome {
         let parsed = entry.parse(request.arguments)?;
-        let _slot = slot(snapshot)?;
+        let slot = slot(snapshot)?;
         let definition = entry.definition();
         let session = read_handle(&request.handle)?;
         let call = Call {
@@ -110,17 +112,17 @@ impl Executor {
         };
         let (open, evidence) = self.open(snapshot, &call, &request.handle, request.selection, request.trace).await?;
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
-        let outcome = match decided {
+        let refusal = match decided {
             Decision::Permit(permit) => {
-                let work = invoke::Job { parsed, permit, progress: request.progress, deadline: definition.deadline };
-                self.invoke(work, request.era, request.cancel).await
+                let (progress, deadline) = (request.progress, definition.deadline);
+                let job = Job { parsed, permit, progress, deadline, cap: snapshot.result_bytes, open, _slot: slot };
+                return self.invoke(job, request.era, request.cancel).await;
             }
             Decision::Ask(_, rehearsal) => Err(cannot_ask_yet(&rehearsal, &parsed)),
             Decision::Deny(reason) => Err(reason.0),
         };
-        let outcome = outcome.and_then(|output| invoke::capped(output, snapshot.result_bytes));
-        open.close(&outcome).await;
-        outcome
+        open.close(&refusal).await;
+        refusal
     }
 
     /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action.
@@ -144,8 +146,8 @@ impl Executor {
         };
         let shelf = self.store.of(&call.caller.tenant);
         let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
-        let Begun { receipt, session, calls_this_minute, .. } = begun.map_err(|error| no_store(&error))?;
-        let open = OpenCall { receipt: Some(receipt), shelf, held: session };
+        let Begun { receipt, session, calls_this_minute, now } = begun.map_err(|error| no_store(&error))?;
+        let open = OpenCall { receipt: Some(receipt), shelf, held: session, now };
         let evidence = match (&open.held, handle) {
             (Some(held), _) => Evidence {
                 loaded: held.session.loaded.clone(),
@@ -174,6 +176,8 @@ pub(crate) struct OpenCall {
     receipt: Option<Receipt>,
     pub(crate) shelf: Shelf,
     pub(crate) held: Option<store::Held>,
+    /// The store's time when the call began.
+    pub(crate) now: Moment,
 }
 
 impl OpenCall {

@@ -3,13 +3,14 @@
 //! The rule stands once, here. Modern reads live in the request's future: the client that vanishes takes them along.
 //! Legacy reads are spawned and waited for: a lost connection is not a cancellation there, only the explicit one is.
 
-use crate::call::{Era, Executor};
+use crate::call::{Era, Executor, OpenCall};
 use catalog::{Parsed, Progress};
 use domain::{Code, Failure, Outcome, Output};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 /// One permitted call, ready to run.
@@ -18,6 +19,12 @@ pub(crate) struct Job {
     pub(crate) permit: Permit,
     pub(crate) progress: Progress,
     pub(crate) deadline: Duration,
+    /// The tenant's cap on one result.
+    pub(crate) cap: usize,
+    /// The open audit entry; closed where the work ends, whoever is still waiting.
+    pub(crate) open: OpenCall,
+    /// Held until the work ends.
+    pub(crate) _slot: OwnedSemaphorePermit,
 }
 
 impl Executor {
@@ -33,10 +40,23 @@ impl Executor {
 }
 
 async fn run(job: Job, cancel: CancellationToken) -> Outcome {
-    let Job { parsed, permit, progress, deadline } = job;
+    let Job { parsed, permit, progress, deadline, cap, open, _slot } = job;
+    let outcome = under_deadline(parsed, &permit, &progress, deadline, cancel).await;
+    let outcome = outcome.and_then(|output| capped(output, cap));
+    open.close(&outcome).await;
+    outcome
+}
+
+async fn under_deadline(
+    parsed: Parsed,
+    permit: &Permit,
+    progress: &Progress,
+    deadline: Duration,
+    cancel: CancellationToken,
+) -> Outcome {
     let tool = permit.call().tool.clone();
     let work = parsed.into_work();
-    let ended = AssertUnwindSafe(work(&permit, &progress)).catch_unwind();
+    let ended = AssertUnwindSafe(work(permit, progress)).catch_unwind();
     tokio::select! {
         biased; // a result that is there wins a tie against its own deadline
         ended = ended => ended.unwrap_or_else(|_| {
@@ -54,7 +74,7 @@ async fn run(job: Job, cancel: CancellationToken) -> Outcome {
 
 /// Holds a result to the tenant's cap. Tools page their results themselves; what still does not fit is refused whole,
 /// because JSON cut in the middle is worse than none.
-pub(crate) fn capped(output: Output, cap: usize) -> Outcome {
+fn capped(output: Output, cap: usize) -> Outcome {
     let size = output.structured.as_ref().map_or(0, String::len);
     if size <= cap {
         return Ok(output);

@@ -2,7 +2,7 @@
 
 use crate::call::{Executor, Handle, no_session, no_store, random, read_handle};
 use crate::snapshot::Snapshot;
-use domain::{Caller, Failure, Level, Loaded, Mode, Scope, Session, SessionId, ToolsetName};
+use domain::{Caller, Failure, Loaded, Mode, Moment, Scope, Session, SessionId};
 use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase};
 
 /// Why a session was not opened.
@@ -17,32 +17,15 @@ impl Executor {
         wanted: Mode,
         loaded: Option<Loaded>,
     ) -> Result<Session, OpenError> {
-        self.open_loaded(snapshot, caller, wanted, loaded, &[]).await
+        let now = self.store.now().await.map_err(|e| no_store(&e))?;
+        let fresh = fresh(snapshot, caller, wanted, loaded, now)?;
+        self.keep(caller, fresh).await
     }
 
-    pub(crate) async fn open_loaded(
-        &self,
-        snapshot: &Snapshot,
-        caller: &Caller,
-        wanted: Mode,
-        loaded: Option<Loaded>,
-        more: &[(ToolsetName, Level)],
-    ) -> Result<Session, Failure> {
-        let may_write = caller.scopes.allow(Scope::ToolsWrite);
-        let token = if may_write { Mode::Write } else { Mode::Read };
-        let opened_at = self.store.now().await.map_err(|e| no_store(&e))?;
-        let fresh = Session {
-            id: SessionId::from_random(random()?),
-            owner: caller.principal.clone(),
-            mode: wanted.min(token).min(snapshot.policy.mode),
-            loaded: loaded.unwrap_or_else(|| snapshot.catalog.defaults().clone()),
-            grown: false,
-            catalog: snapshot.catalog.digest().to_owned(),
-            tainted: false,
-            opened_at,
-        };
-        let session = if more.is_empty() { fresh } else { fresh.load(more).unwrap_or(fresh) };
-        self.store.of(&caller.tenant).sessions().open(&session, self.lives).await.map_err(|e| no_store(&e))?;
+    /// Writes a new session.
+    pub(crate) async fn keep(&self, caller: &Caller, session: Session) -> Result<Session, Failure> {
+        let (sessions, entry) = (self.store.of(&caller.tenant).sessions(), moved(caller, session.id, "open"));
+        sessions.open(&session, self.lives, &entry).await.map_err(|e| no_store(&e))?;
         Ok(session)
     }
 
@@ -72,12 +55,34 @@ impl Executor {
     pub async fn close_session(&self, caller: &Caller, handle: &Handle) -> Result<(), Failure> {
         let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
         let shelf = self.store.of(&caller.tenant);
-        let closed = shelf.sessions().close(id, &caller.principal).await.map_err(|e| no_store(&e))?;
+        let entry = moved(caller, id, "close");
+        let closed = shelf.sessions().close(id, &caller.principal, &entry).await.map_err(|e| no_store(&e))?;
         if !closed {
             return Err(no_session(handle));
         }
         shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
     }
+}
+
+/// A session that is not written yet. Its mode is the most that was asked for, the token allows and the tenant allows.
+pub(crate) fn fresh(
+    snapshot: &Snapshot,
+    caller: &Caller,
+    wanted: Mode,
+    loaded: Option<Loaded>,
+    now: Moment,
+) -> Result<Session, Failure> {
+    let token = if caller.scopes.allow(Scope::ToolsWrite) { Mode::Write } else { Mode::Read };
+    Ok(Session {
+        id: SessionId::from_random(random()?),
+        owner: caller.principal.clone(),
+        mode: wanted.min(token).min(snapshot.policy.mode),
+        loaded: loaded.unwrap_or_else(|| snapshot.catalog.defaults().clone()),
+        grown: false,
+        catalog: snapshot.catalog.digest().to_owned(),
+        tainted: false,
+        opened_at: now,
+    })
 }
 
 /// The ledger's entry for a session that moved.

@@ -49,10 +49,11 @@ impl Sessions {
         Sessions(shelf)
     }
 
-    /// Writes a new session.
-    pub async fn open(&self, session: &Session, lives: SessionConfig) -> Result<Held, StoreError> {
+    /// Writes a new session together with its audit entry.
+    pub async fn open(&self, session: &Session, lives: SessionConfig, entry: &AuditEntry) -> Result<Held, StoreError> {
         let commit = Commit {
             expires: Some(lives.idle.min(lives.longest)),
+            append: vec![self.0.audit().write_out(entry)?],
             ..Commit::write(RecordKey::session(session.id), Version::NONE, to_bytes(session)?)
         };
         match self.0.commit(commit).await? {
@@ -103,16 +104,20 @@ impl Sessions {
         }
     }
 
-    /// Ends a session; tells whether there was one of this principal.
-    pub async fn close(&self, id: SessionId, owner: &Principal) -> Result<bool, StoreError> {
+    /// Ends a session, with its audit entry; tells whether there was one of this principal.
+    pub async fn close(&self, id: SessionId, owner: &Principal, entry: &AuditEntry) -> Result<bool, StoreError> {
         let key = RecordKey::session(id);
         let mut found = self.0.get(&key).await?;
         while let Some(record) = found {
             if from_bytes(id, &record.body)?.owner != *owner {
                 return Ok(false);
             }
-            let wake = Some(Topic::Session(id));
-            found = match self.0.commit(Commit { wake, ..Commit::delete(key.clone(), record.version) }).await? {
+            let delete = Commit {
+                wake: Some(Topic::Session(id)),
+                append: vec![self.0.audit().write_out(entry)?],
+                ..Commit::delete(key.clone(), record.version)
+            };
+            found = match self.0.commit(delete).await? {
                 Committed::Done(..) => return Ok(true),
                 Committed::Conflict(Version::NONE, _) | Committed::Late(_) => None,
                 Committed::Conflict(version, body) => Some(Record { version, body }),

@@ -72,7 +72,7 @@ pub struct NotFlushed(#[source] OTelSdkError);
 #[derive(Debug)]
 #[must_use = "the last spans are sent by `shutdown`"]
 pub struct Guard {
-    provider: SdkTracerProvider,
+    provider: Option<SdkTracerProvider>,
     dropped: Dropped,
 }
 
@@ -80,7 +80,7 @@ impl Guard {
     /// Sends what is still waiting and stops sending. It blocks, and while it does the runtime `start` was called in
     /// must go on: call it from a blocking task.
     pub fn shutdown(self, timeout: Duration) -> Result<(), NotFlushed> {
-        self.provider.shutdown_with_timeout(timeout).map_err(NotFlushed)
+        self.provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(timeout)).map_err(NotFlushed)
     }
 
     /// How many attributes and span events were kept from leaving because no list names them.
@@ -97,21 +97,19 @@ pub fn start(config: &Config, replica: &str) -> Result<Guard, StartError> {
     }
     let dropped = Dropped::default();
     let exporter = config.otlp_endpoint.as_deref().map(collector).transpose()?;
-    let provider = match exporter {
-        Some(exporter) => sending(config, replica, exporter, &dropped),
-        None => silent(),
-    };
-    let subscriber = subscriber(config, replica, &provider, std::io::stderr)?;
+    // Without a collector nothing is recorded: a span that nobody will see should cost next to nothing.
+    let provider = exporter.map(|exporter| sending(config, replica, exporter, &dropped));
+    let subscriber = subscriber(config, replica, provider.as_ref(), std::io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| StartError::AlreadyStarted)?;
     global::set_text_map_propagator(TraceContextPropagator::new());
     Ok(Guard { provider, dropped })
 }
 
-/// Lines to `writer`, spans to `provider`.
+/// Lines to `writer`, spans to `provider` if there is one.
 pub(crate) fn subscriber<W>(
     config: &Config,
     replica: &str,
-    provider: &SdkTracerProvider,
+    provider: Option<&SdkTracerProvider>,
     writer: W,
 ) -> Result<impl Subscriber + Send + Sync + use<W>, StartError>
 where
@@ -123,13 +121,16 @@ where
     let spans = || filter_fn(is_span).with_max_level_hint(LevelFilter::INFO);
     let line = Line { format: config.format, replica: replica.into() };
     let lines = tracing_subscriber::fmt::layer().fmt_fields(Carried).event_format(line).with_writer(writer);
-    let traces = tracing_opentelemetry::layer()
-        .with_tracer(provider.tracer("quartermaster"))
-        .with_location(false)
-        .with_threads(false)
-        .with_tracked_inactivity(false)
-        .with_target(false);
-    Ok(Registry::default().with(traces.with_filter(spans())).with(lines.with_filter(wanted.or(spans()))))
+    let traces = provider.map(|provider| {
+        tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("quartermaster"))
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_target(false)
+            .with_filter(filter_fn(is_step).with_max_level_hint(LevelFilter::DEBUG))
+    });
+    Ok(Registry::default().with(traces).with(lines.with_filter(wanted.or(spans()))))
 }
 
 /// A provider that records the configured share of traces and sends them by way of the list.
@@ -153,6 +154,7 @@ pub(crate) fn sending<E: SpanExporter + 'static>(
 }
 
 /// A provider that gives out ids and records nothing.
+#[cfg(test)]
 pub(crate) fn silent() -> SdkTracerProvider {
     TracerProviderBuilder::default().with_sampler(Sampler::AlwaysOff).build()
 }
@@ -177,6 +179,13 @@ fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, StartEr
         exporter
     };
     exporter.build().map_err(StartError::Collector)
+}
+
+/// Spans for a collector: the same, and the steps of a call, which only our own crates tell.
+fn is_step(metadata: &Metadata<'_>) -> bool {
+    const OURS: [&str; 4] = ["gateway", "executor", "store", "tools"];
+    let ours = || OURS.iter().any(|name| metadata.target().split("::").next() == Some(name));
+    is_span(metadata) || (metadata.is_span() && *metadata.level() <= Level::DEBUG && ours())
 }
 
 fn is_span(metadata: &Metadata<'_>) -> bool {

@@ -71,70 +71,63 @@ impl FromRequest for Known {
             let trace_id = trace::id_of(&request);
             let Some(gateway) = request.app_data::<Data<Gateway>>() else {
                 let failure = Failure::new(Code::Internal, "the service is not wired");
-                return Err(refused(&request, None, StatusCode::INTERNAL_SERVER_ERROR, failure, trace_id));
+                return Err(refused(&request, None, failure, trace_id));
             };
             match know(gateway, &request).await {
                 Ok((caller, snapshot)) => Ok(Known { caller, snapshot, trace_id }),
-                Err((status, failure)) => Err(refused(&request, Some(gateway), status, failure, trace_id)),
+                Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
             }
         })
     }
 }
 
-async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), (StatusCode, Failure)> {
+async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
     if !guard::admits(gateway, request) {
-        let failure = Failure::new(Code::BadOrigin, "this host or origin is not served here");
-        return Err((StatusCode::FORBIDDEN, failure));
+        return Err(Failure::new(Code::BadOrigin, "this host or origin is not served here"));
     }
     let token = bearer(request)?;
     let caller = gateway.verifier.caller(token, gateway.clock.now()).await.map_err(|refused| {
-        let status = StatusCode::from_u16(refused.status()).unwrap_or(StatusCode::UNAUTHORIZED);
-        tracing::info!(reason = %refused, "a token was refused");
-        let failure = match status.as_u16() {
-            403 => Failure::new(Code::ForbiddenTenant, "the token names no tenant that is served here"),
+        tracing::info!(reason = refused.reason(), "a token was refused");
+        match refused.status() {
+            403 => unserved(),
             503 => Failure::new(Code::KeysUnavailable, "the issuer's keys cannot be had").retry_after_ms(5_000),
             _ => Failure::new(Code::Unauthenticated, "the token is not valid")
                 .details(json!({ "error": "invalid_token" })),
-        };
-        (status, failure)
+        }
     })?;
     // A tenant that is not configured answers like a token that names none.
-    let snapshot = gateway.tenants.find(&caller.tenant).ok_or_else(|| {
-        let failure = Failure::new(Code::ForbiddenTenant, "the token names no tenant that is served here");
-        (StatusCode::FORBIDDEN, failure)
-    })?;
+    let snapshot = gateway.tenants.find(&caller.tenant).ok_or_else(unserved)?;
     Ok((caller, snapshot))
 }
 
+fn unserved() -> Failure {
+    Failure::new(Code::ForbiddenTenant, "the token names no tenant that is served here")
+}
+
 /// The token of the request: one `Authorization` header, scheme in any case, and never from the query.
-fn bearer(request: &HttpRequest) -> Result<&str, (StatusCode, Failure)> {
+fn bearer(request: &HttpRequest) -> Result<&str, Failure> {
     let mut headers = request.headers().get_all(AUTHORIZATION);
-    let missing = || (StatusCode::UNAUTHORIZED, Failure::new(Code::Unauthenticated, "a bearer token is needed"));
-    let (Some(only), None) = (headers.next(), headers.next()) else {
-        return match request.headers().contains_key(AUTHORIZATION) {
-            true => {
-                let failure = Failure::new(Code::InvalidRequest, "two Authorization headers were sent");
-                Err((StatusCode::BAD_REQUEST, failure))
-            }
-            false => Err(missing()),
-        };
-    };
-    let text = only.to_str().map_err(|_| missing())?;
-    match text.split_once(' ') {
+    let missing = || Failure::new(Code::Unauthenticated, "a bearer token is needed");
+    let only = headers.next().ok_or_else(missing)?;
+    if headers.next().is_some() {
+        return Err(Failure::new(Code::InvalidRequest, "two Authorization headers were sent"));
+    }
+    match only.to_str().ok().and_then(|text| text.split_once(' ')) {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token),
         Some(_) | None => Err(missing()),
     }
 }
 
-fn refused(
-    request: &HttpRequest,
-    gateway: Option<&Data<Gateway>>,
-    status: StatusCode,
-    failure: Failure,
-    trace_id: String,
-) -> Refused {
+fn refused(request: &HttpRequest, gateway: Option<&Data<Gateway>>, failure: Failure, trace_id: String) -> Refused {
+    let mcp = request.path().starts_with("/mcp");
+    let status = if mcp {
+        mcp::Refusal::before_call(mcp::Era::Modern, None, &failure).status
+    } else {
+        mcp::codes::rest_status(failure.code)
+    };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::UNAUTHORIZED);
     let challenge = gateway.and_then(|gateway| gateway.challenge_for(&failure));
-    Refused { failure, status, mcp: request.path().starts_with("/mcp"), trace_id, challenge }
+    Refused { failure, status, mcp, trace_id, challenge }
 }
 
 /// Wants a scope of the caller.

@@ -5,7 +5,7 @@
 //! The answer holds the full schemas, so a host that ignores or loses `list_changed` still works.
 
 use crate::call::{CallRequest, Executor, Handle, OpenCall, no_session, no_store};
-use crate::sessions::moved;
+use crate::sessions::{fresh, moved};
 use crate::snapshot::Snapshot;
 use crate::virtuals::typed;
 use catalog::virtuals::ToolsetArgs;
@@ -38,9 +38,10 @@ impl Executor {
                 (session, Some(before))
             }
             None => {
-                let selection = request.selection.clone();
-                let fresh = self.open_loaded(snapshot, &request.caller, Mode::Write, selection, &wanted).await?;
-                (fresh, None)
+                let caller = &request.caller;
+                let fresh = fresh(snapshot, caller, Mode::Write, request.selection.clone(), open.now)?;
+                let loaded = fresh.load(&wanted).unwrap_or(fresh);
+                (self.keep(caller, loaded).await?, None)
             }
         };
         let growing = matches!(request.handle, Handle::Transport(_));

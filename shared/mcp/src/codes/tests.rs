@@ -51,6 +51,9 @@ fn the_table_of_codes_is_as_published() {
     store_unavailable     -32603  200/200   rest 503
     store_full            tool error        rest 503
     draining              -32603  200/200   rest 503
+    invalid_request       -32600  400/400   rest 400
+    bad_origin              1003  403/403   rest 403
+    keys_unavailable        1001  401/401   rest 503
     internal              -32603  200/200   rest 500
     parse_error               -32700  400/400
     invalid_request           -32600  400/400

@@ -17,7 +17,7 @@ on_every_backend!(
 async fn a_call_begins_in_one_round_trip(bench: Bench) {
     let acme = bench.acme();
     let now = bench.store.now().await.unwrap();
-    let opened = acme.sessions().open(&session(1, now), LIVES).await.unwrap();
+    let opened = acme.sessions().open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     let call = call(1, Some(session_id(1)));
     let before = bench.store.round_trips();
 
@@ -44,7 +44,7 @@ async fn a_call_without_a_session_of_its_own_begins_without_one(bench: Bench) {
     let acme = bench.acme();
     let now = bench.store.now().await.unwrap();
     let foreign = domain::Session { owner: principal("other"), ..session(1, now) };
-    acme.sessions().open(&foreign, LIVES).await.unwrap();
+    acme.sessions().open(&foreign, LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     for (number, session) in [(1, Some(session_id(1))), (2, Some(session_id(2))), (3, None)] {
         let begun = acme.begin(&opening(&call(number, session))).await.unwrap();
         assert_eq!((begun.session, begun.calls_this_minute), (None, u64::from(number)));

@@ -28,17 +28,20 @@ fn entry() -> AuditEntry {
 async fn a_session_is_found_by_its_owner_in_one_round_trip(bench: Bench) {
     let sessions = bench.acme().sessions();
     let now = bench.store.now().await.unwrap();
-    let opened = sessions.open(&session(1, now), LIVES).await.unwrap();
+    let opened = sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     let before = bench.store.round_trips();
     let found = sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap();
     assert_eq!(found, Some(opened));
     assert_eq!(bench.store.round_trips() - before, 1);
-    assert!(sessions.open(&session(1, now), LIVES).await.is_err(), "an id is given once");
+    assert!(
+        sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.is_err(),
+        "an id is given once"
+    );
 }
 
 async fn somebody_elses_session_reads_like_none(bench: Bench) {
     let now = bench.store.now().await.unwrap();
-    bench.acme().sessions().open(&session(1, now), LIVES).await.unwrap();
+    bench.acme().sessions().open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     let other_issuer = domain::Principal { issuer: "https://other.example".into(), ..principal("agent") };
     for stranger in [principal("other"), other_issuer] {
         assert_eq!(bench.acme().sessions().find(session_id(1), &stranger, LIVES).await.unwrap(), None);
@@ -52,7 +55,7 @@ async fn a_session_slides_while_it_is_used_and_ends_when_it_is_not(bench: Bench)
     let sessions = bench.acme().sessions();
     let opened_at = bench.store.now().await.unwrap();
     let short = SessionConfig { idle: Duration::from_millis(400), ..LIVES };
-    sessions.open(&session(1, opened_at), short).await.unwrap();
+    sessions.open(&session(1, opened_at), short, &AuditEntry::new(Phase::Transition)).await.unwrap();
     // A use with a long span moves the end; without it the session would be over at the second look.
     assert!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap().is_some());
     let later = bench.store.now().await.unwrap().plus(Duration::from_millis(400));
@@ -69,7 +72,7 @@ async fn a_session_slides_while_it_is_used_and_ends_when_it_is_not(bench: Bench)
 async fn a_session_ends_with_its_longest_life_however_busy(bench: Bench) {
     let sessions = bench.acme().sessions();
     let long_ago = Moment::from_millis(bench.store.now().await.unwrap().millis() - 1_000_000);
-    let held = sessions.open(&session(1, long_ago), LIVES).await.unwrap();
+    let held = sessions.open(&session(1, long_ago), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     let short = SessionConfig { longest: Duration::from_millis(999_000), ..LIVES };
     assert_eq!(sessions.find(session_id(1), &principal("agent"), short).await.unwrap(), None);
     let next = load(&held.session, "k8s");
@@ -80,7 +83,7 @@ async fn a_session_ends_with_its_longest_life_however_busy(bench: Bench) {
 async fn two_changes_of_one_version_fold_into_both(bench: Bench) {
     let (acme, sessions) = (bench.acme(), bench.acme().sessions());
     let now = bench.store.now().await.unwrap();
-    let held = sessions.open(&session(1, now), LIVES).await.unwrap();
+    let held = sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     let before = bench.store.round_trips();
     let wake = Some(Topic::Session(session_id(1)));
     let first = sessions.commit(&held, &load(&held.session, "k8s"), LIVES, &entry(), wake.clone()).await.unwrap();
@@ -98,8 +101,8 @@ async fn two_changes_of_one_version_fold_into_both(bench: Bench) {
 async fn a_change_to_a_session_that_is_over_is_told_so(bench: Bench) {
     let sessions = bench.acme().sessions();
     let now = bench.store.now().await.unwrap();
-    let held = sessions.open(&session(1, now), LIVES).await.unwrap();
-    assert!(sessions.close(session_id(1), &principal("agent")).await.unwrap());
+    let held = sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
+    assert!(sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
     let next = load(&held.session, "k8s");
     assert_eq!(sessions.commit(&held, &next, LIVES, &entry(), None).await.unwrap(), Folded::Gone);
 }
@@ -107,11 +110,11 @@ async fn a_change_to_a_session_that_is_over_is_told_so(bench: Bench) {
 async fn only_its_owner_closes_a_session(bench: Bench) {
     let sessions = bench.acme().sessions();
     let now = bench.store.now().await.unwrap();
-    sessions.open(&session(1, now), LIVES).await.unwrap();
-    assert!(!sessions.close(session_id(1), &principal("other")).await.unwrap());
+    sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
+    assert!(!sessions.close(session_id(1), &principal("other"), &AuditEntry::new(Phase::Transition)).await.unwrap());
     assert!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap().is_some());
-    assert!(sessions.close(session_id(1), &principal("agent")).await.unwrap());
-    assert!(!sessions.close(session_id(1), &principal("agent")).await.unwrap());
+    assert!(sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
+    assert!(!sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
 }
 
 async fn the_last_to_take_a_stream_holds_it(bench: Bench) {

@@ -34,8 +34,8 @@ impl SpanExporter for Kept {
 fn left(config: &Config, work: impl FnOnce()) -> (Vec<SpanData>, u64) {
     let (kept, dropped) = (Kept::default(), Dropped::default());
     let provider = sending(config, "replica-1", kept.clone(), &dropped);
-    tracing::subscriber::with_default(subscriber(config, "replica-1", &provider, std::io::sink).unwrap(), work);
-    Guard { provider, dropped: dropped.clone() }.shutdown(Duration::from_secs(10)).unwrap();
+    tracing::subscriber::with_default(subscriber(config, "replica-1", Some(&provider), std::io::sink).unwrap(), work);
+    Guard { provider: Some(provider), dropped: dropped.clone() }.shutdown(Duration::from_secs(10)).unwrap();
     let spans = std::mem::take(&mut *kept.spans.lock().unwrap());
     (spans, dropped.count())
 }
@@ -102,7 +102,7 @@ fn a_ratio_of_zero_keeps_what_callers_do_not_ask_for() {
 
 /// The trace of a span that was given this parent, without a collector.
 fn trace_under(traceparent: &str, tracestate: Option<&str>) -> String {
-    let subscriber = subscriber(&Config::default(), "replica-1", &silent(), std::io::sink).unwrap();
+    let subscriber = subscriber(&Config::default(), "replica-1", Some(&silent()), std::io::sink).unwrap();
     tracing::subscriber::with_default(subscriber, || {
         let span = info_span!("request");
         set_parent(&span, traceparent, tracestate);
@@ -168,9 +168,9 @@ async fn spans_reach_the_collector_over_http_2() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let exporter = collector(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let provider = sending(&Config::default(), "replica-1", exporter, &Dropped::default());
-    let lines = subscriber(&Config::default(), "replica-1", &provider, std::io::sink).unwrap();
+    let lines = subscriber(&Config::default(), "replica-1", Some(&provider), std::io::sink).unwrap();
     tracing::subscriber::with_default(lines, || info_span!("call").in_scope(|| {}));
-    let guard = Guard { provider, dropped: Dropped::default() };
+    let guard = Guard { provider: Some(provider), dropped: Dropped::default() };
 
     let ended = tokio::task::spawn_blocking(move || guard.shutdown(Duration::from_secs(10)));
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -181,4 +181,16 @@ async fn spans_reach_the_collector_over_http_2() {
     assert_eq!(&preface, b"PRI * HTTP/2.0");
     // A collector that hangs up costs spans, never more than the time that was given.
     ended.await.expect("shutting down does not panic").ok();
+}
+
+#[test]
+fn the_steps_of_a_call_reach_a_collector_and_those_of_libraries_do_not() {
+    let config = Config { sample_ratio: 1.0, ..Config::default() };
+    let (spans, _) = left(&config, || {
+        tracing::debug_span!(target: "executor::call", "decide").in_scope(|| ());
+        tracing::debug_span!(target: "h2::codec", "frame").in_scope(|| ());
+        tracing::trace_span!(target: "executor::call", "detail").in_scope(|| ());
+    });
+
+    assert_eq!(spans.iter().map(|span| span.name.as_ref()).collect::<Vec<_>>(), ["decide"]);
 }
