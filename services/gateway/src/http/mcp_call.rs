@@ -224,16 +224,23 @@ impl Pending {
     /// The frames of a call that answers by a stream, the answer last.
     pub(super) async fn stream_out(self, out: Frames, trace_id: String) {
         let Pending { era, id, mut work, mut told, _registered } = self;
+        let mut pace = Pace::new();
         loop {
             tokio::select! {
                 biased;
                 Some(frame) = told.recv() => {
-                    if !out.send(&frame).await && era == Era::Modern {
+                    if let Some(frame) = pace.take(frame)
+                        && !out.send(&frame).await
+                        && era == Era::Modern
+                    {
                         return; // the client is gone, and with it the call
                     }
                 }
                 outcome = &mut work => {
                     while let Ok(frame) = told.try_recv() {
+                        pace.held = Some(frame);
+                    }
+                    if let Some(frame) = pace.held {
                         out.send(&frame).await;
                     }
                     let cancelled = outcome.as_ref().is_err_and(|f| f.code == domain::Code::Cancelled);
@@ -243,8 +250,77 @@ impl Pending {
                     return;
                 }
                 () = out.gone(), if era == Era::Modern => return,
+                () = pace.next(), if pace.held.is_some() => {
+                    if let Some(frame) = pace.release() {
+                        out.send(&frame).await;
+                    }
+                }
                 () = tokio::time::sleep(streams::KEEP_ALIVE) => out.keep_alive().await,
             }
         }
+    }
+}
+
+/// Holds progress to ten frames a second after a burst of five. What is held back is replaced by what is newer, and
+/// the last word always gets through.
+struct Pace {
+    left: u32,
+    since: tokio::time::Instant,
+    held: Option<bytes::Bytes>,
+}
+
+impl Pace {
+    const BURST: u32 = 5;
+    const EVERY: Duration = Duration::from_millis(100);
+
+    fn new() -> Pace {
+        // The frame that opened the stream was the first of the burst.
+        Pace { left: Pace::BURST - 1, since: tokio::time::Instant::now(), held: None }
+    }
+
+    fn refill(&mut self) {
+        while self.left < Pace::BURST && self.since.elapsed() >= Pace::EVERY {
+            self.left += 1;
+            self.since += Pace::EVERY;
+        }
+        if self.left == Pace::BURST {
+            self.since = tokio::time::Instant::now();
+        }
+    }
+
+    /// The frame, if it may go out now.
+    fn take(&mut self, frame: bytes::Bytes) -> Option<bytes::Bytes> {
+        self.held = Some(frame);
+        self.release()
+    }
+
+    fn release(&mut self) -> Option<bytes::Bytes> {
+        self.refill();
+        self.left = self.left.checked_sub(1)?;
+        self.held.take()
+    }
+
+    /// Resolves when a held frame may go out.
+    async fn next(&self) {
+        tokio::time::sleep_until(self.since + Pace::EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_comes_in_a_burst_and_then_ten_times_a_second() {
+        let mut pace = Pace::new();
+        let frame = |n: u8| bytes::Bytes::from(vec![n]);
+        let sent = (0..100).filter(|n| pace.take(frame(*n)).is_some()).count();
+        assert_eq!((sent, pace.held.clone()), (4, Some(frame(99))), "four are left of the burst, the newest is held");
+        pace.next().await;
+        assert_eq!(pace.release(), Some(frame(99)));
+        assert_eq!(pace.release(), None);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let sent = (0..100).filter(|n| pace.take(frame(*n)).is_some()).count();
+        assert_eq!(sent, 5, "a pause earns one burst, not ten");
     }
 }
