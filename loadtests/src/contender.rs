@@ -39,30 +39,46 @@ impl Contender {
         std::fs::write(data.join("tenants").join("dev.yaml"), TENANT).context("the tenant could not be written")?;
         let address = free_port()?;
         let mut arguments = vec!["dev".to_owned(), "--listen".to_owned(), address.to_string()];
-        arguments.extend(["--data".to_owned(), data.display().to_string()]);
+        // The fixture tenant has tools that only answer; its limits are out of the way as well.
+        arguments.extend(["--conformance".to_owned(), "--data".to_owned(), data.display().to_string()]);
         if let Some(url) = redis {
             arguments.extend(["--store".to_owned(), url.to_owned()]);
         }
         let mut process = Process::start("quartermaster", program, &arguments, folder.path())?;
-        let token = data.join("agent.token");
-        process.up(async || token.exists() && healthy(address).await).await?;
-        let token = std::fs::read_to_string(&token).context("the token cannot be read")?;
-        let tickets = tickets(address, token.trim()).await.with_context(|| process.tail())?;
+        let tokens = ["agent.token", "conformance.token"].map(|name| data.join(name));
+        process.up(async || healthy(address).await && served(address, &tokens[1]).await).await?;
+        let tickets = tickets(address, [read(&tokens[0])?, read(&tokens[1])?]).await.with_context(|| process.tail())?;
         Ok(Contender { address, process, tickets, _folder: folder })
     }
 }
 
-/// Opens a session in each era, as a client would.
-async fn tickets(address: SocketAddr, token: &str) -> anyhow::Result<Tickets> {
+/// Whether the tenant of this token is there. The fixture comes a moment after the server listens.
+async fn served(address: SocketAddr, token: &Path) -> bool {
+    let (Ok(token), Ok(mut connection)) = (read(token), Connection::open(address).await) else { return false };
+    session(&mut connection, &token).await.is_ok()
+}
+
+fn read(token: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(token).with_context(|| format!("{} cannot be read", token.display()))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Opens a session in each era and one of the fixture tenant, as a client would.
+async fn tickets(address: SocketAddr, [token, fixture]: [String; 2]) -> anyhow::Result<Tickets> {
     let mut connection = Connection::open(address).await?;
-    let opened = connection.send(&operations::initialize(token)).await?;
-    let legacy = opened.header("mcp-session-id").context("no session was opened")?.to_owned();
-    let loaded = connection.send(&operations::first_load(token)).await?;
+    let legacy = session(&mut connection, &token).await?;
+    let fixture_session = session(&mut connection, &fixture).await?;
+    let loaded = connection.send(&operations::first_load(&token)).await?;
     ensure!(loaded.status == 200, "load_toolset was answered with {}", loaded.status);
     let body: serde_json::Value = serde_json::from_slice(loaded.body).context("an answer is not JSON")?;
     let handle = body["result"]["structuredContent"]["session"].as_str();
     let modern = handle.with_context(|| format!("load_toolset gave no handle: {body}"))?.to_owned();
-    Ok(Tickets { token: token.to_owned(), legacy, modern })
+    Ok(Tickets { token, legacy, modern, fixture, fixture_session })
+}
+
+async fn session(connection: &mut Connection, token: &str) -> anyhow::Result<String> {
+    let opened = connection.send(&operations::initialize(token)).await?;
+    Ok(opened.header("mcp-session-id").context("no session was opened")?.to_owned())
 }
 
 /// A Redis of one's own.
@@ -113,7 +129,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_gives_no_session_is_no_contender() {
         let floor = crate::floor::tests::floor("{}", None);
-        let error = tickets(floor.address, "token").await.err().unwrap();
+        let error = tickets(floor.address, ["token", "fixture"].map(str::to_owned)).await.err().unwrap();
         assert!(error.to_string().contains("no session was opened"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! The measured requests, and what is aimed at.
 //!
-//! All of them can be repeated for ever with the same answer: lists, a read of an empty memory, and loading what is loaded.
+//! All of them can be repeated for ever with the same answer: lists, a tool that does nothing but answer, a read of an
+//! empty memory, and loading what is loaded.
 
 use crate::floor::Kind;
 use serde_json::{Value, json};
@@ -20,6 +21,10 @@ pub(crate) struct Tickets {
     pub(crate) legacy: String,
     /// A handle given by `load_toolset`.
     pub(crate) modern: String,
+    /// A token of the fixture tenant, whose tools answer without doing anything.
+    pub(crate) fixture: String,
+    /// A session of the fixture tenant.
+    pub(crate) fixture_session: String,
 }
 
 /// One measured request.
@@ -36,9 +41,11 @@ const FINISHED_BYTES: &[(Kind, Option<f64>)] = &[(Kind::Bare, Some(LIST))];
 /// A session is a record in the store, so a list for a session cannot be had without asking for it.
 const ONE_RECORD: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, Some(LIST)), (Kind::Bare, None)];
 const LEDGER: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, Some(CALL))];
+/// These do work of their own in the store, so the floor is only a yardstick.
+const TOLD: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, None)];
 
 /// Everything that is measured, in the order of the table.
-pub(crate) const ALL: [Operation; 7] = [
+pub(crate) const ALL: [Operation; 8] = [
     Operation {
         name: "tools/list, legacy, no session",
         request: |tickets| legacy(&tickets.token, None, &list()),
@@ -55,19 +62,24 @@ pub(crate) const ALL: [Operation; 7] = [
         against: ONE_RECORD,
     },
     Operation {
-        name: "tools/call memory_list, legacy",
-        request: |tickets| legacy(&tickets.token, None, &call(memory_list())),
+        name: "tools/call no-op, legacy, no session",
+        request: |tickets| legacy(&tickets.fixture, None, &call(no_op())),
+        against: LEDGER,
+    },
+    Operation {
+        name: "tools/call no-op, legacy, session",
+        request: |tickets| legacy(&tickets.fixture, Some(&tickets.fixture_session), &call(no_op())),
+        against: LEDGER,
+    },
+    Operation {
+        name: "tools/call no-op, modern",
+        request: |tickets| modern(&tickets.fixture, "tools/call", no_op()),
         against: LEDGER,
     },
     Operation {
         name: "tools/call memory_list, modern",
         request: |tickets| modern(&tickets.token, "tools/call", memory_list()),
-        against: LEDGER,
-    },
-    Operation {
-        name: "tools/call load_toolset, legacy, session",
-        request: |tickets| legacy(&tickets.token, Some(&tickets.legacy), &call(load_toolset())),
-        against: LEDGER,
+        against: TOLD,
     },
     Operation {
         name: "tools/call load_toolset, modern, handle",
@@ -76,7 +88,7 @@ pub(crate) const ALL: [Operation; 7] = [
             params["_meta"] = json!({ "quartermaster/session": tickets.modern });
             modern(&tickets.token, "tools/call", params)
         },
-        against: LEDGER,
+        against: TOLD,
     },
 ];
 
@@ -98,6 +110,11 @@ fn list() -> Value {
 
 fn call(params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+}
+
+/// A tool of the fixture tenant: its answer is fixed, and the whole path of a call leads to it.
+fn no_op() -> Value {
+    json!({ "name": "test_simple_text", "arguments": {} })
 }
 
 fn memory_list() -> Value {
@@ -141,7 +158,13 @@ mod tests {
     use super::*;
 
     fn requests() -> Vec<(&'static str, String, Value)> {
-        let tickets = Tickets { token: "tok".into(), legacy: "ses_l".into(), modern: "ses_m".into() };
+        let tickets = Tickets {
+            token: "tok".into(),
+            legacy: "ses_l".into(),
+            modern: "ses_m".into(),
+            fixture: "fix".into(),
+            fixture_session: "ses_f".into(),
+        };
         let read = |operation: &Operation| {
             let text = String::from_utf8((operation.request)(&tickets)).unwrap();
             let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -152,9 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn every_request_carries_the_token_and_says_its_era() {
+    fn every_request_carries_its_tenants_token_and_says_its_era() {
         for (name, head, body) in requests() {
-            assert!(head.contains("\r\nAuthorization: Bearer tok\r\n"), "{name}");
+            let token = if name.contains("no-op") { "fix" } else { "tok" };
+            assert!(head.contains(&format!("\r\nAuthorization: Bearer {token}\r\n")), "{name}");
             let meta = &body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
             let (version, told) = if name.contains("modern") { (MODERN, json!(MODERN)) } else { (LEGACY, Value::Null) };
             assert!(head.contains(&format!("\r\nMCP-Protocol-Version: {version}\r\n")), "{name}");
@@ -175,9 +199,11 @@ mod tests {
     #[test]
     fn sessions_travel_by_header_in_one_era_and_by_meta_in_the_other() {
         for (name, head, body) in requests() {
+            let session = if name.contains("no-op") { "ses_f" } else { "ses_l" };
             assert_eq!(
-                head.contains("\r\nMcp-Session-Id: ses_l\r\n"),
-                name.ends_with("session") && !name.contains("no ")
+                head.contains(&format!("\r\nMcp-Session-Id: {session}\r\n")),
+                name.ends_with(", session"),
+                "{name}"
             );
             assert_eq!(body["params"]["_meta"]["quartermaster/session"] == json!("ses_m"), name.ends_with("handle"));
         }

@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! Read by hand: there are six options, and the parser the service uses stays at the service's own door.
+//! Read by hand: there are seven options, and the parser the service uses stays at the service's own door.
 
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
@@ -10,10 +10,11 @@ use std::str::FromStr;
 pub(crate) const HELP: &str = "\
 Measures quartermaster against floors and prints a table of ratios.
 
-usage: loadtests [--seconds N] [--connections N] [--redis PATH] [--quartermaster PATH] [--strict]
+usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH] [--strict]
 
   --seconds N           load on each side of each row, 1 to 600; 5 unless told
   --connections N       connections of the generator, 1 to 1024; 16 unless told
+  --only TEXT           the rows whose operation and store hold this text, such as `memory_list, modern, redis`
   --redis PATH          the program redis-server; looked up on the PATH unless told
   --quartermaster PATH  the program to measure; the one beside this program unless told
   --strict              end with code 1 when an aim is missed";
@@ -36,12 +37,27 @@ pub(crate) struct Options {
     pub(crate) seconds: u64,
     /// Connections of the generator.
     pub(crate) connections: usize,
+    /// What the name of a row must hold; empty means all rows.
+    pub(crate) only: String,
     /// The program `redis-server`.
     pub(crate) redis: PathBuf,
     /// The program to measure.
     pub(crate) quartermaster: Option<PathBuf>,
     /// Whether a missed aim is a failure.
     pub(crate) strict: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            seconds: 5,
+            connections: 16,
+            only: String::new(),
+            redis: "redis-server".into(),
+            quartermaster: None,
+            strict: false,
+        }
+    }
 }
 
 /// What a floor needs to know.
@@ -61,14 +77,14 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
     if words.next_if(|word| word == "floor").is_some() {
         return floor(words).map(Asked::Floor);
     }
-    let mut options =
-        Options { seconds: 5, connections: 16, redis: "redis-server".into(), quartermaster: None, strict: false };
+    let mut options = Options::default();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(Asked::Help),
             "--strict" => options.strict = true,
             "--seconds" => options.seconds = value(&word, &mut words)?,
             "--connections" => options.connections = value(&word, &mut words)?,
+            "--only" => options.only = value(&word, &mut words)?,
             "--redis" => options.redis = value(&word, &mut words)?,
             "--quartermaster" => options.quartermaster = Some(value(&word, &mut words)?),
             unknown => bail!("unknown option `{unknown}`\n\n{HELP}"),
@@ -108,12 +124,16 @@ mod tests {
 
     #[test]
     fn every_option_has_a_default_and_can_be_told() {
-        let plain =
-            Options { seconds: 5, connections: 16, redis: "redis-server".into(), quartermaster: None, strict: false };
-        assert_eq!(asked(""), Ok(Asked::Measure(plain)));
-        let told =
-            Options { seconds: 2, connections: 4, redis: "/r".into(), quartermaster: Some("/q".into()), strict: true };
-        let line = "--seconds 2 --connections 4 --redis /r --quartermaster /q --strict";
+        assert_eq!(asked(""), Ok(Asked::Measure(Options::default())));
+        let told = Options {
+            seconds: 2,
+            connections: 4,
+            only: "list".into(),
+            redis: "/r".into(),
+            quartermaster: Some("/q".into()),
+            strict: true,
+        };
+        let line = "--seconds 2 --connections 4 --only list --redis /r --quartermaster /q --strict";
         assert_eq!(asked(line), Ok(Asked::Measure(told)));
         assert_eq!(asked("--seconds 2 --help"), Ok(Asked::Help));
     }

@@ -2,7 +2,7 @@
 
 use crate::contender::{Contender, Redis};
 use crate::floor::{Floor, Kind};
-use crate::http::Connection;
+use crate::http::{Answer, Connection};
 use crate::load::{Exchange, start_of};
 use crate::operations::{self, Operation};
 use crate::options::Options;
@@ -15,9 +15,14 @@ use std::time::Duration;
 /// What the control row answers with: as much as a short list.
 const CONTROL: [u8; 2_048] = [b' '; 2_048];
 
+/// What the contender stands on, in the order of the table.
+const STORES: [&str; 2] = ["embedded", "redis"];
+
 /// Measures everything, prints the table, and gives how many aims were missed.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
+    let none = STORES.iter().all(|store| chosen(store, &options.only).is_empty());
+    ensure!(!none, "no row holds `{}`", options.only);
     let effort = Effort { span: Duration::from_secs(options.seconds), connections: options.connections };
     let redis = Redis::start(&options.redis).await?;
     if cfg!(debug_assertions) {
@@ -26,9 +31,13 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
     report::print(report::HEAD);
     control(&redis, effort).await?;
     let mut missed = 0;
-    for (store, url) in [("embedded", None), ("redis", Some(redis.url.as_str()))] {
+    for (store, url) in STORES.into_iter().zip([None, Some(redis.url.as_str())]) {
+        let operations = chosen(store, &options.only);
+        if operations.is_empty() {
+            continue;
+        }
         let contender = Contender::start(&program, url).await?;
-        for operation in &operations::ALL {
+        for operation in operations {
             let exchange = sample(&contender, operation).await.with_context(|| operation.name)?;
             for &(kind, aim) in operation.against {
                 let floor = Floor::start(kind, &exchange.answer, &redis.url).await?;
@@ -46,10 +55,16 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
     Ok(missed)
 }
 
+/// The operations on this store whose row holds the text.
+fn chosen(store: &str, only: &str) -> Vec<&'static Operation> {
+    let holds = |operation: &&Operation| format!("{}, {store}", operation.name).contains(only);
+    operations::ALL.iter().filter(holds).collect()
+}
+
 /// A floor against its twin: what is left between equals is the noise of this run.
 async fn control(redis: &Redis, effort: Effort) -> anyhow::Result<()> {
     let request = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n";
-    let exchange = Exchange { request: request.as_bytes().into(), answer: CONTROL.into() };
+    let exchange = Exchange::new(request.as_bytes(), &CONTROL);
     let one = Floor::start(Kind::Bare, &CONTROL, &redis.url).await?;
     let two = Floor::start(Kind::Bare, &CONTROL, &redis.url).await?;
     let [ours, theirs] =
@@ -60,22 +75,26 @@ async fn control(redis: &Redis, effort: Effort) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks until the answer is settled: the first may still change something, the next two must be equal.
+/// Asks until the answer is settled: the first may still change something, the next two must be alike.
 async fn sample(contender: &Contender, operation: &Operation) -> anyhow::Result<Exchange> {
     let request = (operation.request)(&contender.tickets);
     let mut connection = Connection::open(contender.address).await?;
-    let mut answers = Vec::new();
-    for _ in 0..3 {
-        let answer = connection.send(&request).await?;
-        let body = start_of(answer.body);
-        ensure!(answer.status == 200, "answered with status {}: {body}", answer.status);
-        let told: serde_json::Value = serde_json::from_slice(answer.body).context("the answer is not JSON")?;
-        let fine = told.get("result").is_some_and(|result| result["isError"] != serde_json::json!(true));
-        ensure!(fine, "answered with an error: {body}");
-        answers.push(answer.body.to_vec());
-    }
-    ensure!(answers[1] == answers[2], "two answers differ, so none can stand for all");
-    Ok(Exchange { request: request.into(), answer: answers.swap_remove(2).into() })
+    fine(&connection.send(&request).await?)?;
+    let exchange = Exchange::new(&request, fine(&connection.send(&request).await?)?);
+    let again = connection.send(&request).await?;
+    let (one, two) = (start_of(&exchange.answer), start_of(again.body));
+    ensure!(exchange.admits(fine(&again)?), "two answers differ, so none can stand for all:\n{one}\n{two}");
+    Ok(exchange)
+}
+
+/// The body of an answer that is neither an error of HTTP nor one of the protocol nor one of a tool.
+fn fine<'a>(answer: &Answer<'a>) -> anyhow::Result<&'a [u8]> {
+    let (status, start) = (answer.status, start_of(answer.body));
+    ensure!(status == 200, "answered with status {status}: {start}");
+    let told: serde_json::Value = serde_json::from_slice(answer.body).context("an answer is not JSON")?;
+    let done = told.get("result").is_some_and(|result| result["isError"] != serde_json::json!(true));
+    ensure!(done, "answered with an error: {start}");
+    Ok(answer.body)
 }
 
 /// The program to measure: the one that was told, or the one built beside this one.
@@ -91,4 +110,49 @@ fn quartermaster(options: &Options) -> anyhow::Result<PathBuf> {
         program.display()
     );
     Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(store: &str, only: &str) -> Vec<&'static str> {
+        chosen(store, only).into_iter().map(|operation| operation.name).collect()
+    }
+
+    #[test]
+    fn a_text_chooses_rows_by_operation_and_store() {
+        assert_eq!(names("redis", "").len(), operations::ALL.len());
+        assert_eq!(names("redis", "memory_list, modern, redis"), ["tools/call memory_list, modern"]);
+        assert_eq!(names("embedded", "memory_list, modern, redis"), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_text_no_row_holds_is_refused_before_anything_starts() {
+        let beside = Some(std::env::current_exe().unwrap());
+        let options = Options { only: "tools/lost".into(), quartermaster: beside, ..Options::default() };
+        assert_eq!(run(&options).await.unwrap_err().to_string(), "no row holds `tools/lost`");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_named_with_the_way_to_build_it() {
+        let options = Options { quartermaster: Some("/nowhere/quartermaster".into()), ..Options::default() };
+        let error = run(&options).await.unwrap_err().to_string();
+        assert!(error.contains("/nowhere/quartermaster") && error.contains("cargo build"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn refusals_of_every_kind_are_no_sample() {
+        for (body, why) in [
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}"#, "answered with an error"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true}}"#, "answered with an error"),
+            ("plain", "not JSON"),
+        ] {
+            let floor = crate::floor::tests::floor(body, None);
+            let mut connection = Connection::open(floor.address).await.unwrap();
+            let answer = connection.send(&crate::floor::tests::post("{}")).await.unwrap();
+            let error = fine(&answer).unwrap_err().to_string();
+            assert!(error.contains(why), "{body}: {error}");
+        }
+    }
 }

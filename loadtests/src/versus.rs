@@ -9,8 +9,8 @@ use anyhow::Context;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How many rounds: odd, so that there is a middle one.
-const ROUNDS: u32 = 5;
+/// How many rounds: odd, so that there is a middle one, and many, so that a neighbour's burst is not the middle.
+const ROUNDS: u32 = 11;
 /// Load before the first round, which nobody counts: connections, caches and branch predictors settle.
 const WARM_UP: Duration = Duration::from_millis(300);
 

@@ -9,7 +9,7 @@ use crate::tenants::Tenants;
 use anyhow::Context;
 use catalog::ToolsCache;
 use domain::{Code, Failure};
-use executor::{Executor, Keys, Tasks};
+use executor::{Executor, Keys, Leases, Tasks};
 use identity::Verifier;
 use serde_json::Value;
 use std::sync::Arc;
@@ -61,11 +61,12 @@ impl Gateway {
         tenants.reload();
         let tasks = Tasks::default();
         let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
+        let leases = Leases { lease: settings.approvals.lease, renew_every: settings.approvals.renew_every };
         let listen = &settings.listen;
         let doors =
             Doors::new(&settings.identity.resource, &listen.hosts, &listen.origins, listen.address.ip().is_loopback());
         let gateway = Arc::new(Gateway {
-            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys)),
+            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
@@ -83,6 +84,7 @@ impl Gateway {
         gateway.readiness.look(&gateway.store, &gateway.verifier, &gateway.tenants, gateway.clock.now()).await;
         readiness::watch(&gateway);
         watch_tenants(&gateway);
+        watch_runs(&gateway);
         Ok(gateway)
     }
 
@@ -126,6 +128,23 @@ fn watch_tenants(gateway: &Arc<Gateway>) {
                         tracing::error!("looking at the tenants' folder panicked");
                     }
                 }
+            }
+        }
+    });
+}
+
+/// Looks for runs that are due, of every tenant, again and again.
+fn watch_runs(gateway: &Arc<Gateway>) {
+    let every = gateway.settings.approvals.sweep_every;
+    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
+    gateway.tasks.spawn("sweep", async move {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(every) => {}
+            }
+            for (tenant, snapshot) in watched.tenants.all() {
+                watched.executor.sweep(&snapshot, &tenant).await;
             }
         }
     });

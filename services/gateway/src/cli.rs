@@ -38,6 +38,8 @@ pub enum Command {
     Token(Token),
     /// Show the catalog: toolsets, tools, effects and what they cost a model.
     Tools(Tools),
+    /// The approver's desk in a terminal: list, show, approve and reject runs.
+    Runs(Runs),
     /// Print shell completions.
     Completions {
         /// For which shell.
@@ -116,4 +118,50 @@ pub struct Tools {
     /// Count the tokens (o200k_base) of each tool, each toolset and the default context.
     #[arg(long)]
     pub tokens: bool,
+}
+
+/// `runs`.
+#[derive(Debug, clap::Args)]
+pub struct Runs {
+    /// The service's address.
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// A file with a token that has the scope runs:decide.
+    #[arg(long, global = true, default_value = ".quartermaster/approver.token")]
+    pub token_file: PathBuf,
+    /// What to do; without it, list what waits.
+    #[command(subcommand)]
+    pub action: Option<RunsAction>,
+}
+
+/// What to do with runs.
+#[derive(Debug, Subcommand)]
+pub enum RunsAction {
+    /// List runs, newest first.
+    List {
+        /// Only those in this state, such as pending_approval.
+        #[arg(long)]
+        state: Option<String>,
+    },
+    /// Show one run: what is asked, what would happen, what became of it.
+    Show {
+        /// The run.
+        id: String,
+    },
+    /// Say yes to one run.
+    Approve {
+        /// The run.
+        id: String,
+        /// Why.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Say no to one run.
+    Reject {
+        /// The run.
+        id: String,
+        /// Why; the agent is told.
+        #[arg(long)]
+        reason: String,
+    },
 }

@@ -1,6 +1,6 @@
 //! Every route, in one place. Only health and the well-known document answer without a caller.
 
-use crate::http::{health, mcp, metadata, sessions};
+use crate::http::{health, mcp, metadata, runs, sessions};
 use actix_web::web::{self, ServiceConfig, resource};
 
 /// All routes.
@@ -30,5 +30,15 @@ pub fn all(config: &mut ServiceConfig) {
         .route("/v1/sessions/{id}", web::delete().to(sessions::close))
         .route("/v1/sessions/{id}/tools", web::get().to(sessions::tools))
         .route("/v1/sessions/{id}/calls", web::post().to(sessions::call))
+        .route("/v1/runs", web::get().to(runs::list))
+        .route("/v1/runs/{id}", web::get().to(runs::show))
+        .route("/v1/runs/{id}/approve", web::post().to(runs::approve))
+        .route("/v1/runs/{id}/reject", web::post().to(runs::reject))
+        .route("/v1/runs/{id}/cancel", web::post().to(runs::cancel))
+        .route("/v1/runs/{id}/resolve", web::post().to(runs::resolve))
+        .route("/v1/runs/{id}/clear", web::post().to(runs::clear))
+        .route("/runs/{id}", web::get().to(runs::show))
+        .route("/runs/{id}/approve", web::post().to(runs::approve))
+        .route("/runs/{id}/reject", web::post().to(runs::reject))
         .default_service(web::to(sessions::nothing_here));
 }

@@ -1,9 +1,10 @@
 //! The HTTP server: HTTP/1.1, bounded, drained.
 
 use crate::app::Gateway;
+use crate::http::caller;
 use crate::routes;
 use actix_web::dev::ServerHandle;
-use actix_web::web::Data;
+use actix_web::web::{Data, QueryConfig};
 use actix_web::{App, HttpServer};
 use anyhow::Context;
 use std::net::{SocketAddr, TcpListener};
@@ -32,16 +33,19 @@ pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<Running> {
         0 => std::thread::available_parallelism().map_or(2, usize::from),
         workers => workers,
     };
-    let server = HttpServer::new(move || App::new().app_data(data.clone()).configure(routes::all))
-        .workers(workers)
-        .max_connections(CONNECTIONS)
-        .client_request_timeout(listen.request_timeout)
-        // Without this a client that went away is not noticed, and what was done for it goes on.
-        .h1_allow_half_closed(false)
-        .shutdown_timeout(listen.drain.as_secs())
-        .disable_signals()
-        .listen(listener)?
-        .run();
+    let server = HttpServer::new(move || {
+        let queries = QueryConfig::default().error_handler(|error, request| caller::bad_query(&error, request).into());
+        App::new().app_data(data.clone()).app_data(queries).configure(routes::all)
+    })
+    .workers(workers)
+    .max_connections(CONNECTIONS)
+    .client_request_timeout(listen.request_timeout)
+    // Without this a client that went away is not noticed, and what was done for it goes on.
+    .h1_allow_half_closed(false)
+    .shutdown_timeout(listen.drain.as_secs())
+    .disable_signals()
+    .listen(listener)?
+    .run();
     let handle = server.handle();
     let serving = gateway.tasks.spawn("server", server);
     Ok(Running { address, gateway: Arc::clone(gateway), handle, serving })

@@ -26,6 +26,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// Limits of calls in this process.
     pub calls: Calls,
+    /// How replicas share the work of carrying runs out.
+    pub approvals: Approvals,
     /// Where tenants are configured.
     pub tenants: Tenants,
     /// Logs and traces.
@@ -74,6 +76,21 @@ pub struct Calls {
     pub list_cache_bytes: u64,
     /// The secret all replicas share.
     pub key_file: PathBuf,
+}
+
+/// How replicas share the work of carrying runs out.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approvals {
+    /// How long an owner may be silent.
+    #[serde(deserialize_with = "span")]
+    pub lease: Duration,
+    /// How often it says that it lives.
+    #[serde(deserialize_with = "span")]
+    pub renew_every: Duration,
+    /// How often due runs are looked for.
+    #[serde(deserialize_with = "span")]
+    pub sweep_every: Duration,
 }
 
 /// Where tenants are configured.
@@ -141,6 +158,9 @@ impl Settings {
         self.identity.check().map_err(|error| SettingsError::Wrong(format!("identity: {error}")))?;
         if self.sessions.idle > self.sessions.longest {
             return wrong("sessions.idle is longer than sessions.longest");
+        }
+        if self.approvals.renew_every * 3 > self.approvals.lease || self.approvals.renew_every.is_zero() {
+            return wrong("approvals.renew_every must fit three times into approvals.lease");
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
@@ -224,6 +244,8 @@ mod tests {
     fn contradictions_are_found_before_anything_listens() {
         let text = format!("{ISSUER}\n[sessions]\nidle = \"31d\"");
         assert!(read(&text, &[]).unwrap_err().contains("longest"));
+        let text = format!("{ISSUER}\n[approvals]\nrenew_every = \"11s\"");
+        assert!(read(&text, &[]).unwrap_err().contains("three times"));
         assert!(read("not toml", &[]).unwrap_err().contains("not TOML"));
     }
 }

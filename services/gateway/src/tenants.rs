@@ -53,6 +53,11 @@ impl Tenants {
         self.state.load().snapshots.get(tenant).cloned()
     }
 
+    /// All of them, as they are now.
+    pub fn all(&self) -> Vec<(Tenant, Arc<Snapshot>)> {
+        self.state.load().snapshots.iter().map(|(tenant, s)| (tenant.clone(), Arc::clone(s))).collect()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.state.load().snapshots.len()
@@ -162,7 +167,8 @@ fn snapshot(
     tools: &[Arc<Entry>],
     before: Option<&Arc<Snapshot>>,
 ) -> Result<Snapshot, catalog::catalog::BuildError> {
-    let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, &config.deny)?;
+    let rules = catalog::Rules { deny: &config.deny, gates: &config.require_approval };
+    let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
     // The same definitions keep the same catalog, and the same limit keeps the slots that calls are holding.
     let catalog = match before {
         Some(before) if before.catalog.digest() == catalog.digest() => Arc::clone(&before.catalog),
@@ -180,7 +186,13 @@ fn snapshot(
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
     let result_bytes = usize::try_from(config.limits.result_bytes).unwrap_or(usize::MAX);
-    Ok(Snapshot { catalog, policy, result_bytes, slots, in_flight })
+    let approvals = executor::Approvals {
+        expires: config.approval.expires,
+        execute_within: config.approval.execute_within,
+        deciders: config.approval.deciders,
+        most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
+    };
+    Ok(Snapshot { catalog, policy, approvals, result_bytes, slots, in_flight })
 }
 
 fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
@@ -192,6 +204,7 @@ fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
         default_toolsets,
         deny: Vec::new(),
         require_approval: Vec::new(),
+        approval: tenancy::Approval::default(),
         limits: tenancy::Limits { calls_per_minute: 1_000_000, ..tenancy::Limits::default() },
     }
 }

@@ -8,7 +8,7 @@ use crate::virtuals::VirtualEntry;
 use crate::{Entry, Virtual};
 use domain::json::sha256_hex;
 use domain::{Failure, Level, Loaded, Tenant, ToolsetName};
-use policy::Pattern;
+use policy::{Gate, Pattern};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -54,6 +54,15 @@ pub struct Catalog {
     head: usize, // how many of `entries` are read tools of default toolsets
     virtuals: Vec<VirtualEntry>,
     defaults: Loaded,
+}
+
+/// What a tenant's rules mean for its catalog.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules<'a> {
+    /// Tools that are left out.
+    pub deny: &'a [Pattern],
+    /// Tools that wait for a person although they may only read.
+    pub gates: &'a [Gate],
 }
 
 /// Why a catalog could not be built.
@@ -104,10 +113,14 @@ impl Catalog {
         tenant: &Tenant,
         tools: impl IntoIterator<Item = Arc<Entry>>,
         default_toolsets: &[ToolsetName],
-        deny: &[Pattern],
+        rules: Rules<'_>,
     ) -> Result<Catalog, BuildError> {
+        let Rules { deny, gates } = rules;
         let denied = |e: &Entry| deny.iter().any(|rule| rule.is_whole() && rule.tool_matches(e.name().as_str()));
-        let kept: Vec<Arc<Entry>> = tools.into_iter().filter(|e| !denied(e)).collect();
+        let asks = |e: &Entry| gates.iter().any(|gate| gate.pattern.tool_matches(e.name().as_str()));
+        // A read that a rule makes wait answers with a run, so its result must allow for one.
+        let ready = |e: Arc<Entry>| if asks(&e) { e.gated().map(Arc::new) } else { Ok(e) };
+        let kept = tools.into_iter().filter(|e| !denied(e)).map(ready).collect::<Result<Vec<Arc<Entry>>, _>>()?;
         let toolsets = facts(&kept, default_toolsets);
         if toolsets.len() > MOST_TOOLSETS {
             return Err(BuildError::TooManyToolsets);
@@ -217,8 +230,8 @@ impl Catalog {
 fn shows(view: View, which: Virtual) -> bool {
     match (view, which) {
         (_, Virtual::LoadToolset) => true,
-        (View::Fixed, Virtual::CallTool) => true,
-        (View::Growing { grown }, Virtual::UnloadToolset | Virtual::SearchTools) => grown,
+        (View::Fixed, Virtual::CallTool | Virtual::AwaitRun) => true,
+        (View::Growing { grown }, Virtual::UnloadToolset | Virtual::SearchTools | Virtual::AwaitRun) => grown,
         (View::Fixed, Virtual::UnloadToolset | Virtual::SearchTools) | (View::Growing { .. }, Virtual::CallTool) => {
             false
         }

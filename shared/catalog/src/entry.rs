@@ -1,6 +1,7 @@
 //! An entry: one tool with its type erased, its schemas compiled and its bytes ready for the wire.
 
 use crate::tool::list_of;
+use crate::tool::{Boxed, Drawn, Probe};
 use crate::validate::{Arguments, BadSchema};
 use crate::{Progress, Tool, ToolFuture, schema, tokens};
 use domain::{Code, Effect, Failure, Level, Output, ToolName, ToolsetName, json};
@@ -44,44 +45,86 @@ pub struct Parsed {
     pub effect: Effect,
     /// What they are about.
     pub about: Option<String>,
-    /// SHA-256 over the tool and the canonical arguments.
-    pub digest: String,
-    work: Work,
+    /// The arguments in their one form, as JSON text.
+    pub arguments: String,
+    /// What is left to do once a permit is there.
+    pub work: Box<dyn Work>,
 }
 
-/// What is left to do once a permit is there.
-pub type Work = Box<dyn for<'a> FnOnce(&'a Permit, &'a Progress) -> ToolFuture<'a> + Send>;
+/// One understood call, its type erased.
+pub trait Work: Send + Sync {
+    /// Does it.
+    fn run<'a>(self: Box<Self>, permit: &'a Permit, progress: &'a Progress) -> ToolFuture<'a>;
 
-impl Parsed {
-    /// Takes the work out, to be done under a permit.
-    pub fn into_work(self) -> Work {
-        self.work
+    /// Says what it would do.
+    fn preview<'a>(&'a self, _: &'a Permit) -> Boxed<'a, Result<Option<Drawn>, Failure>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
+
+    /// Looks whether it has happened.
+    fn probe<'a>(&'a self, _: &'a Permit) -> Boxed<'a, Probe> {
+        Box::pin(std::future::ready(Probe::Unknown))
+    }
+}
+
+/// Work that is one closure: for tools that have nothing to preview and nothing to probe.
+pub fn work<F>(closure: F) -> Box<dyn Work>
+where
+    F: for<'a> FnOnce(&'a Permit, &'a Progress) -> ToolFuture<'a> + Send + Sync + 'static,
+{
+    struct Closure<F>(F);
+    impl<F> Work for Closure<F>
+    where
+        F: for<'a> FnOnce(&'a Permit, &'a Progress) -> ToolFuture<'a> + Send + Sync,
+    {
+        fn run<'a>(self: Box<Self>, permit: &'a Permit, progress: &'a Progress) -> ToolFuture<'a> {
+            (self.0)(permit, progress)
+        }
+    }
+    Box::new(Closure(closure))
 }
 
 /// What a tool can do once its type is erased: understand arguments that fit its strict schema.
 pub trait Kit: Send + Sync {
     /// Effect, subject and work for checked arguments.
-    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Work), Failure>;
+    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure>;
+}
+
+/// A built-in tool with the arguments of one call.
+struct Typed<T: Tool> {
+    tool: Arc<T>,
+    args: T::Args,
+}
+
+impl<T: Tool> Work for Typed<T> {
+    fn run<'a>(self: Box<Self>, permit: &'a Permit, progress: &'a Progress) -> ToolFuture<'a> {
+        Box::pin(async move {
+            let Typed { tool, args } = *self;
+            let output = tool.run(permit, args, progress).await?;
+            let text = serde_json::to_string(&output).map_err(|_| {
+                Failure::new(Code::Internal, format!("the result of {} cannot be written", T::SPEC.name))
+            })?;
+            Ok(Output::structured(text))
+        })
+    }
+
+    fn preview<'a>(&'a self, permit: &'a Permit) -> Boxed<'a, Result<Option<Drawn>, Failure>> {
+        Box::pin(self.tool.preview(permit, &self.args))
+    }
+
+    fn probe<'a>(&'a self, permit: &'a Permit) -> Boxed<'a, Probe> {
+        Box::pin(self.tool.probe(permit, &self.args))
+    }
 }
 
 impl<T: Tool> Kit for T {
-    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Work), Failure> {
+    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure> {
         let args: T::Args = serde_json::from_value(arguments).map_err(|error| {
             // Only grammars that a schema cannot say are left to fail here.
             Failure::new(Code::InvalidArgument, error.to_string()).next("correct the arguments and call again")
         })?;
         let (effect, about) = (T::effect(&args), T::about(&args));
-        let work: Work = Box::new(move |permit, progress| {
-            Box::pin(async move {
-                let output = self.run(permit, args, progress).await?;
-                let text = serde_json::to_string(&output).map_err(|_| {
-                    Failure::new(Code::Internal, format!("the result of {} cannot be written", T::SPEC.name))
-                })?;
-                Ok(Output::structured(text))
-            })
-        });
-        Ok((effect, about, work))
+        Ok((effect, about, Box::new(Typed { tool: self, args })))
     }
 }
 
@@ -93,6 +136,7 @@ pub struct Entry {
     mcp: String,
     brief: String,
     tokens: u32,
+    schema_digest: String,
 }
 
 impl Entry {
@@ -126,7 +170,17 @@ impl Entry {
         let brief = brief(definition.name.as_str(), &definition.description, &definition.wire);
         let mcp = full(&definition);
         let tokens = tokens::count(&brief);
-        Ok(Entry { definition, arguments, kit, mcp, brief, tokens })
+        let schema_digest = json::sha256_hex(json::canonical(&definition.strict).as_bytes());
+        Ok(Entry { definition, arguments, kit, mcp, brief, tokens, schema_digest })
+    }
+
+    /// The same tool where a person must be asked: its result may be a run, so nothing in it is required.
+    pub fn gated(&self) -> Result<Entry, BadSchema> {
+        let mut definition = self.definition.clone();
+        if let Some(output) = &mut definition.output {
+            schema::allow_run(output);
+        }
+        Entry::new(definition, Arc::clone(&self.kit))
     }
 
     /// Everything known of it.
@@ -161,6 +215,11 @@ impl Entry {
         format!(r#"{body},"annotations":{}}}"#, annotations(*most, *idempotent, *open_world))
     }
 
+    /// Names the schema that arguments are checked against.
+    pub fn schema_digest(&self) -> &str {
+        &self.schema_digest
+    }
+
     /// What it costs a model to read.
     pub fn tokens(&self) -> u32 {
         self.tokens
@@ -169,13 +228,13 @@ impl Entry {
     /// Checks and understands arguments.
     pub fn parse(&self, arguments: Map<String, Value>) -> Result<Parsed, Failure> {
         let checked = self.arguments.check(arguments)?;
-        let digest = json::sha256_hex(format!("{}\n{}", self.name(), json::canonical(&checked)).as_bytes());
+        let text = json::canonical(&checked);
         let (effect, about, work) = Arc::clone(&self.kit).understand(checked)?;
         if effect > self.definition.most {
             // The list it is in, and so what was granted, rests on the declaration: a tool that does more is a fault.
             return Err(Failure::new(Code::Internal, format!("{} would do more than it declares", self.name())));
         }
-        Ok(Parsed { effect, about, digest, work })
+        Ok(Parsed { effect, about, arguments: text, work })
     }
 }
 

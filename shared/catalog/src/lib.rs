@@ -15,8 +15,8 @@ pub mod tools_cache;
 pub mod validate;
 pub mod virtuals;
 
-pub use catalog::{Catalog, Found, ToolsetFacts, View};
+pub use catalog::{Catalog, Found, Rules, ToolsetFacts, View};
 pub use entry::{Definition, Entry, Kit, Parsed, Work};
-pub use tool::{Progress, Tool, ToolFuture, ToolSpec};
+pub use tool::{Boxed, Drawn, Probe, Progress, Tool, ToolFuture, ToolSpec};
 pub use tools_cache::{ListKey, Page, ToolsCache};
 pub use virtuals::Virtual;

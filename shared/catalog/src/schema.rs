@@ -32,19 +32,26 @@ pub fn output<T: JsonSchema>(gated: bool) -> Value {
     drop_prose(&mut schema);
     if let Some(root) = schema.as_object_mut() {
         root.remove("additionalProperties");
-        if gated {
-            root.remove("required");
-            if let Some(Value::Object(fields)) = root.get_mut("properties") {
-                fields.insert("run".into(), json!({ "type": "object" }));
-                fields.insert("preview".into(), json!({ "type": "object" }));
-            }
-        }
         if let Some(Value::Object(fields)) = root.get_mut("properties") {
             // Legacy revisions allow only objects here, and a schema of `true` is not one.
             fields.values_mut().filter(|f| !f.is_object()).for_each(|f| *f = json!({}));
         }
     }
+    if gated {
+        allow_run(&mut schema);
+    }
     schema
+}
+
+/// Lets a result be a run instead: `run`, `preview` and `result` may be there, and nothing must be.
+pub fn allow_run(schema: &mut Value) {
+    let Some(root) = schema.as_object_mut() else { return };
+    root.remove("required");
+    if let Some(Value::Object(fields)) = root.get_mut("properties") {
+        fields.insert("run".into(), json!({ "type": "object" }));
+        fields.insert("preview".into(), json!({ "type": "object" }));
+        fields.insert("result".into(), json!({}));
+    }
 }
 
 fn drop_titles(schema: &mut Value) {

@@ -15,7 +15,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Name, toolset and what the model reads.
     const SPEC: ToolSpec;
     /// What is parsed; the strict schema comes from this very type. Add `#[serde(deny_unknown_fields)]`.
-    type Args: DeserializeOwned + JsonSchema + Send + 'static;
+    type Args: DeserializeOwned + JsonSchema + Send + Sync + 'static;
     /// What comes back as structured content.
     type Output: Serialize + JsonSchema;
 
@@ -25,6 +25,17 @@ pub trait Tool: Send + Sync + 'static {
     /// What the arguments are about, where a tenant's rule may single it out (`k8s_get:secrets`).
     fn about(_: &Self::Args) -> Option<String> {
         None
+    }
+
+    /// What a call with these arguments would do, drawn from the target. `None`: the arguments say it all.
+    /// The permit is for looking and dry-running only.
+    fn preview(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = Result<Option<Drawn>, Failure>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    /// Looks whether an execution whose answer was lost has happened. The permit names the run.
+    fn probe(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = Probe> + Send {
+        std::future::ready(Probe::Unknown)
     }
 
     /// Does it. The permit carries tenant, caller and session; nothing else does.
@@ -124,5 +135,32 @@ impl Progress {
     }
 }
 
+/// What a tool says a call would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    /// One line.
+    pub summary: String,
+    /// What changes, for a person to read.
+    pub text: String,
+    /// Warnings that go with it.
+    pub warnings: Vec<String>,
+    /// What must still be so at execution: identity and version of the target, and whatever the approver judged.
+    pub fingerprint: String,
+}
+
+/// What a look at the target says about an execution whose answer was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// It happened; this is its result as JSON text, if it can be told.
+    Done(Option<String>),
+    /// It did not happen.
+    NotDone,
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// A boxed future of a tool.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// The boxed future of a running tool.
-pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+pub type ToolFuture<'a> = Boxed<'a, Outcome>;

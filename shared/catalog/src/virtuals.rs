@@ -20,12 +20,14 @@ pub enum Virtual {
     SearchTools,
     /// Calls a tool for hosts that cannot add one.
     CallTool,
+    /// Waits for what becomes of a call that a person must approve.
+    AwaitRun,
 }
 
 impl Virtual {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Virtual; 4] =
-        [Virtual::LoadToolset, Virtual::CallTool, Virtual::UnloadToolset, Virtual::SearchTools];
+    pub const ALL: [Virtual; 5] =
+        [Virtual::LoadToolset, Virtual::CallTool, Virtual::AwaitRun, Virtual::UnloadToolset, Virtual::SearchTools];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Virtual {
             Virtual::UnloadToolset => "unload_toolset",
             Virtual::SearchTools => "search_tools",
             Virtual::CallTool => "call_tool",
+            Virtual::AwaitRun => "await_run",
         }
     }
 
@@ -43,6 +46,7 @@ impl Virtual {
             Virtual::UnloadToolset => "Unload a toolset",
             Virtual::SearchTools => "Search for tools",
             Virtual::CallTool => "Call a loaded tool",
+            Virtual::AwaitRun => "Wait for a run",
         }
     }
 
@@ -55,6 +59,7 @@ impl Virtual {
             Virtual::UnloadToolset => "Remove toolsets from this session.",
             Virtual::SearchTools => "Find tools in all toolsets by words.",
             Virtual::CallTool => "Call a loaded tool by name, if it is not in your list.",
+            Virtual::AwaitRun => "Wait for the outcome of a call that a person must approve.",
         }
     }
 
@@ -85,6 +90,13 @@ impl Virtual {
                 }),
                 "query",
             ),
+            Virtual::AwaitRun => (
+                json!({
+                    "run_id": { "type": "string", "maxLength": 64 },
+                    "wait_ms": { "type": "integer", "minimum": 0, "maximum": 55_000 },
+                }),
+                "run_id",
+            ),
             Virtual::CallTool => {
                 (json!({ "tool": name, "arguments": { "type": "object" }, "session": session }), "tool")
             }
@@ -104,6 +116,7 @@ impl Virtual {
                 json!({ "session": text, "loaded": object, "removed": { "type": "array" }, "tokens": object })
             }
             Virtual::SearchTools => json!({ "tools": list }),
+            Virtual::AwaitRun => json!({ "run": object, "result": {}, "preview": object }),
             // It returns the inner result as it is.
             Virtual::CallTool => return None,
         };
@@ -156,7 +169,9 @@ fn face(which: Virtual, strict: &Value) -> Face {
     // `call_tool` does whatever the tool does that it calls, so it promises nothing.
     let (most, idempotent, open) = match which {
         Virtual::CallTool => (Effect::Disrupt, false, true),
-        Virtual::LoadToolset | Virtual::UnloadToolset | Virtual::SearchTools => (Effect::Read, true, false),
+        Virtual::LoadToolset | Virtual::UnloadToolset | Virtual::SearchTools | Virtual::AwaitRun => {
+            (Effect::Read, true, false)
+        }
     };
     let output = which.output().map(|schema| format!(r#","outputSchema":{schema}"#)).unwrap_or_default();
     let mcp = format!(
@@ -224,4 +239,13 @@ pub struct CallArgs {
     /// Its arguments.
     #[serde(default)]
     pub arguments: Map<String, Value>,
+}
+
+/// Arguments of `await_run`.
+#[derive(Debug, serde::Deserialize)]
+pub struct AwaitArgs {
+    /// The run.
+    pub run_id: String,
+    /// How long to wait.
+    pub wait_ms: Option<u64>,
 }

@@ -1,11 +1,13 @@
 //! A call: one request to use one tool, its arguments parsed and its effect known.
 
 use crate::{CallId, Caller, Effect, Level, SessionId, ToolsetName};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
 /// A tool's name: 1 to 64 of letters, digits, `_` and `-`.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ToolName(Arc<str>);
 
 /// The text is not a tool's name.
@@ -27,6 +29,19 @@ impl ToolName {
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for ToolName {
+    type Error = NotAToolName;
+    fn try_from(text: String) -> Result<Self, NotAToolName> {
+        ToolName::parse(&text)
+    }
+}
+
+impl From<ToolName> for String {
+    fn from(name: ToolName) -> String {
+        name.0.as_ref().to_owned()
     }
 }
 

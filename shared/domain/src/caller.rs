@@ -68,6 +68,11 @@ impl Scopes {
         held(scope) || (scope == Scope::ToolsRead && held(Scope::ToolsWrite))
     }
 
+    /// As they stand in a token.
+    pub fn to_claim(self) -> String {
+        self.iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
+    }
+
     /// The scopes held by name.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |s| self.0 & s.bit() != 0)

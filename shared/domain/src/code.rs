@@ -41,8 +41,28 @@ pub enum Code {
     QuotaExceeded,
     /// A rule of the tenant or of the product says no.
     PolicyDenied,
-    /// A person must approve, and that cannot be recorded yet.
-    ApprovalUnavailable,
+    /// A person said no.
+    Rejected,
+    /// Nobody answered, or nobody began, in time.
+    Expired,
+    /// The run was taken back.
+    RunCancelled,
+    /// What was approved is not what would be done now.
+    Stale,
+    /// What would happen cannot be shown, so nobody is asked to sign.
+    PreviewUnavailable,
+    /// Something may have been sent, and nobody knows what came of it.
+    OutcomeUnknown,
+    /// Too many runs of this caller wait for a person.
+    TooManyPending,
+    /// The caller's key was used for another call.
+    KeyReused,
+    /// Somebody else decided first.
+    AlreadyDecided,
+    /// The requester cannot decide its own run.
+    OwnRequest,
+    /// The run is not where this could happen.
+    NotPossible,
     /// The token lacks a scope.
     InsufficientScope,
     /// The token's tenant is not served here, or switched off.
@@ -77,7 +97,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and snapshots.
-    pub const ALL: [Code; 34] = [
+    pub const ALL: [Code; 44] = [
         Code::InvalidArgument,
         Code::UnknownArgument,
         Code::UnknownTool,
@@ -96,7 +116,17 @@ impl Code {
         Code::TooLarge,
         Code::QuotaExceeded,
         Code::PolicyDenied,
-        Code::ApprovalUnavailable,
+        Code::Rejected,
+        Code::Expired,
+        Code::RunCancelled,
+        Code::Stale,
+        Code::PreviewUnavailable,
+        Code::OutcomeUnknown,
+        Code::TooManyPending,
+        Code::KeyReused,
+        Code::AlreadyDecided,
+        Code::OwnRequest,
+        Code::NotPossible,
         Code::InsufficientScope,
         Code::ForbiddenTenant,
         Code::Unauthenticated,
@@ -135,7 +165,17 @@ impl Code {
             Code::TooLarge => "too_large",
             Code::QuotaExceeded => "quota_exceeded",
             Code::PolicyDenied => "policy_denied",
-            Code::ApprovalUnavailable => "approval_unavailable",
+            Code::Rejected => "rejected",
+            Code::Expired => "expired",
+            Code::RunCancelled => "run_cancelled",
+            Code::Stale => "stale",
+            Code::PreviewUnavailable => "preview_unavailable",
+            Code::OutcomeUnknown => "outcome_unknown",
+            Code::TooManyPending => "too_many_pending",
+            Code::KeyReused => "key_reused",
+            Code::AlreadyDecided => "already_decided",
+            Code::OwnRequest => "own_request",
+            Code::NotPossible => "not_possible",
             Code::InsufficientScope => "insufficient_scope",
             Code::ForbiddenTenant => "forbidden_tenant",
             Code::Unauthenticated => "unauthenticated",
@@ -152,6 +192,11 @@ impl Code {
             Code::KeysUnavailable => "keys_unavailable",
             Code::Internal => "internal",
         }
+    }
+
+    /// Reads the spelling back.
+    pub fn parse(text: &str) -> Option<Code> {
+        Code::ALL.into_iter().find(|code| code.as_str() == text)
     }
 
     /// Whether the same call, unchanged, may succeed later.

@@ -55,6 +55,19 @@ macro_rules! id {
             }
         }
 
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+                $name::parse(&text).map_err(serde::de::Error::custom)
+            }
+        }
+
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Display::fmt(self, f)
@@ -70,6 +83,10 @@ id!(
 id!(
     /// Names one [`Call`](crate::Call).
     CallId, "call_"
+);
+id!(
+    /// Names one [`Run`](crate::run::Run).
+    RunId, "run_"
 );
 id!(
     /// Names one entry of a tenant's audit ledger.

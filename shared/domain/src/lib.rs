@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`session`], [`call`], [`outcome`],
-//! [`code`], then the two small servants [`json`] and [`moment`].
+//! [`code`], [`run`], then the two small servants [`json`] and [`moment`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -13,6 +13,7 @@ pub mod ids;
 pub mod json;
 pub mod moment;
 pub mod outcome;
+pub mod run;
 pub mod session;
 pub mod tenant;
 pub mod toolset;
@@ -21,9 +22,10 @@ pub use call::{Call, ToolName};
 pub use caller::{Caller, Principal, Scope, Scopes};
 pub use code::Code;
 pub use effect::{Effect, Mode};
-pub use ids::{AuditId, CallId, SessionId};
+pub use ids::{AuditId, CallId, RunId, SessionId};
 pub use moment::Moment;
 pub use outcome::{Content, Failure, Outcome, Output};
+pub use run::Run;
 pub use session::Session;
 pub use tenant::Tenant;
 pub use toolset::{Level, Loaded, ToolsetName};

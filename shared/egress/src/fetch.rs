@@ -27,11 +27,15 @@ pub enum FetchError {
 /// Fetches an address from the settings and reads at most `cap` bytes of its body.
 pub async fn get_capped(client: &Client, url: &str, cap: usize) -> Result<Vec<u8>, FetchError> {
     let url = address::parse(url).map_err(FetchError::Address)?;
-    let mut response = client.0.get(url).send().await.map_err(transport)?;
+    let response = client.0.get(url).send().await.map_err(transport)?;
     if response.status() != StatusCode::OK {
         return Err(FetchError::Status(response.status().as_u16()));
     }
+    read_capped(response, cap).await
+}
 
+/// The body, if it is no longer than `cap`.
+pub(crate) async fn read_capped(mut response: reqwest::Response, cap: usize) -> Result<Vec<u8>, FetchError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(transport)? {
         // Counted as it arrives: a declared length proves nothing, and a chunked body declares none.
@@ -44,6 +48,6 @@ pub async fn get_capped(client: &Client, url: &str, cap: usize) -> Result<Vec<u8
 }
 
 /// The address is the operator's and known to whoever logs this; it need not stand in every message.
-fn transport(error: reqwest::Error) -> FetchError {
+pub(crate) fn transport(error: reqwest::Error) -> FetchError {
     FetchError::Transport(error.without_url())
 }

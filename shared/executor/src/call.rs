@@ -5,19 +5,21 @@
 
 use crate::invoke::Job;
 use crate::keys::Keys;
+use crate::runs::Leases;
+use crate::runs::ask::Asking;
 use crate::snapshot::Snapshot;
 use crate::tasks::Tasks;
-use catalog::{Entry, Found, Parsed, Progress};
+use catalog::{Entry, Found, Progress};
 use domain::outcome::near;
 use domain::{
     Call, CallId, Caller, Code, Failure, Level, Loaded, Mode, Moment, Outcome, SessionId, ToolName, ToolsetName,
 };
 use futures_util::FutureExt;
-use policy::{Decision, Evidence, Permit};
+use policy::{Decision, Evidence};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{ActorKind, Begun, CloseFacts, Opening, Receipt, SessionConfig, Shelf, Store};
+use store::{ActorKind, Begun, CloseFacts, Gated, Opening, Past, Receipt, SessionConfig, Shelf, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -59,6 +61,10 @@ pub struct CallRequest {
     pub progress: Progress,
     /// Ends the call on the caller's wish.
     pub cancel: CancellationToken,
+    /// How long the caller waits for a person before it is answered with the run alone.
+    pub hold: Option<Duration>,
+    /// The caller's own key, under which a repeated call finds its run.
+    pub idempotency_key: Option<String>,
     /// For the audit.
     pub trace: Option<String>,
 }
@@ -70,12 +76,13 @@ pub struct Executor {
     pub(crate) tasks: Tasks,
     pub(crate) lives: SessionConfig,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) leases: Leases,
 }
 
 impl Executor {
     /// An executor on this store; sessions live this long, and what is digested is keyed with these keys.
-    pub fn new(store: Store, tasks: Tasks, lives: SessionConfig, keys: Arc<Keys>) -> Executor {
-        Executor { store, tasks, lives, keys }
+    pub fn new(store: Store, tasks: Tasks, lives: SessionConfig, keys: Arc<Keys>, leases: Leases) -> Executor {
+        Executor { store, tasks, lives, keys, leases }
     }
 
     /// Carries out one call.
@@ -94,35 +101,47 @@ impl Executor {
         }
     }
 
-    async fn call_tool(&self, snapshot: &Arc<Snapshot>, entry: &Arc<Entry>, request: CallRequest) -> Outcome {
-        let parsed = entry.parse(request.arguments)?;
+    async fn call_tool(&self, snapshot: &Arc<Snapshot>, entry: &Arc<Entry>, mut request: CallRequest) -> Outcome {
+        let parsed = entry.parse(std::mem::take(&mut request.arguments))?;
         let slot = slot(snapshot)?;
         let definition = entry.definition();
         let session = read_handle(&request.handle)?;
         let call = Call {
             id: CallId::from_random(random()?),
-            caller: request.caller,
+            caller: Arc::clone(&request.caller),
             session,
             tool: definition.name.clone(),
             toolset: definition.toolset.clone(),
             needs: entry.list(),
             effect: parsed.effect,
             about: parsed.about.clone(),
-            digest: parsed.digest.clone(),
+            digest: String::new(),
         };
-        let (open, evidence) = self.open(snapshot, &call, &request.handle, request.selection, request.trace).await?;
+        let call = Call { digest: digest(&call, entry.schema_digest(), &parsed.arguments), ..call };
+        let (open, evidence, past) = self.open(snapshot, &call, &mut request).await?;
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
-        let refusal = match decided {
+        match decided {
             Decision::Permit(permit) => {
                 let (progress, deadline) = (request.progress, definition.deadline);
                 let job = Job { parsed, permit, progress, deadline, cap: snapshot.result_bytes, open, _slot: slot };
-                return self.invoke(job, request.era, request.cancel).await;
+                self.invoke(job, request.era, request.cancel).await
             }
-            Decision::Ask(_, rehearsal) => Err(cannot_ask_yet(&rehearsal, &parsed)),
-            Decision::Deny(reason) => Err(reason.0),
-        };
-        open.close(&refusal).await;
-        refusal
+            Decision::Ask(_, rehearsal) => {
+                // Waiting for a person holds no slot: others may call meanwhile.
+                drop(slot);
+                let cancel = request.cancel.clone();
+                let asking = Asking { parsed, rehearsal, open, past };
+                tokio::select! {
+                    outcome = Box::pin(self.ask(snapshot, entry, &request, asking)) => outcome,
+                    () = cancel.cancelled() => Err(Failure::new(Code::Cancelled, "the caller cancelled the wait")),
+                }
+            }
+            Decision::Deny(reason) => {
+                let refusal = Err(reason.0);
+                open.close(&refusal).await;
+                refusal
+            }
+        }
     }
 
     /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action.
@@ -130,23 +149,25 @@ impl Executor {
         &self,
         snapshot: &Snapshot,
         call: &Call,
-        handle: &Handle,
-        selection: Option<Loaded>,
-        trace: Option<String>,
-    ) -> Result<(OpenCall, Evidence), Failure> {
+        request: &mut CallRequest,
+    ) -> Result<(OpenCall, Evidence, Past), Failure> {
+        let asks = policy::question(&snapshot.policy, call).is_some();
+        let (handle, key) = (&request.handle, request.idempotency_key.as_deref());
+        let gated = asks.then_some(Gated { digest: &call.digest, key, most_waiting: snapshot.approvals.most_waiting });
         let opening = Opening {
             call,
             kind: kind_of(&call.caller),
             args: self.keys.audit_digest(&call.caller.tenant, &call.digest),
             token: None,
             target: None,
-            trace,
+            trace: request.trace.clone(),
             session: call.session,
             lives: self.lives,
+            gated,
         };
         let shelf = self.store.of(&call.caller.tenant);
         let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
-        let Begun { receipt, session, calls_this_minute, now } = begun.map_err(|error| no_store(&error))?;
+        let Begun { receipt, session, calls_this_minute, now, past } = begun.map_err(|error| no_store(&error))?;
         let open = OpenCall { receipt: Some(receipt), shelf, held: session, now };
         let evidence = match (&open.held, handle) {
             (Some(held), _) => Evidence {
@@ -154,12 +175,16 @@ impl Executor {
                 mode: held.session.mode,
                 tainted: held.session.tainted,
                 calls_this_minute,
+                stopped: held.session.stopped.is_some(),
+                approved: None,
             },
             (None, Handle::None) => Evidence {
-                loaded: selection.unwrap_or_else(|| snapshot.catalog.defaults().clone()),
+                loaded: request.selection.take().unwrap_or_else(|| snapshot.catalog.defaults().clone()),
                 mode: Mode::Write, // what an address may issue was judged when the address was read
                 tainted: false,
                 calls_this_minute,
+                stopped: false,
+                approved: None,
             },
             (None, Handle::Transport(_) | Handle::Told(_)) => {
                 let failure = no_session(handle);
@@ -167,7 +192,7 @@ impl Executor {
                 return Err(failure);
             }
         };
-        Ok((open, evidence))
+        Ok((open, evidence, past))
     }
 }
 
@@ -209,7 +234,7 @@ impl Drop for OpenCall {
 }
 
 /// Agents call tools; a token that decides runs and calls nothing is a person's.
-fn kind_of(caller: &Caller) -> ActorKind {
+pub(crate) fn kind_of(caller: &Caller) -> ActorKind {
     use domain::Scope;
     if !caller.scopes.allow(Scope::ToolsRead) && caller.scopes.allow(Scope::RunsDecide) {
         ActorKind::Person
@@ -277,15 +302,14 @@ fn unknown_tool(snapshot: &Snapshot, name: &str) -> Failure {
     Failure::new(Code::UnknownTool, format!("Unknown tool: {shown}")).did_you_mean(near(name, known.chain(virtuals)))
 }
 
-fn cannot_ask_yet(rehearsal: &Permit, parsed: &Parsed) -> Failure {
-    let (tool, effect) = (&rehearsal.call().tool, parsed.effect.as_str());
-    Failure::new(
-        Code::ApprovalUnavailable,
-        format!(
-            "{tool} with these arguments ({effect}) needs a person's approval, which this version cannot record yet"
-        ),
-    )
-    .next("nothing was executed; go on with calls that only read")
+/// What a yes is given to: tenant, principal, session, tool, schema and canonical arguments, and nothing less.
+pub(crate) fn digest(call: &Call, schema: &str, arguments: &str) -> String {
+    let Caller { tenant, principal, .. } = &*call.caller;
+    let session = call.session.map(|id| id.to_string()).unwrap_or_default();
+    // Each part is quoted, so that no two calls can read alike.
+    let parts =
+        [tenant.as_str(), &principal.issuer, &principal.subject, &session, call.tool.as_str(), schema, arguments];
+    domain::json::sha256_hex(serde_json::Value::from(parts.to_vec()).to_string().as_bytes())
 }
 
 /// A call of a virtual tool, for the audit and the limits.

@@ -55,8 +55,7 @@ async fn under_deadline(
     cancel: CancellationToken,
 ) -> Outcome {
     let tool = permit.call().tool.clone();
-    let work = parsed.into_work();
-    let ended = AssertUnwindSafe(work(permit, progress)).catch_unwind();
+    let ended = AssertUnwindSafe(parsed.work.run(permit, progress)).catch_unwind();
     tokio::select! {
         biased; // a result that is there wins a tie against its own deadline
         ended = ended => ended.unwrap_or_else(|_| {

@@ -15,6 +15,7 @@ pub const SHORTEST: usize = 32;
 pub struct Keys {
     audit: [u8; 32],
     cursor: [u8; 32],
+    run: [u8; 32],
 }
 
 /// The secret is too short.
@@ -28,13 +29,21 @@ impl Keys {
         if secret.len() < SHORTEST {
             return Err(TooShort(secret.len()));
         }
-        Ok(Keys { audit: mac(secret, &[b"audit"]), cursor: mac(secret, &[b"cursor"]) })
+        Ok(Keys { audit: mac(secret, &[b"audit"]), cursor: mac(secret, &[b"cursor"]), run: mac(secret, &[b"run"]) })
     }
 
     /// What stands in a tenant's ledger instead of a digest: equal for equal calls of one tenant, and of no other.
     pub fn audit_digest(&self, tenant: &Tenant, digest: &str) -> String {
         let mark = mac(&self.audit, &[tenant.as_str().as_bytes(), b"\n", digest.as_bytes()]);
         format!("hmac:{}", hex(&mark[..16]))
+    }
+
+    /// The bits of a run's name: nobody can guess them, and whoever asks the same gets the same.
+    pub fn run_bits(&self, digest: &str, last: &str) -> [u8; 16] {
+        let mark = mac(&self.run, &[digest.as_bytes(), b"\n", last.as_bytes()]);
+        let mut bits = [0; 16];
+        bits.copy_from_slice(&mark[..16]);
+        bits
     }
 
     /// The key of list cursors.

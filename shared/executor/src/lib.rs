@@ -1,13 +1,15 @@
 //! The executor: the one path of a call, whichever door it came in by.
 //!
 //! Reading order: [`snapshot`] (what a call is judged against), [`call`] (the path), [`invoke`] (the tool itself, under
-//! its deadline), [`virtuals`] (calls the service answers itself), [`sessions`] (opening and reading them), [`tasks`].
+//! its deadline), [`virtuals`] (calls the service answers itself), [`runs`] (calls that wait for a person),
+//! [`sessions`] (opening and reading them), [`tasks`].
 //!
 //! Not here: HTTP, JSON-RPC, and which tools exist.
 
 pub mod call;
 mod invoke;
 pub mod keys;
+pub mod runs;
 pub mod sessions;
 pub mod snapshot;
 pub mod tasks;
@@ -15,6 +17,7 @@ mod virtuals;
 
 pub use call::{CallRequest, Era, Executor, Handle};
 pub use keys::Keys;
+pub use runs::{Approvals, Leases, Said, may_decide};
 pub use sessions::OpenError;
 pub use snapshot::Snapshot;
 pub use tasks::Tasks;

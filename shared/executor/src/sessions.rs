@@ -2,8 +2,11 @@
 
 use crate::call::{Executor, Handle, no_session, no_store, random, read_handle};
 use crate::snapshot::Snapshot;
-use domain::{Caller, Failure, Loaded, Mode, Moment, Scope, Session, SessionId};
-use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase};
+use domain::{Caller, Code, Failure, Loaded, Mode, Moment, Scope, Session, SessionId};
+use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase, Sessions};
+
+/// How often a fold is repeated on a newer version before the caller is told to try again.
+const FOLDS: usize = 8;
 
 /// Why a session was not opened.
 pub type OpenError = Failure;
@@ -51,6 +54,31 @@ impl Executor {
         }
     }
 
+    /// Folds a transition into a session's record, again and again on the newer version while others are quicker.
+    /// Gives the session as it now is, and as it was.
+    pub(crate) async fn fold_session(
+        &self,
+        sessions: &Sessions,
+        mut held: Held,
+        caller: &Caller,
+        what: &str,
+        step: impl Fn(&Session) -> Option<Session>,
+    ) -> Result<(Session, Session), Failure> {
+        for _ in 0..FOLDS {
+            let before = held.session.clone();
+            let Some(next) = step(&before) else { return Ok((before.clone(), before)) };
+            let (entry, wake) = (moved(caller, next.id, what), Some(store::Topic::Session(next.id)));
+            let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await;
+            match folded.map_err(|e| no_store(&e))? {
+                Folded::Done(_) => return Ok((next, before)),
+                Folded::Conflict(newer) => held = newer,
+                Folded::Gone => return Err(no_session(&Handle::None)),
+            }
+        }
+        Err(Failure::new(Code::StoreUnavailable, "the session changes faster than it can be written")
+            .retry_after_ms(200))
+    }
+
     /// Closes a session for every replica and forgets its documents.
     pub async fn close_session(&self, caller: &Caller, handle: &Handle) -> Result<(), Failure> {
         let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
@@ -81,6 +109,7 @@ pub(crate) fn fresh(
         grown: false,
         catalog: snapshot.catalog.digest().to_owned(),
         tainted: false,
+        stopped: None,
         opened_at: now,
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! A call holds the snapshot it began with, so it sees one version of everything from beginning to end.
 
+use crate::runs::Approvals;
 use catalog::Catalog;
 use policy::Policy;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// Its rules.
     pub policy: Policy,
+    /// How people are asked.
+    pub approvals: Approvals,
     /// How large one result may be.
     pub result_bytes: usize,
     /// How many of its calls may be under way in this process.

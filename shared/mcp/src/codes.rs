@@ -48,7 +48,17 @@ pub const fn travel(code: Code) -> Travel {
         | Code::TooLarge
         | Code::QuotaExceeded
         | Code::PolicyDenied
-        | Code::ApprovalUnavailable
+        | Code::Rejected
+        | Code::Expired
+        | Code::RunCancelled
+        | Code::Stale
+        | Code::PreviewUnavailable
+        | Code::OutcomeUnknown
+        | Code::TooManyPending
+        | Code::KeyReused
+        | Code::AlreadyDecided
+        | Code::OwnRequest
+        | Code::NotPossible
         | Code::RateLimited
         | Code::Deadline
         | Code::Cancelled
@@ -73,7 +83,9 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::SessionRequired
         | Code::BadCursor => 400,
         Code::Unauthenticated => 401,
-        Code::PolicyDenied | Code::InsufficientScope | Code::ForbiddenTenant | Code::BadOrigin => 403,
+        Code::PolicyDenied | Code::InsufficientScope | Code::ForbiddenTenant | Code::BadOrigin | Code::OwnRequest => {
+            403
+        }
         Code::UnknownTool
         | Code::UnknownToolset
         | Code::SessionExpired
@@ -86,16 +98,20 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::DocExists
         | Code::MemoryConflict
         | Code::QuotaExceeded
-        | Code::Cancelled => 409,
+        | Code::Cancelled
+        | Code::Rejected
+        | Code::RunCancelled
+        | Code::Stale
+        | Code::OutcomeUnknown
+        | Code::KeyReused
+        | Code::AlreadyDecided
+        | Code::NotPossible => 409,
+        Code::Expired => 410,
         Code::TooLarge => 413,
-        Code::SecretFound | Code::ResultTooLarge => 422,
-        Code::RateLimited => 429,
+        Code::SecretFound | Code::ResultTooLarge | Code::PreviewUnavailable => 422,
+        Code::RateLimited | Code::TooManyPending => 429,
         Code::Internal => 500,
-        Code::ApprovalUnavailable
-        | Code::StoreUnavailable
-        | Code::StoreFull
-        | Code::Draining
-        | Code::KeysUnavailable => 503,
+        Code::StoreUnavailable | Code::StoreFull | Code::Draining | Code::KeysUnavailable => 503,
         Code::Deadline => 504,
     }
 }

@@ -1,7 +1,8 @@
 //! One verdict for one call. No I/O, no clock, and neither `bool` nor `Result`: a refusal is an answer.
 
-use crate::{Basis, Evidence, Extent, Pattern, Permit};
-use domain::{Call, Caller, Code, Effect, Failure, Level, Mode, Scope, ToolsetName};
+use crate::{Basis, Evidence, Extent, Gate, Pattern, Permit};
+use domain::run::OnReject;
+use domain::{Call, Caller, Code, Effect, Failure, Level, Mode, RunId, Scope, ToolsetName};
 
 /// A tenant's rules. They only tighten.
 #[derive(Debug, Clone)]
@@ -11,7 +12,7 @@ pub struct Policy {
     /// Calls that are refused.
     pub deny: Vec<Pattern>,
     /// Calls that ask a person even though they only read.
-    pub require_approval: Vec<Pattern>,
+    pub require_approval: Vec<Gate>,
     /// How many calls the tenant may make in a minute.
     pub calls_per_minute: u64,
 }
@@ -52,21 +53,52 @@ pub fn decide(policy: &Policy, call: Call, evidence: &Evidence) -> Decision {
         .or_else(|| rate(policy, evidence))
         .or_else(|| issued(&call, evidence))
         .or_else(|| mode(policy, &call, evidence))
+        .or_else(|| stopped(&call, evidence))
         .or_else(|| denied(policy, &call));
     if let Some(reason) = refusal {
         return Decision::Deny(reason);
     }
-    let named = policy.require_approval.iter().any(|rule| rule.matches(call.tool.as_str(), call.about.as_deref()));
-    // A tainted session cannot loosen this: everything above `Read` asks already, and nothing here lets it through.
-    let question = match call.effect {
-        Effect::Read if named => Some(Question::Rule),
-        Effect::Read => None,
-        effect @ (Effect::Change | Effect::Disrupt) => Some(Question::Effect(effect)),
+    let Some(question) = question(policy, &call) else {
+        return Decision::Permit(Permit::grant(call, Extent::Act, Basis::ReadOnly));
     };
-    match question {
-        Some(question) => Decision::Ask(question, Permit::grant(call, Extent::Rehearse, Basis::Asking)),
-        None => Decision::Permit(Permit::grant(call, Extent::Act, Basis::ReadOnly)),
+    match &evidence.approved {
+        // The yes was given to one digest. It opens nothing else, and it was judged by today's rules just above.
+        Some(approved) if approved.digest == call.digest => {
+            let run = approved.run;
+            Decision::Permit(Permit::grant(call, Extent::Act, Basis::Run(run)))
+        }
+        Some(_) | None => Decision::Ask(question, Permit::grant(call, Extent::Rehearse, Basis::Asking)),
     }
+}
+
+/// A permit to look at what a run did, or would do now. It can never act.
+pub fn look(call: Call, run: RunId) -> Permit {
+    Permit::grant(call, Extent::Rehearse, Basis::Run(run))
+}
+
+/// Why a person must be asked, if one must. A tainted session cannot loosen this: everything above `Read` asks.
+pub fn question(policy: &Policy, call: &Call) -> Option<Question> {
+    match call.effect {
+        Effect::Read => gate(policy, call).map(|_| Question::Rule),
+        effect @ (Effect::Change | Effect::Disrupt) => Some(Question::Effect(effect)),
+    }
+}
+
+/// What a rejection of this call means. Unless a rule of the tenant says that it ends the step, the agent may go on.
+pub fn on_reject(policy: &Policy, call: &Call) -> OnReject {
+    gate(policy, call).map_or(OnReject::Continue, |gate| gate.on_reject)
+}
+
+fn gate<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Gate> {
+    let about = call.about.as_deref();
+    let mut gates = policy.require_approval.iter().filter(|gate| gate.pattern.matches(call.tool.as_str(), about));
+    // Of several rules the strictest counts.
+    let first = gates.next()?;
+    Some(if first.on_reject == OnReject::Fail {
+        first
+    } else {
+        gates.find(|g| g.on_reject == OnReject::Fail).unwrap_or(first)
+    })
 }
 
 /// Judges whether toolsets may be loaded at these levels by this caller in a session of this mode.
@@ -135,6 +167,16 @@ fn issued(call: &Call, evidence: &Evidence) -> Option<Reason> {
 fn mode(policy: &Policy, call: &Call, evidence: &Evidence) -> Option<Reason> {
     let writes = call.needs == Level::Write || call.effect > Effect::Read;
     (writes && policy.mode.min(evidence.mode) == Mode::Read).then(|| read_only(policy))
+}
+
+fn stopped(call: &Call, evidence: &Evidence) -> Option<Reason> {
+    (evidence.stopped && call.effect > Effect::Read).then(|| {
+        Reason::new(
+            Code::PolicyDenied,
+            "a person rejected an earlier change of this session, and that ended the step".to_owned(),
+            "change nothing more in this session; a person can clear it, or work goes on in a new session",
+        )
+    })
 }
 
 fn read_only(policy: &Policy) -> Reason {

@@ -10,7 +10,7 @@ pub mod evidence;
 pub mod permit;
 pub mod rule;
 
-pub use decide::{Decision, Policy, Question, Reason, decide, decide_load};
-pub use evidence::Evidence;
+pub use decide::{Decision, Policy, Question, Reason, decide, decide_load, look, on_reject, question};
+pub use evidence::{Approved, Evidence};
 pub use permit::{Basis, Extent, Permit};
-pub use rule::{NotAPattern, Pattern};
+pub use rule::{Gate, NotAPattern, Pattern};

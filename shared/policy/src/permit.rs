@@ -1,6 +1,6 @@
 //! The proof of a yes. What touches the outside asks for one in its signature, and takes the tenant from it.
 
-use domain::{Call, Effect, Tenant};
+use domain::{Call, Effect, RunId, Tenant};
 
 /// How far a permit reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Basis {
     ReadOnly,
     /// A person is to be asked; the permit is for the preview.
     Asking,
+    /// A person approved this run.
+    Run(RunId),
 }
 
 /// Proof that one call may run, and how far it may reach. Only [`decide`](crate::decide()) makes one.
@@ -53,6 +55,14 @@ impl Permit {
     /// How far it reaches.
     pub fn extent(&self) -> Extent {
         self.extent
+    }
+
+    /// The run that allowed it, if a person did.
+    pub fn run(&self) -> Option<RunId> {
+        match self.basis {
+            Basis::Run(run) => Some(run),
+            Basis::ReadOnly | Basis::Asking => None,
+        }
     }
 
     /// What allowed it.

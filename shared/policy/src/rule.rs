@@ -1,5 +1,6 @@
 //! What a tenant may say about tools: patterns that deny, or that ask a person where the product would not.
 
+use domain::run::OnReject;
 use std::fmt;
 
 /// Which calls a rule is about: a tool's name, or a beginning of one with `*`, and optionally what the arguments are
@@ -61,6 +62,15 @@ impl Pattern {
     pub fn matches(&self, tool: &str, about: Option<&str>) -> bool {
         self.tool_matches(tool) && (self.about.is_none() || self.about.as_deref() == about)
     }
+}
+
+/// A rule that asks a person, and what a no means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// Which calls.
+    pub pattern: Pattern,
+    /// What a rejection means for the session.
+    pub on_reject: OnReject,
 }
 
 impl fmt::Display for Pattern {

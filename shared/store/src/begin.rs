@@ -4,13 +4,15 @@ use crate::audit::Receipt;
 use crate::entry::{Actor, ActorKind, AuditEntry, Phase};
 use crate::ops::Op;
 use crate::sessions::{Held, SessionConfig, live};
-use crate::{RecordKey, Shelf, StoreError};
-use domain::{Call, Moment, SessionId};
+use crate::{Index, RecordKey, Shelf, StoreError};
+use domain::{Call, Moment, RunId, SessionId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The window in which calls are counted.
 const MINUTE: Duration = Duration::from_secs(60);
+/// Every rank there is; above it Redis would lose count.
+const FULL: u64 = u64::MAX >> 11;
 
 /// What is known when a call begins.
 #[derive(Debug, Clone)]
@@ -31,6 +33,30 @@ pub struct Opening<'a> {
     pub session: Option<SessionId>,
     /// How long sessions live.
     pub lives: SessionConfig,
+    /// What to look up when the call may have to wait for a person.
+    pub gated: Option<Gated<'a>>,
+}
+
+/// What identifies a call that may have been asked before.
+#[derive(Debug, Clone, Copy)]
+pub struct Gated<'a> {
+    /// The digest of the call.
+    pub digest: &'a str,
+    /// The caller's own key.
+    pub key: Option<&'a str>,
+    /// Open runs of one principal are counted up to here.
+    pub most_waiting: usize,
+}
+
+/// What is known of earlier runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Past {
+    /// The newest run with the same digest.
+    pub same_digest: Option<RunId>,
+    /// The run under the same key.
+    pub same_key: Option<RunId>,
+    /// How many runs of this principal wait for a person.
+    pub waiting: usize,
 }
 
 /// What a call begins with.
@@ -44,6 +70,8 @@ pub struct Begun {
     pub calls_this_minute: u64,
     /// The store's time.
     pub now: Moment,
+    /// Earlier runs, if they were asked for.
+    pub past: Past,
 }
 
 impl Shelf {
@@ -57,6 +85,14 @@ impl Shelf {
                 .session
                 .map(|id| Op::Touch { key: self.space.record(&RecordKey::session(id)), span: opening.lives.idle }),
         );
+        if let Some(gated) = &opening.gated {
+            let owner = &opening.call.caller.principal;
+            let newest = |index| Op::Range { index: self.space.index(&index), from: 0, to: FULL, limit: 1 };
+            let waiting = self.space.index(&Index::waiting(owner));
+            ops.push(newest(Index::same_digest(gated.digest)));
+            ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
+            ops.extend(gated.key.map(|key| newest(Index::same_key(owner, key))));
+        }
         let mut answers = self.run(&ops).await?;
         answers.appended()?;
         // From here on the entry is open, whatever else may be wrong.
@@ -69,8 +105,21 @@ impl Shelf {
             Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
             None => None,
         };
-        Ok(Begun { receipt, session, calls_this_minute, now })
+        let past = match &opening.gated {
+            None => Past::default(),
+            Some(gated) => {
+                let same_digest = first(answers.members()?);
+                let waiting = answers.members()?.len();
+                let same_key = if gated.key.is_some() { first(answers.members()?) } else { None };
+                Past { same_digest, same_key, waiting }
+            }
+        };
+        Ok(Begun { receipt, session, calls_this_minute, now, past })
     }
+}
+
+fn first(members: Vec<(String, u64)>) -> Option<RunId> {
+    members.first().and_then(|(id, _)| RunId::parse(id).ok())
 }
 
 fn entry(opening: &Opening<'_>) -> AuditEntry {

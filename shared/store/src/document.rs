@@ -1,7 +1,7 @@
 //! A document of a tenant's memory, and the shape in which it is stored.
 
 use crate::{StoreError, Version};
-use domain::{Moment, Principal, SessionId};
+use domain::{Moment, Principal, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -44,6 +44,9 @@ pub struct Provenance {
     pub at: Moment,
     /// Whether that session had read text from outside.
     pub tainted: bool,
+    /// The run that a person approved for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
 }
 
 /// What is to be written; the store adds version, digest and time.
@@ -71,6 +74,8 @@ pub struct Draft {
     pub session: Option<SessionId>,
     /// Whether that session had read text from outside.
     pub tainted: bool,
+    /// The run that a person approved for it.
+    pub run: Option<RunId>,
 }
 
 /// A document, or one of its versions.
@@ -139,8 +144,9 @@ const UNREADABLE: StoreError = StoreError::Corrupt { what: "a document" };
 impl Document {
     pub(crate) fn from_draft(draft: Draft, version: Version, now: Moment) -> Document {
         let sha256 = crate::keys::hex(&Sha256::digest(&draft.content));
-        let Draft { path, title, kind, tags, trust, content, evidence, actor, actor_kind, session, tainted } = draft;
-        let provenance = Provenance { actor, kind: actor_kind, session, at: now, tainted };
+        let Draft { path, title, kind, tags, trust, content, evidence, actor, actor_kind, session, tainted, run } =
+            draft;
+        let provenance = Provenance { actor, kind: actor_kind, session, at: now, tainted, run };
         let version = version.number();
         Document { path, title, kind, tags, trust, version, sha256, content, evidence, provenance, updated_at: now }
     }

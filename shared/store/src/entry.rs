@@ -3,7 +3,7 @@
 //! Values do not stand here, only keyed digests of them, made by whoever holds the key.
 //! The store's time of an entry is its place in the stream; the body holds the host's.
 
-use domain::{AuditId, CallId, Code, Effect, Principal, Scopes, SessionId, Tenant, ToolName, ToolsetName};
+use domain::{AuditId, CallId, Code, Effect, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -117,8 +117,26 @@ pub struct AuditEntry {
     pub decision: Option<Verdict>,
     /// How it ended.
     pub outcome: Option<CloseFacts>,
+    /// The run that moved.
+    pub run: Option<RunMove>,
     /// The trace it belongs to.
     pub trace: Option<String>,
+}
+
+/// How a run moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunMove {
+    /// Which run.
+    pub id: RunId,
+    /// Where it was; `None` when it was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<&'static str>,
+    /// Where it is.
+    pub to: &'static str,
+    /// The epoch of its claim.
+    pub epoch: u64,
+    /// The digest of the call.
+    pub digest: String,
 }
 
 impl AuditEntry {
@@ -136,6 +154,7 @@ impl AuditEntry {
             args: None,
             decision: None,
             outcome: None,
+            run: None,
             trace: None,
         }
     }
@@ -159,6 +178,7 @@ impl AuditEntry {
             args: self.args.as_deref(),
             decision: self.decision.as_ref(),
             outcome: self.outcome.as_ref().map(OutcomeShape::of),
+            run: self.run.as_ref(),
             trace: self.trace.as_deref(),
         };
         // Only maps with odd keys and failing writers can fail here, and there are neither.
@@ -199,6 +219,8 @@ struct Shape<'a> {
     decision: Option<&'a Verdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<OutcomeShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a RunMove>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a str>,
 }

@@ -4,7 +4,7 @@
 //! script may touch several. Free text (a document's path) stands last, where it can be mistaken for nothing else.
 
 use crate::document::DocScope;
-use domain::{Principal, SessionId, Tenant};
+use domain::{Principal, RunId, SessionId, Tenant};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -23,6 +23,11 @@ impl RecordKey {
     /// Who holds the open stream of a session; apart from the session, so that the two never conflict.
     pub fn stream_owner(id: SessionId) -> RecordKey {
         RecordKey(format!("str:{id}"))
+    }
+
+    /// The record of a run.
+    pub fn run(id: RunId) -> RecordKey {
+        RecordKey(format!("run:{id}"))
     }
 
     /// The current version of a document.
@@ -72,6 +77,32 @@ impl Index {
     /// The documents of a scope: paths, ranked by how many bytes they hold.
     pub fn document_sizes(scope: &DocScope) -> Index {
         Index { name: format!("memz:{}", scope_name(scope)), lives: None }
+    }
+
+    /// All runs, newest first.
+    pub fn runs() -> Index {
+        Index { name: "runs".into(), lives: None }
+    }
+
+    /// Runs somebody has to look at, ranked by when.
+    pub fn due() -> Index {
+        Index { name: "due".into(), lives: None }
+    }
+
+    /// Runs that asked for exactly this, newest first.
+    pub fn same_digest(digest: &str) -> Index {
+        Index { name: format!("dig:{digest}"), lives: None }
+    }
+
+    /// Runs that a principal asked for under this key of its own, newest first.
+    pub fn same_key(owner: &Principal, key: &str) -> Index {
+        let word = hex(&Sha256::digest(key.as_bytes()));
+        Index { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
+    }
+
+    /// Runs of a principal that wait for a person.
+    pub fn waiting(owner: &Principal) -> Index {
+        Index { name: format!("wait:{}", fingerprint(owner)), lives: None }
     }
 
     /// The same index, to be forgotten that long after its last change.

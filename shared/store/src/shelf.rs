@@ -3,8 +3,8 @@
 use crate::keys::Space;
 use crate::ops::{Answers, Op, RawAppend, RawCommit, RawPlacing, Walk};
 use crate::{
-    Audit, Commit, Committed, Index, Memory, Record, RecordKey, Sessions, Store, StoreError, Stream, StreamId, Topic,
-    Watch,
+    Audit, Commit, Committed, Index, Memory, Record, RecordKey, Runs, Sessions, Store, StoreError, Stream, StreamId,
+    Topic, Watch,
 };
 use domain::Tenant;
 
@@ -85,6 +85,11 @@ impl Shelf {
     /// The tenant's documents.
     pub fn memory(&self) -> Memory {
         Memory::new(self.clone())
+    }
+
+    /// The tenant's runs.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.clone())
     }
 
     /// Hears the tenant's wake-ups.

@@ -2,13 +2,15 @@
 //!
 //! A wake-up says only where to look. Nothing may depend on one arriving.
 
-use domain::SessionId;
+use domain::{RunId, SessionId};
 
 /// What moved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// A session's record.
     Session(SessionId),
+    /// A run's record.
+    Run(RunId),
     /// The tenant's catalog.
     Catalog,
     /// Somebody withdrew a request of a session.
@@ -33,6 +35,7 @@ impl Topic {
     pub(crate) fn to_text(&self) -> String {
         match self {
             Topic::Session(session) => format!("s:{session}"),
+            Topic::Run(run) => format!("r:{run}"),
             Topic::Catalog => "c".to_owned(),
             Topic::Cancel { session, request } => format!("x:{session}:{request}"),
             Topic::StreamOwner { session, owner } => format!("o:{session}:{owner}"),
@@ -49,6 +52,7 @@ impl Topic {
         };
         match kind {
             "s" => SessionId::parse(rest).ok().map(Topic::Session),
+            "r" => RunId::parse(rest).ok().map(Topic::Run),
             "c" if rest.is_empty() => Some(Topic::Catalog),
             "x" => pair(rest).map(|(session, request)| Topic::Cancel { session, request }),
             "o" => pair(rest).map(|(session, owner)| Topic::StreamOwner { session, owner }),
@@ -67,6 +71,7 @@ mod tests {
         let session = SessionId::from_random([9; 16]);
         for topic in [
             Topic::Session(session),
+            Topic::Run(RunId::from_random([3; 16])),
             Topic::Catalog,
             Topic::Cancel { session, request: "7:\"a b\"".into() },
             Topic::Cancel { session, request: String::new() },

@@ -7,20 +7,26 @@
 
 mod values;
 
-use crate::config::{Limits, TenantConfig};
+use crate::config::{self, Approval, Limits, TenantConfig};
 use crate::problem::{Problem, Report, shown};
 use crate::yaml::{self, Node};
 use domain::outcome::near;
+use domain::run::OnReject;
 use domain::{Mode, Tenant, ToolsetName};
-use policy::Pattern;
+use policy::{Gate, Pattern};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 use values::{Values, or_nearest};
 
 /// The keys of the file itself.
 pub(crate) const ROOT: [&str; 5] = ["tenant", "mode", "default_toolsets", "policy", "limits"];
 /// The keys under `policy`.
-pub(crate) const POLICY: [&str; 2] = ["deny", "require_approval"];
+pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
+/// The keys under `policy.approval`.
+pub(crate) const APPROVAL: [&str; 4] = ["expires", "execute_within", "deciders", "most_waiting"];
+/// The keys of a rule that says more than a name.
+pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
 /// The keys under `limits`.
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
@@ -60,9 +66,10 @@ impl Check<'_, '_, '_> {
         };
         let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(Mode::Read);
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
-        let [deny, require_approval] = fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
+        let (deny, require_approval, approval) =
+            fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
         let limits = fields.find("limits").map_or_else(Limits::default, |node| self.limits(node));
-        Some(TenantConfig { tenant: tenant?, mode, default_toolsets, deny, require_approval, limits })
+        Some(TenantConfig { tenant: tenant?, mode, default_toolsets, deny, require_approval, approval, limits })
     }
 
     fn tenant(&mut self, node: &Node) -> Option<Tenant> {
@@ -108,18 +115,87 @@ impl Check<'_, '_, '_> {
         None
     }
 
-    /// The lists `deny` and `require_approval`.
-    fn policy(&mut self, node: &Node) -> [Vec<Pattern>; 2] {
+    /// What `policy` says: `deny`, `require_approval` and `approval`.
+    fn policy(&mut self, node: &Node) -> (Vec<Pattern>, Vec<Gate>, Approval) {
         let only = "a tenant's policy only tightens";
         let Some(fields) = self.values.fields(node, "`policy`", &POLICY, Some(only)) else {
             return Default::default();
         };
-        POLICY.map(|key| fields.find(key).map_or_else(Vec::new, |node| self.patterns(node, key)))
+        let deny = fields.find("deny").map_or_else(Vec::new, |node| {
+            let items = self.values.list(node, "`deny`");
+            items.iter().filter_map(|item| self.pattern(item)).collect()
+        });
+        let gates = fields.find("require_approval").map_or_else(Vec::new, |node| {
+            let items = self.values.list(node, "`require_approval`");
+            items.iter().filter_map(|item| self.gate(item)).collect()
+        });
+        let approval = fields.find("approval").map_or_else(Approval::default, |node| self.approval(node));
+        (deny, gates, approval)
     }
 
-    fn patterns(&mut self, node: &Node, key: &str) -> Vec<Pattern> {
-        let items = self.values.list(node, &format!("`{key}`"));
-        items.iter().filter_map(|item| self.pattern(item)).collect()
+    /// A rule that asks: a pattern alone, or one with what a no means.
+    fn gate(&mut self, node: &Node) -> Option<Gate> {
+        if !matches!(node.value, yaml::Value::Map(_)) {
+            return self.pattern(node).map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
+        }
+        let fields = self.values.fields(node, "a rule", &GATE, None)?;
+        let on_reject = match fields.find("on_reject") {
+            None => Some(OnReject::Continue),
+            Some(node) => self.on_reject(node),
+        };
+        let Some(name) = fields.find("name") else {
+            let hint = "add `name:` with the tools it is about".to_owned();
+            self.values.report.add(node.at, "missing_key", "the key `name` is missing", Some(hint));
+            return None;
+        };
+        Some(Gate { pattern: self.pattern(name)?, on_reject: on_reject? })
+    }
+
+    fn on_reject(&mut self, node: &Node) -> Option<OnReject> {
+        match self.values.text(node, "`on_reject`")? {
+            "fail" => Some(OnReject::Fail),
+            "continue" => Some(OnReject::Continue),
+            other => {
+                let message = format!("{} says nothing about a rejection", shown(other));
+                self.values.report.add(node.at, "bad_value", message, Some("use `fail` or `continue`".to_owned()));
+                None
+            }
+        }
+    }
+
+    fn approval(&mut self, node: &Node) -> Approval {
+        let mut approval = Approval::default();
+        let Some(fields) = self.values.fields(node, "`approval`", &APPROVAL, None) else { return approval };
+        let spans = [
+            ("expires", &mut approval.expires, Approval::EXPIRES),
+            ("execute_within", &mut approval.execute_within, Approval::EXECUTE_WITHIN),
+        ];
+        for (key, slot, range) in spans {
+            let told = fields.find(key).and_then(|node| self.span(node, key, &range));
+            *slot = told.unwrap_or(*slot);
+        }
+        let numbers = [
+            ("deciders", &mut approval.deciders, Approval::DECIDERS),
+            ("most_waiting", &mut approval.most_waiting, Approval::MOST_WAITING),
+        ];
+        for (key, slot, range) in numbers {
+            let told = fields.find(key).and_then(|node| self.values.number(node, key, &range));
+            *slot = told.unwrap_or(*slot);
+        }
+        approval
+    }
+
+    fn span(&mut self, node: &Node, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
+        let text = self.values.text(node, &format!("`{key}`"))?;
+        let told = config::span(text);
+        if told.is_none_or(|told| !range.contains(&told)) {
+            let (least, most) = (range.start().as_secs(), range.end().as_secs());
+            let message = format!("{} is no span between {least} s and {most} s", shown(text));
+            let hint = "write a whole number and s, m, h or d, such as `30m`".to_owned();
+            self.values.report.add(node.at, "out_of_range", message, Some(hint));
+            return None;
+        }
+        told
     }
 
     fn pattern(&mut self, node: &Node) -> Option<Pattern> {

@@ -4,8 +4,9 @@
 //! field to say so.
 
 use domain::{Mode, Tenant, ToolsetName};
-use policy::Pattern;
+use policy::{Gate, Pattern};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// One tenant's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +19,60 @@ pub struct TenantConfig {
     pub default_toolsets: Vec<ToolsetName>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
-    /// Calls that wait for a person even if they only read.
-    pub require_approval: Vec<Pattern>,
+    /// Calls that wait for a person even if they only read, and what a no means.
+    pub require_approval: Vec<Gate>,
+    /// How people are asked.
+    pub approval: Approval,
     /// How much the tenant may use at once.
     pub limits: Limits,
+}
+
+/// How people are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Approval {
+    /// How long a person may take.
+    pub expires: Duration,
+    /// How long a yes is good for.
+    pub execute_within: Duration,
+    /// How many people must say yes.
+    pub deciders: u32,
+    /// How many runs of one caller may wait at once.
+    pub most_waiting: u32,
+}
+
+impl Approval {
+    /// What [`Approval::expires`] may be: long enough to be read, short enough to be remembered.
+    pub const EXPIRES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 3600);
+    /// What [`Approval::execute_within`] may be.
+    pub const EXECUTE_WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
+    /// What [`Approval::deciders`] may be; zero would be no approval at all.
+    pub const DECIDERS: RangeInclusive<u32> = 1..=10;
+    /// What [`Approval::most_waiting`] may be.
+    pub const MOST_WAITING: RangeInclusive<u32> = 1..=1_000;
+}
+
+impl Default for Approval {
+    fn default() -> Approval {
+        Approval {
+            expires: Duration::from_secs(30 * 60),
+            execute_within: Duration::from_secs(10 * 60),
+            deciders: 1,
+            most_waiting: 20,
+        }
+    }
+}
+
+/// A span of time as people write it: a whole number and one of `s`, `m`, `h`, `d`.
+pub(crate) fn span(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    Some(Duration::from_secs(number.parse::<u64>().ok()?.checked_mul(seconds)?))
 }
 
 /// How much one tenant may use.

@@ -2,7 +2,7 @@
 //!
 //! It says less than [`crate::parse`]: which toolsets and tools exist is known only to the service.
 
-use crate::config::Limits;
+use crate::config::{Approval, Limits};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
@@ -54,7 +54,58 @@ struct PolicyPart {
     deny: Vec<String>,
     /// Calls that wait for a person even if they only read.
     #[schemars(default)]
-    require_approval: Vec<String>,
+    require_approval: Vec<GatePart>,
+    /// How people are asked.
+    #[schemars(default, with = "ApprovalPart")]
+    approval: Option<ApprovalPart>,
+}
+
+/// A rule that asks: a name alone, or one with what a no means.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum GatePart {
+    Name(String),
+    Rule(GateRule),
+}
+
+/// A rule and what a rejection means for the session.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct GateRule {
+    name: String,
+    #[schemars(default)]
+    on_reject: OnRejectName,
+}
+
+/// What a rejection means.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum OnRejectName {
+    Fail,
+    #[default]
+    Continue,
+}
+
+/// How people are asked.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct ApprovalPart {
+    /// How long a person may take, such as `30m`.
+    #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
+    expires: String,
+    /// How long a yes is good for, such as `10m`.
+    #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
+    execute_within: String,
+    /// How many people must say yes.
+    #[schemars(default, range(min = *Approval::DECIDERS.start(), max = *Approval::DECIDERS.end()))]
+    deciders: u32,
+    /// How many runs of one caller may wait at once.
+    #[schemars(default, range(min = *Approval::MOST_WAITING.start(), max = *Approval::MOST_WAITING.end()))]
+    most_waiting: u32,
 }
 
 /// How much the tenant may use.

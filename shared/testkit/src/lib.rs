@@ -1,3 +1,32 @@
 //! World, actors and doubles at the HTTP border; for tests only.
+//!
+//! Reading order: [`plan`] (what a world is made of), [`world`] (replicas that run, and are tidy when they stop),
+//! [`actor`] (who speaks), then the ways to speak: [`legacy`], [`modern`], [`rest`]. Below them stand [`http`], [`sse`]
+//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs, and [`patience`].
+//!
+//! Not here: the gateway. Whoever builds a world hands in how a replica is started.
 
+pub mod actor;
+pub mod http;
+pub mod legacy;
+pub mod modern;
+pub mod outcome;
+pub mod patience;
+pub mod plan;
+pub mod process;
 pub mod redis;
+pub mod rest;
+pub mod sse;
+pub mod world;
+
+pub use actor::{Actor, TenantActors};
+pub use http::{Answer, Request};
+pub use legacy::Legacy;
+pub use modern::Modern;
+pub use outcome::Outcome;
+pub use patience::until;
+pub use plan::Plan;
+pub use process::Process;
+pub use rest::Rest;
+pub use sse::Stream;
+pub use world::{Leftovers, Replica, Setup, Start, World};

@@ -81,6 +81,21 @@ impl RedisServer {
         line.trim_end().to_owned()
     }
 
+    /// Every key there is.
+    pub fn keys(&self) -> Vec<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
+        stream.write_all(b"*2\r\n$4\r\nKEYS\r\n$1\r\n*\r\n").expect("redis-server should take a command");
+        let mut lines = BufReader::new(stream).lines().map(|line| line.expect("redis-server should answer"));
+        let count = lines.next().and_then(|line| line.strip_prefix('*')?.parse::<usize>().ok());
+        // Each key is two lines: its length, then itself. No key of ours holds a line break.
+        lines.skip(1).step_by(2).take(count.expect("a list should come")).collect()
+    }
+
+    /// Whether it has been started and not stopped.
+    pub fn runs(&self) -> bool {
+        self.process.is_some()
+    }
+
     fn reserved_with(settings: &[&str]) -> RedisServer {
         let folder = tempfile::tempdir().expect("a temporary folder should be made");
         let settings = settings.iter().map(|&word| word.to_owned()).collect();

@@ -18,7 +18,8 @@ async fn catalog() -> Catalog {
     };
     let store = store::Store::open(&config).await.unwrap();
     let defaults = [ToolsetName::parse("memory").unwrap()];
-    Catalog::build(&Tenant::parse("any").unwrap(), tools::all(&store).unwrap(), &defaults, &[]).unwrap()
+    Catalog::build(&Tenant::parse("any").unwrap(), tools::all(&store).unwrap(), &defaults, catalog::Rules::default())
+        .unwrap()
 }
 
 /// Every text that is ever counted for our own tools.

@@ -2,6 +2,7 @@
 
 mod check;
 mod dev;
+mod runs;
 mod serve;
 mod token;
 mod tools;
@@ -30,6 +31,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check::run(&args, cli.output),
         Command::Token(args) => token::run(&args),
         Command::Tools(args) => tools::run(&args, cli.output),
+        Command::Runs(args) => runs::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);

@@ -15,7 +15,7 @@ const DEFAULT_TOOLSETS: [&str; 2] = ["k8s", "memory"];
 pub(super) fn run(args: &Tools, output: Output) -> anyhow::Result<Ended> {
     let entries = runtime()?.block_on(check::builtin())?;
     let defaults = DEFAULT_TOOLSETS.iter().map(|name| ToolsetName::parse(name)).collect::<Result<Vec<_>, _>>()?;
-    let catalog = Catalog::build(&Tenant::parse("catalog")?, entries, &defaults, &[])?;
+    let catalog = Catalog::build(&Tenant::parse("catalog")?, entries, &defaults, catalog::Rules::default())?;
     if let Some(wanted) = &args.toolset
         && !catalog.toolsets().iter().any(|set| set.name.as_str() == wanted)
     {

@@ -130,6 +130,12 @@ fn refused(request: &HttpRequest, gateway: Option<&Data<Gateway>>, failure: Fail
     Refused { failure, status, mcp, trace_id, challenge }
 }
 
+/// A query that cannot be read, told like every other failure.
+pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequest) -> Refused {
+    let failure = Failure::new(Code::InvalidRequest, error.to_string());
+    refused(request, None, failure, trace::id_of(request))
+}
+
 /// Wants a scope of the caller.
 pub fn needs(known: &Known, scope: Scope) -> Result<(), Failure> {
     if known.caller.scopes.allow(scope) {

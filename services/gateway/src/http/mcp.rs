@@ -98,7 +98,10 @@ impl Visit<'_> {
     async fn request(&self, envelope: RequestEnvelope, headers: &Headers<'_>) -> HttpResponse {
         let RequestEnvelope { era, id, request, meta } = envelope;
         match request {
-            Request::Ping => self.ok(&id, mcp::encode::empty_result()),
+            Request::Ping => match self.alive(era).await {
+                Ok(()) => self.ok(&id, mcp::encode::empty_result()),
+                Err(failure) => self.fail(era, id, &failure),
+            },
             Request::Initialize { requested, .. } => self.initialize(&id, &requested).await,
             Request::Discover => self.ok(&id, &mcp::encode::discover_result(&self.instructions(true))),
             Request::ToolsList { cursor } => match self.list(era, cursor.as_deref()).await {
@@ -151,6 +154,16 @@ impl Visit<'_> {
             }
         };
         Ok(page.bytes)
+    }
+
+    /// Whether the session that a request names is one of this caller's; without a name there is nothing to check.
+    async fn alive(&self, era: Era) -> Result<(), Failure> {
+        match self.handle(era) {
+            Handle::None => Ok(()),
+            handle @ (Handle::Transport(_) | Handle::Told(_)) => {
+                self.gateway.executor.session(&self.known.snapshot, &self.known.caller, &handle).await.map(|_| ())
+            }
+        }
     }
 
     /// The transport's session. The modern era has none: a stray header is ignored there.

@@ -111,6 +111,8 @@ fn work(visit: &Visit<'_>, asked: Asked, frames: mpsc::Sender<bytes::Bytes>, can
         },
         progress: meta.progress_token.map_or_else(Progress::default, |token| progress(token, frames)),
         cancel,
+        hold: meta.hold_ms.map(Duration::from_millis),
+        idempotency_key: meta.idempotency_key,
         trace: Some(visit.known.trace_id.clone()),
     };
     let (executor, snapshot) = (visit.gateway.executor.clone(), Arc::clone(&visit.known.snapshot));

@@ -10,6 +10,7 @@ pub mod mcp_call;
 pub mod mcp_list;
 pub mod metadata;
 pub mod reply;
+pub mod runs;
 pub mod selection;
 pub mod sessions;
 pub mod streams;

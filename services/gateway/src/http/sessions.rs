@@ -11,12 +11,14 @@ use actix_web::http::header::{ETAG, IF_NONE_MATCH};
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::{Progress, View};
+use domain::run::State;
 use domain::{Code, Content, Failure, Mode, Output, Scope, Session};
 use executor::{CallRequest, Handle};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -118,12 +120,15 @@ struct Calling {
     #[serde(default)]
     arguments: Map<String, Value>,
     /// How long to wait for a decision; calls that only read are answered at once.
-    #[serde(default, rename = "wait_ms")]
-    _wait_ms: u64,
-    /// Kept with the run of a call that changes something; a read needs none.
-    #[serde(default, rename = "idempotency_key")]
-    _idempotency_key: Option<String>,
+    #[serde(default)]
+    wait_ms: u64,
+    /// Under which a repeated call finds the run it began.
+    #[serde(default)]
+    idempotency_key: Option<String>,
 }
+
+/// The longest a request is held: common clients give up at a minute.
+pub(super) const LONGEST_WAIT_MS: u64 = 55_000;
 
 /// `POST /v1/sessions/{id}/calls`.
 pub async fn call(
@@ -135,7 +140,7 @@ pub async fn call(
 ) -> HttpResponse {
     let outcome = async {
         needs(&known, Scope::ToolsRead)?;
-        let Calling { tool, arguments, .. } = read(&request, payload, &gateway).await?;
+        let Calling { tool, arguments, wait_ms, idempotency_key } = read(&request, payload, &gateway).await?;
         let span = tracing::info_span!(
             "execute_tool",
             otel.name = "execute_tool",
@@ -152,13 +157,18 @@ pub async fn call(
             era: executor::Era::Modern,
             progress: Progress::default(),
             cancel: CancellationToken::new(),
+            hold: (wait_ms > 0).then(|| Duration::from_millis(wait_ms.min(LONGEST_WAIT_MS))),
+            idempotency_key,
             trace: Some(known.trace_id.clone()),
         };
         Box::pin(gateway.executor.call(&known.snapshot, request).instrument(span)).await
     };
     let answer = async {
         match outcome.await {
-            Ok(output) => reply::json(StatusCode::OK, &known.trace_id, result(&output, &known.trace_id)),
+            Ok(output) => {
+                let status = if waits(&output) { StatusCode::ACCEPTED } else { StatusCode::OK };
+                reply::json(status, &known.trace_id, result(&output, &known.trace_id))
+            }
             Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
         }
     };
@@ -176,6 +186,14 @@ async fn held(gateway: &Gateway, known: &Known, id: &str) -> Result<Session, Fai
     Ok(gateway.executor.session(&known.snapshot, &known.caller, &handle).await?.session)
 }
 
+/// Whether the answer is a run that is still open, and not yet a result.
+fn waits(output: &Output) -> bool {
+    const OPEN: [State; 3] = [State::PendingApproval, State::Approved, State::Executing];
+    let told: Option<Value> = output.structured.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let state = told.as_ref().and_then(|told| told.get("run")?.get("state")?.as_str());
+    state.is_some_and(|state| OPEN.iter().any(|open| open.as_str() == state))
+}
+
 fn shown(gateway: &Gateway, session: &Session) -> Value {
     let last = session.opened_at.plus(gateway.lives.longest);
     let idle = gateway.clock.now().plus(gateway.lives.idle);
@@ -184,6 +202,7 @@ fn shown(gateway: &Gateway, session: &Session) -> Value {
         "mode": session.mode.as_str(),
         "loaded_toolsets": session.loaded,
         "tainted": session.tainted,
+        "stopped_by": session.stopped.map(|run| run.to_string()),
         "opened_at": session.opened_at.to_string(),
         "expires_at": idle.min(last).to_string(),
     })
@@ -203,7 +222,11 @@ fn result(output: &Output, trace_id: &str) -> String {
 }
 
 /// Reads a body strictly: JSON, no key twice, no field that is not known.
-async fn read<T: DeserializeOwned>(request: &HttpRequest, payload: Payload, gateway: &Gateway) -> Result<T, Failure> {
+pub(super) async fn read<T: DeserializeOwned>(
+    request: &HttpRequest,
+    payload: Payload,
+    gateway: &Gateway,
+) -> Result<T, Failure> {
     if !body::is_json(request.headers()) {
         return Err(Failure::new(Code::InvalidRequest, "the body must be application/json"));
     }
@@ -212,5 +235,9 @@ async fn read<T: DeserializeOwned>(request: &HttpRequest, payload: Payload, gate
         Failure::new(code, "the body could not be read")
     })?;
     let value = domain::json::read(&bytes).map_err(|error| Failure::new(Code::InvalidRequest, error.to_string()))?;
+    if !value.is_object() {
+        // A list would be read field by field, which is nobody's intention.
+        return Err(Failure::new(Code::InvalidRequest, "the body must be a JSON object"));
+    }
     serde_json::from_value(value).map_err(|error| Failure::new(Code::InvalidRequest, error.to_string()))
 }

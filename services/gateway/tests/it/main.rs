@@ -1,1 +1,45 @@
-fn main() {}
+//! The service as others meet it: real HTTP on loopback, a real store, several replicas, one module per behaviour.
+//!
+//! Every test builds a world of its own, and every world asserts when it ends that nothing was left lying about.
+//! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
+
+#[cfg(test)]
+mod cancel;
+#[cfg(test)]
+mod drain;
+#[cfg(test)]
+mod here;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod isolation;
+#[cfg(test)]
+mod ladder;
+#[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod loading;
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod modern;
+#[cfg(test)]
+mod plain;
+#[cfg(test)]
+mod reload;
+#[cfg(test)]
+mod replicas;
+#[cfg(test)]
+mod routes;
+#[cfg(test)]
+mod selection;
+#[cfg(test)]
+mod stock;
+#[cfg(test)]
+mod store_faults;
+#[cfg(test)]
+mod tokens;
+#[cfg(test)]
+mod turn_api;

@@ -7,7 +7,7 @@ use std::time::Duration;
 struct Inert;
 
 impl Kit for Inert {
-    fn understand(self: Arc<Self>, _: Value) -> Result<(Effect, Option<String>, Work), Failure> {
+    fn understand(self: Arc<Self>, _: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure> {
         Err(Failure::new(domain::Code::Internal, "never run"))
     }
 }
@@ -46,7 +46,13 @@ fn tools() -> Vec<Arc<Entry>> {
 
 fn catalog(tenant: &str, deny: &[&str]) -> Catalog {
     let deny: Vec<Pattern> = deny.iter().map(|p| Pattern::parse(p).unwrap()).collect();
-    Catalog::build(&Tenant::parse(tenant).unwrap(), tools(), &[set("memory"), set("k8s")], &deny).unwrap()
+    Catalog::build(
+        &Tenant::parse(tenant).unwrap(),
+        tools(),
+        &[set("memory"), set("k8s")],
+        Rules { deny: &deny, gates: &[] },
+    )
+    .unwrap()
 }
 
 fn names(catalog: &Catalog, loaded: &Loaded, view: View) -> Vec<String> {
@@ -58,7 +64,10 @@ fn the_default_list_is_the_read_lists_of_the_default_toolsets_and_load_toolset()
     let catalog = catalog("acme", &[]);
     let defaults = catalog.defaults().clone();
     assert_eq!(names(&catalog, &defaults, View::Growing { grown: false }), ["memory_read", "k8s_get", "load_toolset"]);
-    assert_eq!(names(&catalog, &defaults, View::Fixed), ["memory_read", "k8s_get", "load_toolset", "call_tool"]);
+    assert_eq!(
+        names(&catalog, &defaults, View::Fixed),
+        ["memory_read", "k8s_get", "load_toolset", "call_tool", "await_run"]
+    );
 }
 
 #[test]
@@ -108,7 +117,7 @@ fn every_loaded_set_has_its_own_key() {
 fn no_tool_can_take_the_name_of_another_or_of_a_virtual_one() {
     let build = |name: &str| {
         let tools = vec![tool("k8s_get", "k8s", Effect::Read), tool(name, "evil", Effect::Read)];
-        Catalog::build(&Tenant::parse("acme").unwrap(), tools, &[], &[]).err().map(|e| e.to_string())
+        Catalog::build(&Tenant::parse("acme").unwrap(), tools, &[], Rules::default()).err().map(|e| e.to_string())
     };
     assert_eq!(build("k8s_get").as_deref(), Some("two tools are called `k8s_get`"));
     assert_eq!(build("load_toolset").as_deref(), Some("two tools are called `load_toolset`"));

@@ -4,8 +4,8 @@
 //! compare-and-set with its audit entry and the wake-up that tells every open stream of the session.
 //! The answer holds the full schemas, so a host that ignores or loses `list_changed` still works.
 
-use crate::call::{CallRequest, Executor, Handle, OpenCall, no_session, no_store};
-use crate::sessions::{fresh, moved};
+use crate::call::{CallRequest, Executor, Handle, OpenCall, no_session};
+use crate::sessions::fresh;
 use crate::snapshot::Snapshot;
 use crate::virtuals::typed;
 use catalog::virtuals::ToolsetArgs;
@@ -14,10 +14,6 @@ use domain::outcome::near;
 use domain::{Caller, Code, Failure, Level, Mode, Outcome, Output, Session, ToolsetName};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use store::{Folded, Topic};
-
-/// How often a fold is repeated on a newer version before the caller is told to try again.
-const FOLDS: usize = 8;
 
 impl Executor {
     pub(super) async fn load_toolset(
@@ -48,30 +44,15 @@ impl Executor {
         Ok(Output::structured(answer(&snapshot.catalog, &session, before.as_ref(), &wanted, growing)))
     }
 
-    /// Folds a transition into the session's record, again and again on the newer version while others are quicker.
-    /// Gives the session as it now is, and as it was.
+    /// Folds a transition into the session of an open call. Gives the session as it now is, and as it was.
     pub(super) async fn fold(
         &self,
         open: &OpenCall,
         caller: &Caller,
         step: impl Fn(&Session) -> Option<Session>,
     ) -> Result<(Session, Session), Failure> {
-        let Some(mut held) = open.held.clone() else { return Err(no_session(&Handle::None)) };
-        let sessions = open.shelf.sessions();
-        for _ in 0..FOLDS {
-            let before = held.session.clone();
-            let Some(next) = step(&before) else { return Ok((before.clone(), before)) };
-            let entry = moved(caller, next.id, "toolsets");
-            let wake = Some(Topic::Session(next.id));
-            let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await;
-            match folded.map_err(|e| no_store(&e))? {
-                Folded::Done(_) => return Ok((next, before)),
-                Folded::Conflict(newer) => held = newer,
-                Folded::Gone => return Err(no_session(&Handle::None)),
-            }
-        }
-        Err(Failure::new(Code::StoreUnavailable, "the session changes faster than it can be written")
-            .retry_after_ms(200))
+        let Some(held) = open.held.clone() else { return Err(no_session(&Handle::None)) };
+        self.fold_session(&open.shelf.sessions(), held, caller, "toolsets", step).await
     }
 }
 

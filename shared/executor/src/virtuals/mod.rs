@@ -1,5 +1,6 @@
 //! The calls the service answers itself, one file each.
 
+mod await_run;
 pub(crate) mod call_tool;
 mod load_toolset;
 mod search_tools;
@@ -28,8 +29,15 @@ impl Executor {
         let session = read_handle(&request.handle)?;
         let call = virtual_call(which, Arc::clone(&request.caller), session, &arguments)?;
         let selection = request.selection.clone();
-        let (open, evidence) = self.open(snapshot, &call, &request.handle, selection, request.trace.clone()).await?;
+        let (open, evidence, _) = self.open(snapshot, &call, &mut request).await?;
+        request.selection = selection;
         let limited = evidence.calls_this_minute > snapshot.policy.calls_per_minute;
+        let longest = match which {
+            Virtual::AwaitRun => await_run::LONGEST + VIRTUAL_DEADLINE,
+            Virtual::LoadToolset | Virtual::UnloadToolset | Virtual::SearchTools | Virtual::CallTool => {
+                VIRTUAL_DEADLINE
+            }
+        };
         let work = async {
             if limited {
                 return Err(too_many(snapshot));
@@ -38,10 +46,11 @@ impl Executor {
                 Virtual::LoadToolset => self.load_toolset(snapshot, &request, &open, arguments).await,
                 Virtual::UnloadToolset => self.unload_toolset(snapshot, &request, &open, arguments).await,
                 Virtual::SearchTools => search_tools::run(snapshot, &evidence.loaded, arguments),
+                Virtual::AwaitRun => self.await_run(&request, arguments).await,
                 Virtual::CallTool => Err(Failure::new(Code::Internal, "call_tool is unwrapped before it gets here")),
             }
         };
-        let outcome = tokio::time::timeout(VIRTUAL_DEADLINE, work)
+        let outcome = tokio::time::timeout(longest, work)
             .await
             .unwrap_or_else(|_| Err(Failure::new(Code::Deadline, format!("{} took too long", which.name()))));
         open.close(&outcome).await;

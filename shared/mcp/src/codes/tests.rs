@@ -39,7 +39,17 @@ fn the_table_of_codes_is_as_published() {
     too_large             tool error        rest 413
     quota_exceeded        tool error        rest 409
     policy_denied         tool error        rest 403
-    approval_unavailable  tool error        rest 503
+    rejected              tool error        rest 409
+    expired               tool error        rest 410
+    run_cancelled         tool error        rest 409
+    stale                 tool error        rest 409
+    preview_unavailable   tool error        rest 422
+    outcome_unknown       tool error        rest 409
+    too_many_pending      tool error        rest 429
+    key_reused            tool error        rest 409
+    already_decided       tool error        rest 409
+    own_request           tool error        rest 403
+    not_possible          tool error        rest 409
     insufficient_scope      1003  403/403   rest 403
     forbidden_tenant        1003  403/403   rest 403
     unauthenticated         1001  401/401   rest 401

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Approved;
 use domain::{CallId, Loaded, Moment, Principal, Scopes, Tenant, ToolName};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -27,18 +28,19 @@ fn call(scope: &str, needs: Level, effect: Effect) -> Call {
 
 fn policy(mode: Mode, rule: &str) -> Policy {
     let rules = |wanted| if rule == wanted { vec![Pattern::parse("k8s_get:secrets").unwrap()] } else { vec![] };
-    Policy { mode, deny: rules("deny"), require_approval: rules("ask"), calls_per_minute: 10 }
+    let gates = rules("ask").into_iter().map(|pattern| Gate { pattern, on_reject: OnReject::Fail }).collect();
+    Policy { mode, deny: rules("deny"), require_approval: gates, calls_per_minute: 10 }
 }
 
 fn evidence(level: Option<Level>, mode: Mode, tainted: bool) -> Evidence {
     let loaded: Loaded = level.map(|level| (ToolsetName::parse("k8s").unwrap(), level)).into_iter().collect();
-    Evidence { loaded, mode, tainted, calls_this_minute: 10 }
+    Evidence { loaded, mode, tainted, calls_this_minute: 10, stopped: false, approved: None }
 }
 
 fn word(decision: &Decision) -> String {
     match decision {
         Decision::Permit(permit) => {
-            assert_eq!((permit.extent(), permit.effect()), (Extent::Act, Effect::Read));
+            assert_eq!((permit.extent(), permit.effect(), permit.run()), (Extent::Act, Effect::Read, None));
             "permit".into()
         }
         Decision::Ask(Question::Rule, permit) => {
@@ -133,4 +135,52 @@ fn a_refusal_to_load_names_what_is_missing() {
     assert_eq!(load("tools:read", Mode::Write, Mode::Write).unwrap_err().0, Code::InsufficientScope);
     assert!(load("tools:write", Mode::Read, Mode::Write).unwrap_err().1.contains("tenant"));
     assert!(load("tools:write", Mode::Write, Mode::Read).unwrap_err().1.contains("session"));
+}
+
+fn yes(digest: &str) -> Option<Approved> {
+    Some(Approved { run: domain::RunId::from_random([7; 16]), digest: digest.into() })
+}
+
+#[test]
+fn a_yes_opens_exactly_the_call_it_was_given_to() {
+    let call = || Call { digest: "d1".into(), ..call("tools:write", Level::Write, Effect::Disrupt) };
+    let with = |approved| Evidence { approved, ..evidence(Some(Level::Write), Mode::Write, true) };
+    let Decision::Permit(permit) = decide(&policy(Mode::Write, "-"), call(), &with(yes("d1"))) else {
+        panic!("the approved call is refused");
+    };
+    assert_eq!((permit.extent(), permit.run()), (Extent::Act, Some(domain::RunId::from_random([7; 16]))));
+    assert!(matches!(decide(&policy(Mode::Write, "-"), call(), &with(yes("d2"))), Decision::Ask(..)));
+    assert!(matches!(decide(&policy(Mode::Write, "-"), call(), &with(None)), Decision::Ask(..)));
+}
+
+#[test]
+fn a_rule_that_tightened_after_the_yes_still_refuses() {
+    let call = || Call { digest: "d1".into(), ..call("tools:write", Level::Write, Effect::Change) };
+    let evidence = Evidence { approved: yes("d1"), ..evidence(Some(Level::Write), Mode::Write, false) };
+    assert!(matches!(decide(&policy(Mode::Write, "deny"), call(), &evidence), Decision::Deny(_)));
+    assert!(matches!(decide(&policy(Mode::Read, "-"), call(), &evidence), Decision::Deny(_)));
+}
+
+#[test]
+fn a_stopped_session_reads_on_and_changes_nothing() {
+    let stopped = |effect| {
+        let evidence =
+            Evidence { stopped: true, approved: yes(""), ..evidence(Some(Level::Write), Mode::Write, false) };
+        decide(&policy(Mode::Write, "-"), call("tools:write", Level::Write, effect), &evidence)
+    };
+    assert!(matches!(stopped(Effect::Read), Decision::Permit(_)));
+    assert!(matches!(stopped(Effect::Change), Decision::Deny(_)));
+    assert!(matches!(stopped(Effect::Disrupt), Decision::Deny(_)));
+}
+
+#[test]
+fn of_several_rules_the_strictest_says_what_a_no_means() {
+    let gate = |text: &str, on_reject| Gate { pattern: Pattern::parse(text).unwrap(), on_reject };
+    let asked = |gates: Vec<Gate>| {
+        let policy = Policy { require_approval: gates, ..policy(Mode::Write, "-") };
+        on_reject(&policy, &call("tools:write", Level::Write, Effect::Change))
+    };
+    assert_eq!(asked(vec![]), OnReject::Continue);
+    assert_eq!(asked(vec![gate("k8s_*", OnReject::Continue), gate("k8s_get", OnReject::Fail)]), OnReject::Fail);
+    assert_eq!(asked(vec![gate("helm_*", OnReject::Fail), gate("k8s_get", OnReject::Continue)]), OnReject::Continue);
 }

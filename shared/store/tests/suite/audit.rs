@@ -21,7 +21,7 @@ async fn a_call_begins_in_one_round_trip(bench: Bench) {
     let call = call(1, Some(session_id(1)));
     let before = bench.store.round_trips();
 
-    let Begun { receipt, session, calls_this_minute, now: begun_at } = acme.begin(&opening(&call)).await.unwrap();
+    let Begun { receipt, session, calls_this_minute, now: begun_at, .. } = acme.begin(&opening(&call)).await.unwrap();
 
     assert_eq!(bench.store.round_trips() - before, 1);
     assert_eq!((session, calls_this_minute, receipt.call()), (Some(opened), 1, call.id));

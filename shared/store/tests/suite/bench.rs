@@ -94,6 +94,7 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
         grown: false,
         catalog: "c1".into(),
         tainted: false,
+        stopped: None,
         opened_at,
     }
 }
@@ -127,6 +128,7 @@ pub(crate) fn opening(call: &Call) -> Opening<'_> {
         trace: Some("4bf9".into()),
         session: call.session,
         lives: LIVES,
+        gated: None,
     }
 }
 

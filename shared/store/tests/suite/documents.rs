@@ -29,6 +29,7 @@ fn draft(path: &str, content: &str) -> Draft {
         actor_kind: "agent".into(),
         session: Some(session_id(1)),
         tainted: true,
+        run: None,
     }
 }
 

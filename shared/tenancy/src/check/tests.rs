@@ -1,8 +1,10 @@
 //! What a tenant's file may say, and exactly how each mistake is told.
 
 use super::*;
+use crate::config::Approval;
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use std::time::Duration;
 
 mod bombs;
 
@@ -43,7 +45,8 @@ fn a_full_file_is_read_as_written() {
     assert_eq!((read.tenant.as_str(), read.mode), ("acme", Mode::Write));
     assert_eq!(read.default_toolsets.iter().map(ToolsetName::as_str).collect::<Vec<_>>(), ["k8s", "memory"]);
     assert_eq!(read.deny, [Pattern::parse("k8s_exec").unwrap()]);
-    assert_eq!(read.require_approval, ["k8s_get:secrets", "helm_*"].map(|text| Pattern::parse(text).unwrap()));
+    let gate = |text: &str| Gate { pattern: Pattern::parse(text).unwrap(), on_reject: OnReject::Continue };
+    assert_eq!(read.require_approval, ["k8s_get:secrets", "helm_*"].map(gate));
     assert_eq!(read.limits, Limits { calls_in_flight: 1, calls_per_minute: 1_000_000, result_bytes: 4096 });
 }
 
@@ -276,4 +279,27 @@ proptest! {
             prop_assert_eq!(read.tenant.as_str(), "acme");
         }
     }
+}
+
+#[test]
+fn a_tenant_says_how_people_are_asked() {
+    let text = "tenant: acme\npolicy:\n  approval: { expires: 2h, execute_within: 5m, deciders: 2, most_waiting: 3 }\n  require_approval:\n    - name: helm_*\n      on_reject: fail\n    - k8s_get\n";
+    let read = parse("acme.yaml", text, &KNOWN).unwrap();
+    let hours = |n: u64| Duration::from_secs(n * 3600);
+    assert_eq!(
+        read.approval,
+        Approval { expires: hours(2), execute_within: Duration::from_secs(300), deciders: 2, most_waiting: 3 }
+    );
+    assert_eq!(
+        read.require_approval.iter().map(|gate| gate.on_reject).collect::<Vec<_>>(),
+        [OnReject::Fail, OnReject::Continue]
+    );
+}
+
+#[test]
+fn no_way_of_asking_is_no_asking_at_all() {
+    let text = "tenant: acme\npolicy:\n  approval: { expires: 0s, execute_within: soon, deciders: 0, self_approval: true }\n  require_approval:\n    - { name: helm_*, on_reject: ignore }\n    - { on_reject: fail }\n";
+    let problems = parse("acme.yaml", text, &KNOWN).unwrap_err();
+    let codes: Vec<&str> = problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["out_of_range", "out_of_range", "out_of_range", "unknown_key", "bad_value", "missing_key"]);
 }

@@ -6,7 +6,7 @@
 use super::path::{DocPath, Scope};
 use super::shape::{Kind, trust};
 use super::{TOOLSET, memory, no_store, scan, scope};
-use catalog::{Progress, Tool, ToolSpec};
+use catalog::{Drawn, Probe, Progress, Tool, ToolSpec};
 use domain::{Code, Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -72,6 +72,44 @@ impl Tool for Remember {
         Some(args.path.scope().as_str().to_owned())
     }
 
+    async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
+        args.path.in_known_store()?;
+        let content = normalise(&args.content);
+        scan::check(&content)?;
+        let path = args.path.as_str();
+        let whose = scope(permit, args.path.scope())?;
+        let current = memory(&self.store, permit).get(&whose, path).await.map_err(|e| no_store(&e))?;
+        let readers = match args.path.scope() {
+            Scope::Session => "this session",
+            Scope::User => "the requester, in every session",
+            Scope::Tenant => "everybody in the tenant",
+        };
+        let (what, before, fingerprint) = match &current {
+            None => ("create", String::new(), "absent".to_owned()),
+            Some(found) => ("replace", found.content.clone(), found.sha256.clone()),
+        };
+        Ok(Some(Drawn {
+            summary: format!("{what} {path} ({}, {} bytes)", args.kind.as_str(), content.len()),
+            text: format!(
+                "{what} {path}, to be read by {readers}\n\n--- now\n{before}\n+++ then\n{content}\n\nevidence, written by the agent (untrusted):\n{}",
+                args.evidence
+            ),
+            warnings: Vec::new(),
+            fingerprint,
+        }))
+    }
+
+    async fn probe(&self, permit: &Permit, args: &Args) -> Probe {
+        let Ok(whose) = scope(permit, args.path.scope()) else { return Probe::Unknown };
+        match memory(&self.store, permit).get(&whose, args.path.as_str()).await {
+            Ok(Some(found)) if found.provenance.run.is_some() && found.provenance.run == permit.run() => {
+                Probe::Done(serde_json::to_string(&kept(&found, found.version == 1)).ok())
+            }
+            Ok(_) => Probe::NotDone,
+            Err(_) => Probe::Unknown,
+        }
+    }
+
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Kept, Failure> {
         args.path.in_known_store()?;
         let content = normalise(&args.content);
@@ -115,13 +153,15 @@ fn draft(permit: &Permit, args: &Args, content: String) -> Draft {
         title: args.title.clone().or_else(heading).unwrap_or_else(|| args.path.name().to_owned()),
         kind: args.kind.as_str().to_owned(),
         tags: args.tags.clone().unwrap_or_default(),
-        trust: Trust::Draft,
+        // What a person approved is more than a draft.
+        trust: if permit.run().is_some() { Trust::Approved } else { Trust::Draft },
         content,
         evidence: args.evidence.clone(),
         actor: call.caller.principal.clone(),
         actor_kind: ActorKind::Agent.as_str().to_owned(),
         session: call.session,
         tainted: false,
+        run: permit.run(),
     }
 }
 

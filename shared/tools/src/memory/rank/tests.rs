@@ -20,6 +20,7 @@ fn document(path: &str, title: &str, kind: &str, content: &str, age_days: u64) -
             session: None,
             at,
             tainted: false,
+            run: None,
         },
         updated_at: at,
     }

@@ -1,0 +1,233 @@
+//! `/v1/runs`, and the same at `/runs`: what waits for a person, and what a person says to it.
+//!
+//! A `GET` never decides. Whoever decides needs `runs:decide` and no tool scope; agents see their own runs and no others.
+
+use crate::app::Gateway;
+use crate::http::caller::Known;
+use crate::http::{catch, reply, sessions};
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path, Payload, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use catalog::Progress;
+use domain::run::{Run, State, Verdict};
+use domain::{Code, Failure, Moment, RunId, Scope};
+use executor::Said;
+use executor::runs::told;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Runs on one page.
+const PAGE: usize = 50;
+/// How many runs are looked through for a filtered page.
+const LOOKED_THROUGH: usize = 1_000;
+
+/// The query of a list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    state: Option<State>,
+    session: Option<String>,
+    tool: Option<String>,
+    cursor: Option<u64>,
+}
+
+/// `GET /v1/runs`: newest first.
+pub async fn list(known: Known, filter: Query<Filter>, gateway: Data<Gateway>) -> HttpResponse {
+    let page = async {
+        sees_runs(&known)?;
+        let before = filter.cursor.map(Moment::from_millis);
+        let runs = gateway.store.of(&known.caller.tenant).runs();
+        let found = runs
+            .page(before, LOOKED_THROUGH)
+            .await
+            .map_err(|error| Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000))?;
+        let wanted = |run: &&Run| {
+            filter.state.is_none_or(|state| run.state == state)
+                && filter.tool.as_deref().is_none_or(|tool| run.asked.tool.as_str() == tool)
+                && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
+                && may_see(&known, run)
+        };
+        let shown: Vec<&Run> = found.iter().filter(wanted).take(PAGE).collect();
+        let more = if shown.len() == PAGE { shown.last().map(|run| run.asked.asked_at.millis()) } else { None };
+        Ok::<Value, Failure>(
+            json!({ "runs": shown.iter().map(|run| brief(run)).collect::<Vec<_>>(), "next_cursor": more }),
+        )
+    };
+    answer(&gateway, &known, page.await)
+}
+
+/// The query of one run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patience {
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+/// `GET /v1/runs/{id}?wait_ms=`.
+pub async fn show(known: Known, id: Path<String>, patience: Query<Patience>, gateway: Data<Gateway>) -> HttpResponse {
+    let shown = async {
+        sees_runs(&known)?;
+        let id = parse(&id)?;
+        let tenant = &known.caller.tenant;
+        let run = gateway.executor.run(tenant, id).await?;
+        if !may_see(&known, &run) {
+            return Err(unknown());
+        }
+        let wait = Duration::from_millis(patience.wait_ms.min(sessions::LONGEST_WAIT_MS));
+        let run = if wait.is_zero() || run.state.is_settled() {
+            run
+        } else {
+            gateway.executor.wait_for(tenant, id, wait, &Progress::default()).await?
+        };
+        if run.state.is_final() {
+            gateway.executor.note_delivery(&known.caller, id).await;
+        }
+        Ok(told::to_person(&run))
+    };
+    answer(&gateway, &known, shown.await)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reason {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// The longest reason a person can give.
+const LONGEST_REASON: usize = 2_000;
+
+/// `POST /v1/runs/{id}/approve`.
+pub async fn approve(
+    known: Known,
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    catch::on_rest(&known, decide(&known, &request, &id, payload, &gateway, Verdict::Approve)).await
+}
+
+/// `POST /v1/runs/{id}/reject`.
+pub async fn reject(
+    known: Known,
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    catch::on_rest(&known, decide(&known, &request, &id, payload, &gateway, Verdict::Reject)).await
+}
+
+async fn decide(
+    known: &Known,
+    request: &HttpRequest,
+    id: &str,
+    payload: Payload,
+    gateway: &Data<Gateway>,
+    verdict: Verdict,
+) -> HttpResponse {
+    let decided = async {
+        executor::may_decide(&known.caller)?;
+        let Reason { reason } = sessions::read(request, payload, gateway).await?;
+        if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
+            return Err(Failure::new(Code::TooLarge, format!("a reason has at most {LONGEST_REASON} bytes")));
+        }
+        let said = Said { verdict, reason };
+        let run = gateway.executor.answer(&known.snapshot, &known.caller, parse(id)?, said).await?;
+        Ok(told::to_person(&run))
+    };
+    answer(gateway, known, Box::pin(decided).await)
+}
+
+/// `POST /v1/runs/{id}/cancel`: the requester takes a pending run back.
+pub async fn cancel(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let cancelled = async {
+        let run = gateway.executor.cancel_run(&known.caller, parse(&id)?).await?;
+        Ok(told::to_person(&run))
+    };
+    answer(&gateway, &known, cancelled.await)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settled {
+    outcome: Outcome,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Succeeded,
+    Failed,
+}
+
+/// `POST /v1/runs/{id}/resolve`: a person settles an unknown outcome.
+pub async fn resolve(
+    known: Known,
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    let resolved = async {
+        executor::may_decide(&known.caller)?;
+        let Settled { outcome } = sessions::read(&request, payload, &gateway).await?;
+        let run = gateway.executor.resolve(&known.caller, parse(&id)?, outcome == Outcome::Succeeded).await?;
+        Ok(told::to_person(&run))
+    };
+    answer(&gateway, &known, resolved.await)
+}
+
+/// `POST /v1/runs/{id}/clear`: a person lets a session whose step this rejection ended go on.
+pub async fn clear(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let cleared = async { Ok(told::to_person(&gateway.executor.clear(&known.caller, parse(&id)?).await?)) };
+    answer(&gateway, &known, cleared.await)
+}
+
+fn answer(gateway: &Gateway, known: &Known, told: Result<Value, Failure>) -> HttpResponse {
+    match told {
+        Ok(told) => reply::json(StatusCode::OK, &known.trace_id, told.to_string()),
+        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
+    }
+}
+
+/// A line of a list: enough to choose from.
+fn brief(run: &Run) -> Value {
+    json!({
+        "id": run.id.to_string(),
+        "state": run.state.as_str(),
+        "tool": run.asked.tool.as_str(),
+        "effect": run.asked.effect.as_str(),
+        "summary": run.asked.preview.summary,
+        "requested_by": run.asked.requester.subject,
+        "asked_at": run.asked.asked_at.to_string(),
+        "expires_at": run.asked.expires_at.to_string(),
+    })
+}
+
+/// Whoever calls tools sees its own runs; whoever decides, or reads the ledger, sees all of the tenant's.
+fn may_see(known: &Known, run: &Run) -> bool {
+    let scopes = known.caller.scopes;
+    scopes.allow(Scope::RunsDecide) || scopes.allow(Scope::AuditRead) || run.asked.requester == known.caller.principal
+}
+
+fn sees_runs(known: &Known) -> Result<(), Failure> {
+    let scopes = known.caller.scopes;
+    if [Scope::ToolsRead, Scope::RunsDecide, Scope::AuditRead].into_iter().any(|scope| scopes.allow(scope)) {
+        return Ok(());
+    }
+    let failure = Failure::new(Code::InsufficientScope, "the token may not see runs");
+    Err(failure.details(json!({ "scope": Scope::RunsDecide.as_str() })))
+}
+
+/// What cannot be a run's name answers like one that never was.
+fn parse(id: &str) -> Result<RunId, Failure> {
+    RunId::parse(id).map_err(|_| unknown())
+}
+
+fn unknown() -> Failure {
+    Failure::new(Code::NotFound, "no such run")
+}

@@ -1,0 +1,288 @@
+//! A run: a call that waits for a person, and what became of it.
+//!
+//! The record moves only through [`Run::apply`], one [`Event`] at a time; what is not an edge is refused. The same
+//! events, in order, always give the same run, so a recorded log proves the state it led to.
+//! Three clocks are kept apart: how long a person may take, how long a yes is good for, and how long a replica may be
+//! silent while it acts. All are judged by the store's time, which the caller hands in.
+//!
+//! Not here: who may answer (see `policy` and the gateway), how a preview is drawn (see the tool).
+
+use crate::{Code, Effect, Level, Moment, Principal, RunId, SessionId, ToolName, ToolsetName};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+mod apply;
+mod event;
+
+pub use event::{Answer, Event, NotAnEdge, Verdict};
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Waits for a person.
+    PendingApproval,
+    /// A person said yes; nobody has begun.
+    Approved,
+    /// A person said no.
+    Rejected,
+    /// Nobody answered, or nobody began, in time.
+    Expired,
+    /// The requester took it back.
+    Cancelled,
+    /// A replica holds it and acts.
+    Executing,
+    /// Done.
+    Succeeded,
+    /// Not done, and known not to be.
+    Failed,
+    /// Something may have been sent, and nobody knows what came of it.
+    OutcomeUnknown,
+    /// Was unknown, and proved done.
+    ReconciledSucceeded,
+    /// Was unknown, and proved not done.
+    ReconciledFailed,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [State; 11] = [
+        State::PendingApproval,
+        State::Approved,
+        State::Rejected,
+        State::Expired,
+        State::Cancelled,
+        State::Executing,
+        State::Succeeded,
+        State::Failed,
+        State::OutcomeUnknown,
+        State::ReconciledSucceeded,
+        State::ReconciledFailed,
+    ];
+
+    /// The one spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::PendingApproval => "pending_approval",
+            State::Approved => "approved",
+            State::Rejected => "rejected",
+            State::Expired => "expired",
+            State::Cancelled => "cancelled",
+            State::Executing => "executing",
+            State::Succeeded => "succeeded",
+            State::Failed => "failed",
+            State::OutcomeUnknown => "outcome_unknown",
+            State::ReconciledSucceeded => "reconciled_succeeded",
+            State::ReconciledFailed => "reconciled_failed",
+        }
+    }
+
+    /// Whether nothing can change it any more.
+    pub const fn is_final(self) -> bool {
+        match self {
+            State::Rejected
+            | State::Expired
+            | State::Cancelled
+            | State::Succeeded
+            | State::Failed
+            | State::ReconciledSucceeded
+            | State::ReconciledFailed => true,
+            State::PendingApproval | State::Approved | State::Executing | State::OutcomeUnknown => false,
+        }
+    }
+
+    /// Whether an agent may stop waiting: final, or only a person or a probe can go on.
+    pub const fn is_settled(self) -> bool {
+        self.is_final() || matches!(self, State::OutcomeUnknown)
+    }
+}
+
+/// What a rejection means for the session that asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnReject {
+    /// The step is over: further writes of the session are refused until a person clears it.
+    Fail,
+    /// The agent may go on and choose something else.
+    Continue,
+}
+
+/// What a run would do, drawn by the service from the real arguments and the target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preview {
+    /// One line, for lists.
+    pub summary: String,
+    /// What changes, as text a person reads.
+    pub text: String,
+    /// Warnings that go with it.
+    pub warnings: Vec<String>,
+    /// What must still be so at execution; compared, not shown.
+    pub fingerprint: String,
+}
+
+/// What was asked for; never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Who asked.
+    pub requester: Principal,
+    /// The scopes of the token it was asked with.
+    pub scopes: String,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// The tool.
+    pub tool: ToolName,
+    /// Its toolset.
+    pub toolset: ToolsetName,
+    /// The list the tool is in.
+    pub needs: Level,
+    /// SHA-256 of the schema the arguments were checked against.
+    pub schema: String,
+    /// The canonical arguments, as JSON text.
+    pub arguments: String,
+    /// What these arguments do.
+    pub effect: Effect,
+    /// What they are about, for rules.
+    pub about: Option<String>,
+    /// SHA-256 over tenant, principal, session, tool, schema and arguments.
+    pub digest: String,
+    /// Whether the tool may be sent again after a crash.
+    pub idempotent: bool,
+    /// What would happen.
+    pub preview: Preview,
+    /// What a no means.
+    pub on_reject: OnReject,
+    /// How many people must say yes.
+    pub deciders: u32,
+    /// Whether the session had read text from outside.
+    pub tainted: bool,
+    /// When it was asked, by the store's clock.
+    pub asked_at: Moment,
+    /// Until when a person may answer.
+    pub expires_at: Moment,
+    /// How long a yes is good for, in milliseconds.
+    pub execute_within_ms: u64,
+    /// The trace of the request.
+    pub trace: Option<String>,
+}
+
+/// Who carries a run out. The epoch fences whoever held it before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The replica.
+    pub owner: String,
+    /// How often it was claimed.
+    pub epoch: u64,
+    /// Until when the owner may be silent.
+    pub lease_until: Moment,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// Why it failed; `None` if it did not.
+    pub code: Option<String>,
+    /// What happened, in words.
+    pub message: String,
+    /// Whether anything was sent to the target.
+    pub attempted: bool,
+    /// The structured result, as JSON text.
+    pub result: Option<String>,
+    /// What the knowledge rests on: the tool's answer, a probe, a report, a person.
+    pub basis: String,
+}
+
+impl Ending {
+    /// It was done.
+    pub fn done(result: Option<String>) -> Ending {
+        Ending { code: None, message: "done".into(), attempted: true, result, basis: "the tool's answer".into() }
+    }
+
+    /// It was not done, and nothing was sent.
+    pub fn not_attempted(code: Code, message: impl Into<String>) -> Ending {
+        let (code, message) = (Some(code.as_str().to_owned()), message.into());
+        Ending { code, message, attempted: false, result: None, basis: "checked before sending".into() }
+    }
+
+    /// It was tried and the target, or the tool, said no.
+    pub fn failed(code: Code, message: impl Into<String>) -> Ending {
+        let (code, message) = (Some(code.as_str().to_owned()), message.into());
+        Ending { code, message, attempted: true, result: None, basis: "the tool's answer".into() }
+    }
+}
+
+/// A call that waits for a person, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its name.
+    pub id: RunId,
+    /// What was asked for.
+    pub asked: Asked,
+    /// Where it stands.
+    pub state: State,
+    /// What people said, in order.
+    pub answers: Vec<Answer>,
+    /// Until when execution must have begun, once approved.
+    pub execute_by: Option<Moment>,
+    /// Who carries it out.
+    pub claim: Option<Claim>,
+    /// How it ended, or why that is not known.
+    pub ending: Option<Ending>,
+    /// Whether the requester has been handed the ending.
+    pub delivered: bool,
+    /// When it last changed.
+    pub changed_at: Moment,
+}
+
+impl Run {
+    /// A new run, waiting for a person.
+    pub fn new(id: RunId, asked: Asked) -> Run {
+        let changed_at = asked.asked_at;
+        Run {
+            id,
+            asked,
+            state: State::PendingApproval,
+            answers: Vec::new(),
+            execute_by: None,
+            claim: None,
+            ending: None,
+            delivered: false,
+            changed_at,
+        }
+    }
+
+    /// When somebody has to look at it next, whatever else happens; `None` once nobody need.
+    pub fn due(&self) -> Option<Moment> {
+        match self.state {
+            State::PendingApproval => Some(self.asked.expires_at),
+            // At once: whoever approved usually claims, and if it died another replica does.
+            State::Approved => Some(self.changed_at),
+            State::Executing => self.claim.as_ref().map(|claim| claim.lease_until),
+            State::OutcomeUnknown => Some(self.changed_at),
+            State::Rejected
+            | State::Expired
+            | State::Cancelled
+            | State::Succeeded
+            | State::Failed
+            | State::ReconciledSucceeded
+            | State::ReconciledFailed => None,
+        }
+    }
+
+    /// The decision that counted last, if there was one.
+    pub fn decision(&self) -> Option<&Answer> {
+        self.answers.last()
+    }
+
+    /// How many different people have said yes.
+    pub fn yeses(&self) -> usize {
+        self.answers.iter().filter(|answer| answer.verdict == Verdict::Approve).count()
+    }
+
+    /// How long a yes is good for.
+    pub fn execute_within(&self) -> Duration {
+        Duration::from_millis(self.asked.execute_within_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests;

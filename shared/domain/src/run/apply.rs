@@ -1,0 +1,134 @@
+//! The only edges.
+
+use super::{Answer, Claim, Ending, Event, NotAnEdge, Run, State, Verdict};
+use crate::Moment;
+
+impl Run {
+    /// The run after an event, judged at the store's time; an event that is no edge changes nothing.
+    pub fn apply(&self, event: &Event, at: Moment) -> Result<Run, NotAnEdge> {
+        match event {
+            Event::Answered(answer) => self.answered(answer, at),
+            Event::Expired => self.expired(at),
+            Event::Cancelled { .. } => self.from(State::PendingApproval).map(|run| run.to(State::Cancelled, at)),
+            Event::Claimed { owner, lease_until } => self.claimed(owner, *lease_until, at),
+            Event::Renewed { owner, epoch, lease_until } => {
+                let claim = Claim { lease_until: *lease_until, ..self.held(owner, *epoch)?.clone() };
+                Ok(Run { claim: Some(claim), changed_at: at, ..self.clone() })
+            }
+            Event::Finished { owner, epoch, ending } => {
+                self.held(owner, *epoch)?;
+                let state = if ending.code.is_none() { State::Succeeded } else { State::Failed };
+                Ok(self.ended(state, ending, at))
+            }
+            Event::Lost { by, ending } => self.lost(by.as_ref(), ending, at),
+            Event::Reconciled { succeeded, ending } => {
+                let run = self.from(State::OutcomeUnknown)?;
+                let state = if *succeeded { State::ReconciledSucceeded } else { State::ReconciledFailed };
+                Ok(run.ended(state, ending, at))
+            }
+            Event::Delivered => match self.state.is_final() && !self.delivered {
+                true => Ok(Run { delivered: true, ..self.clone() }),
+                false => Err(NotAnEdge::State(self.state)),
+            },
+        }
+    }
+
+    fn answered(&self, answer: &Answer, at: Moment) -> Result<Run, NotAnEdge> {
+        if answer.by == self.asked.requester {
+            return Err(NotAnEdge::OwnRequest);
+        }
+        let same = |said: &&Answer| said.by == answer.by && said.verdict == answer.verdict;
+        if self.answers.iter().any(|said| same(&said)) {
+            return Err(NotAnEdge::Repeated);
+        }
+        if self.state != State::PendingApproval {
+            return Err(match self.decision() {
+                Some(winner) => NotAnEdge::AlreadyDecided(Box::new(winner.clone())),
+                None => NotAnEdge::State(self.state),
+            });
+        }
+        if at >= self.asked.expires_at {
+            return Err(NotAnEdge::Late);
+        }
+        let mut run = self.clone();
+        // A person who changes their mind takes the earlier answer back.
+        run.answers.retain(|said| said.by != answer.by);
+        run.answers.push(answer.clone());
+        run.changed_at = at;
+        let enough = usize::try_from(self.asked.deciders.max(1)).unwrap_or(usize::MAX);
+        match answer.verdict {
+            Verdict::Reject => run.state = State::Rejected,
+            Verdict::Approve if run.yeses() >= enough => {
+                run.state = State::Approved;
+                run.execute_by = Some(at.plus(run.execute_within()));
+            }
+            Verdict::Approve => {}
+        }
+        Ok(run)
+    }
+
+    fn expired(&self, at: Moment) -> Result<Run, NotAnEdge> {
+        let until = match self.state {
+            State::PendingApproval => self.asked.expires_at,
+            State::Approved => self.execute_by.unwrap_or(self.asked.expires_at),
+            State::Rejected
+            | State::Expired
+            | State::Cancelled
+            | State::Executing
+            | State::Succeeded
+            | State::Failed
+            | State::OutcomeUnknown
+            | State::ReconciledSucceeded
+            | State::ReconciledFailed => return Err(NotAnEdge::State(self.state)),
+        };
+        if at < until {
+            return Err(NotAnEdge::Early);
+        }
+        Ok(self.to(State::Expired, at))
+    }
+
+    fn claimed(&self, owner: &str, lease_until: Moment, at: Moment) -> Result<Run, NotAnEdge> {
+        let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+        let claim = Claim { owner: owner.to_owned(), epoch: epoch.saturating_add(1), lease_until };
+        match (self.state, &self.claim) {
+            (State::Approved, _) if self.execute_by.is_some_and(|by| at >= by) => Err(NotAnEdge::Late),
+            (State::Approved, _) => Ok(Run { claim: Some(claim), ..self.to(State::Executing, at) }),
+            (State::Executing, Some(held)) if at < held.lease_until => Err(NotAnEdge::Early),
+            (State::Executing, Some(_)) if !self.asked.idempotent => Err(NotAnEdge::NotIdempotent),
+            (State::Executing, Some(_)) => Ok(Run { claim: Some(claim), ..self.to(State::Executing, at) }),
+            (state, _) => Err(NotAnEdge::State(state)),
+        }
+    }
+
+    fn lost(&self, by: Option<&(String, u64)>, ending: &Ending, at: Moment) -> Result<Run, NotAnEdge> {
+        let run = self.from(State::Executing)?;
+        match (by, &self.claim) {
+            (Some((owner, epoch)), _) => {
+                self.held(owner, *epoch)?;
+            }
+            (None, Some(claim)) if at < claim.lease_until => return Err(NotAnEdge::Early),
+            (None, _) => {}
+        }
+        Ok(run.ended(State::OutcomeUnknown, ending, at))
+    }
+
+    fn held(&self, owner: &str, epoch: u64) -> Result<&Claim, NotAnEdge> {
+        match (&self.claim, self.state) {
+            (Some(claim), State::Executing) if claim.owner == owner && claim.epoch == epoch => Ok(claim),
+            (Some(_), State::Executing) => Err(NotAnEdge::Fenced),
+            (_, state) => Err(NotAnEdge::State(state)),
+        }
+    }
+
+    fn from(&self, state: State) -> Result<&Run, NotAnEdge> {
+        if self.state == state { Ok(self) } else { Err(NotAnEdge::State(self.state)) }
+    }
+
+    fn to(&self, state: State, at: Moment) -> Run {
+        Run { state, changed_at: at, ..self.clone() }
+    }
+
+    fn ended(&self, state: State, ending: &Ending, at: Moment) -> Run {
+        Run { ending: Some(ending.clone()), ..self.to(state, at) }
+    }
+}

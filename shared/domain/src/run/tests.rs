@@ -1,0 +1,225 @@
+use super::*;
+use crate::{Effect, Level};
+use proptest::prelude::*;
+
+const T0: u64 = 1_000_000;
+const EXPIRES: u64 = T0 + 10_000;
+
+fn at(millis: u64) -> Moment {
+    Moment::from_millis(millis)
+}
+
+fn person(n: usize) -> Principal {
+    Principal { issuer: "i".into(), subject: ["agent", "ana", "bob", "cho"][n % 4].into() }
+}
+
+fn run(idempotent: bool, deciders: u32) -> Run {
+    let asked = Asked {
+        requester: person(0),
+        scopes: "tools:write".into(),
+        session: None,
+        tool: ToolName::parse("k8s_scale").unwrap(),
+        toolset: ToolsetName::parse("k8s").unwrap(),
+        needs: Level::Write,
+        schema: "s".into(),
+        arguments: "{}".into(),
+        effect: Effect::Change,
+        about: None,
+        digest: "d".into(),
+        idempotent,
+        preview: Preview { summary: "x".into(), text: "x".into(), warnings: vec![], fingerprint: "f".into() },
+        on_reject: OnReject::Continue,
+        deciders,
+        tainted: false,
+        asked_at: at(T0),
+        expires_at: at(EXPIRES),
+        execute_within_ms: 5_000,
+        trace: None,
+    };
+    Run::new(RunId::from_random([1; 16]), asked)
+}
+
+fn answer(n: usize, verdict: Verdict, millis: u64) -> Event {
+    Event::Answered(Answer { by: person(n), verdict, reason: None, at: at(millis) })
+}
+
+fn claim(owner: &str, until: u64) -> Event {
+    Event::Claimed { owner: owner.into(), lease_until: at(until) }
+}
+
+fn finish(owner: &str, epoch: u64) -> Event {
+    Event::Finished { owner: owner.into(), epoch, ending: Ending::done(None) }
+}
+
+fn lost(by: Option<(&str, u64)>) -> Event {
+    Event::Lost { by: by.map(|(o, e)| (o.into(), e)), ending: Ending::failed(Code::Deadline, "late") }
+}
+
+fn reconciled(succeeded: bool) -> Event {
+    Event::Reconciled { succeeded, ending: Ending::done(None) }
+}
+
+fn approved() -> Run {
+    run(false, 1).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap()
+}
+
+#[test]
+fn the_happy_path_has_four_steps() {
+    let run = approved();
+    assert_eq!((run.state, run.execute_by), (State::Approved, Some(at(T0 + 5_000))));
+    let run = run.apply(&claim("a", T0 + 300), at(T0 + 1)).unwrap();
+    assert_eq!((run.state, run.due()), (State::Executing, Some(at(T0 + 300))));
+    let run = run.apply(&finish("a", 1), at(T0 + 2)).unwrap();
+    assert_eq!((run.state, run.due()), (State::Succeeded, None));
+    let failed = Event::Finished { owner: "a".into(), epoch: 1, ending: Ending::failed(Code::Internal, "no") };
+    let held = approved().apply(&claim("a", T0 + 300), at(T0 + 1)).unwrap();
+    assert_eq!(held.apply(&failed, at(T0 + 2)).unwrap().state, State::Failed);
+}
+
+#[test]
+fn the_requester_never_answers_its_own_request() {
+    for verdict in [Verdict::Approve, Verdict::Reject] {
+        assert_eq!(run(true, 1).apply(&answer(0, verdict, T0), at(T0)), Err(NotAnEdge::OwnRequest));
+    }
+}
+
+#[test]
+fn one_decision_wins_and_the_loser_learns_who() {
+    let decided = approved();
+    let Err(NotAnEdge::AlreadyDecided(winner)) = decided.apply(&answer(2, Verdict::Reject, T0 + 1), at(T0 + 1)) else {
+        panic!("a second decision");
+    };
+    assert_eq!((winner.by, winner.at), (person(1), at(T0)));
+    assert_eq!(decided.apply(&answer(1, Verdict::Approve, T0 + 1), at(T0 + 1)), Err(NotAnEdge::Repeated));
+    let rejected = run(true, 1).apply(&answer(1, Verdict::Reject, T0), at(T0)).unwrap();
+    assert_eq!(rejected.state, State::Rejected);
+}
+
+#[test]
+fn a_quorum_counts_people_and_not_clicks() {
+    let first = run(true, 2).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap();
+    assert_eq!((first.state, first.yeses()), (State::PendingApproval, 1));
+    assert_eq!(first.apply(&answer(1, Verdict::Approve, T0), at(T0)), Err(NotAnEdge::Repeated));
+    let second = first.apply(&answer(2, Verdict::Approve, T0 + 1), at(T0 + 1)).unwrap();
+    assert_eq!(second.state, State::Approved);
+    let changed_mind = first.apply(&answer(1, Verdict::Reject, T0 + 1), at(T0 + 1)).unwrap();
+    assert_eq!((changed_mind.state, changed_mind.yeses()), (State::Rejected, 0));
+}
+
+#[test]
+fn the_clocks_are_exact() {
+    let yes = answer(1, Verdict::Approve, EXPIRES);
+    assert!(run(true, 1).apply(&yes, at(EXPIRES - 1)).is_ok());
+    assert_eq!(run(true, 1).apply(&yes, at(EXPIRES)), Err(NotAnEdge::Late));
+    assert_eq!(run(true, 1).apply(&Event::Expired, at(EXPIRES - 1)), Err(NotAnEdge::Early));
+    assert_eq!(run(true, 1).apply(&Event::Expired, at(EXPIRES)).unwrap().state, State::Expired);
+    let by = T0 + 5_000;
+    assert!(approved().apply(&claim("a", by + 9), at(by - 1)).is_ok());
+    assert_eq!(approved().apply(&claim("a", by + 9), at(by)), Err(NotAnEdge::Late));
+    assert_eq!(approved().apply(&Event::Expired, at(by - 1)), Err(NotAnEdge::Early));
+    assert_eq!(approved().apply(&Event::Expired, at(by)).unwrap().state, State::Expired);
+}
+
+#[test]
+fn a_lost_lease_fences_the_old_owner() {
+    let yes = run(true, 1).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap();
+    let held = yes.apply(&claim("a", T0 + 100), at(T0)).unwrap();
+    assert_eq!(held.apply(&claim("b", T0 + 200), at(T0 + 99)), Err(NotAnEdge::Early));
+    let taken = held.apply(&claim("b", T0 + 200), at(T0 + 100)).unwrap();
+    assert_eq!(taken.claim, Some(Claim { owner: "b".into(), epoch: 2, lease_until: at(T0 + 200) }));
+    for zombie in [
+        finish("a", 1),
+        lost(Some(("a", 1))),
+        Event::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 900) },
+    ] {
+        assert_eq!(taken.apply(&zombie, at(T0 + 101)), Err(NotAnEdge::Fenced));
+    }
+    assert_eq!(taken.apply(&finish("b", 1), at(T0 + 101)), Err(NotAnEdge::Fenced), "an old epoch of the same owner");
+    assert_eq!(taken.apply(&finish("b", 2), at(T0 + 101)).unwrap().state, State::Succeeded);
+}
+
+#[test]
+fn what_is_not_idempotent_is_never_taken_over() {
+    let held = approved().apply(&claim("a", T0 + 100), at(T0)).unwrap();
+    assert_eq!(held.apply(&claim("b", T0 + 300), at(T0 + 200)), Err(NotAnEdge::NotIdempotent));
+    assert_eq!(held.apply(&lost(None), at(T0 + 99)), Err(NotAnEdge::Early));
+    let unknown = held.apply(&lost(None), at(T0 + 100)).unwrap();
+    assert_eq!(unknown.state, State::OutcomeUnknown);
+    assert_eq!(unknown.apply(&reconciled(true), at(T0 + 101)).unwrap().state, State::ReconciledSucceeded);
+    assert_eq!(unknown.apply(&reconciled(false), at(T0 + 101)).unwrap().state, State::ReconciledFailed);
+}
+
+#[test]
+fn renewing_moves_the_lease_and_nothing_else() {
+    let held = approved().apply(&claim("a", T0 + 100), at(T0)).unwrap();
+    let renewed =
+        held.apply(&Event::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 500) }, at(T0 + 50)).unwrap();
+    assert_eq!((renewed.state, renewed.due()), (State::Executing, Some(at(T0 + 500))));
+    assert_eq!(renewed.claim.as_ref().map(|c| c.epoch), Some(1));
+}
+
+#[test]
+fn only_a_final_run_is_delivered_and_only_once() {
+    assert!(approved().apply(&Event::Delivered, at(T0)).is_err());
+    let done = approved().apply(&claim("a", T0 + 9), at(T0)).unwrap().apply(&finish("a", 1), at(T0)).unwrap();
+    let delivered = done.apply(&Event::Delivered, at(T0)).unwrap();
+    assert!(delivered.delivered && delivered.state == State::Succeeded);
+    assert!(delivered.apply(&Event::Delivered, at(T0)).is_err());
+}
+
+fn event() -> impl Strategy<Value = (Event, u64)> {
+    let time = T0..EXPIRES + 20_000;
+    let kind = prop_oneof![
+        (0..4usize, any::<bool>()).prop_map(|(n, yes)| answer(
+            n,
+            if yes { Verdict::Approve } else { Verdict::Reject },
+            T0
+        )),
+        Just(Event::Expired),
+        Just(Event::Cancelled { by: person(0) }),
+        (0..2usize, T0..EXPIRES + 20_000).prop_map(|(n, until)| claim(["a", "b"][n], until)),
+        (0..2usize, 0..4u64, T0..EXPIRES + 20_000).prop_map(|(n, epoch, until)| Event::Renewed {
+            owner: ["a", "b"][n].into(),
+            epoch,
+            lease_until: at(until)
+        }),
+        (0..2usize, 0..4u64).prop_map(|(n, epoch)| finish(["a", "b"][n], epoch)),
+        (0..3usize, 0..4u64).prop_map(|(n, epoch)| lost((n < 2).then(|| (["a", "b"][n], epoch)))),
+        any::<bool>().prop_map(reconciled),
+        Just(Event::Delivered),
+    ];
+    (kind, time)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn no_sequence_of_events_goes_around_the_edges(
+        steps in prop::collection::vec(event(), 0..40), idempotent in any::<bool>(), deciders in 1..3u32,
+    ) {
+        let mut now = run(idempotent, deciders);
+        let first = now.clone();
+        let mut log = Vec::new();
+        let mut was_approved = false;
+        for (event, time) in steps {
+            let Ok(next) = now.apply(&event, at(time)) else { continue };
+            prop_assert!(!now.state.is_final() || (next.delivered && next.state == now.state), "a final state changed");
+            was_approved |= next.state == State::Approved;
+            if next.state == State::Executing {
+                prop_assert!(was_approved, "executing without approval");
+                prop_assert!(next.yeses() >= deciders as usize);
+                prop_assert!(next.answers.iter().all(|a| a.by != next.asked.requester));
+            }
+            if next.state == State::Executing && now.state == State::Executing && next.claim.as_ref().map(|c| c.epoch) != now.claim.as_ref().map(|c| c.epoch) {
+                prop_assert!(idempotent, "taken over though not idempotent");
+            }
+            let (old, new) = (now.claim.as_ref().map_or(0, |c| c.epoch), next.claim.as_ref().map_or(0, |c| c.epoch));
+            prop_assert!(new >= old, "an epoch went back");
+            prop_assert_eq!(&next.asked, &first.asked);
+            log.push((event, time));
+            now = next;
+        }
+        let folded = log.iter().try_fold(first, |run, (event, time)| run.apply(event, at(*time)));
+        prop_assert_eq!(folded, Ok(now));
+    }
+}

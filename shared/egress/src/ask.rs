@@ -1,0 +1,37 @@
+//! One authenticated question to a service the user named, with a bounded answer of any status.
+
+use crate::address;
+use crate::client::Client;
+use crate::fetch::{FetchError, read_capped, transport};
+use reqwest::Method;
+use serde_json::Value;
+
+/// The most that is read of an answer.
+const CAP: usize = 8 << 20;
+
+/// What is asked.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// `GET` or `POST`; everything else is taken as `GET`.
+    pub method: &'a str,
+    /// Where; https, or http on loopback.
+    pub url: &'a str,
+    /// The token that goes along.
+    pub bearer: &'a str,
+    /// A JSON body.
+    pub body: Option<Value>,
+}
+
+/// Sends it and reads the whole answer; the status is the caller's to judge.
+pub async fn ask(client: &Client, ask: Ask<'_>) -> Result<(u16, Vec<u8>), FetchError> {
+    let url = address::parse(ask.url).map_err(FetchError::Address)?;
+    let method = if ask.method == "POST" { Method::POST } else { Method::GET };
+    let request = client.0.request(method, url).bearer_auth(ask.bearer);
+    let request = match &ask.body {
+        Some(body) => request.json(body),
+        None => request,
+    };
+    let response = request.send().await.map_err(transport)?;
+    let status = response.status().as_u16();
+    Ok((status, read_capped(response, CAP).await?))
+}

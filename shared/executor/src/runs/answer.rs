@@ -1,0 +1,160 @@
+//! A person decides. One decision wins; every loser learns who won and when.
+
+use super::{Folded, told};
+use crate::call::{Executor, no_store};
+use crate::snapshot::Snapshot;
+use domain::run::{Answer, Event, NotAnEdge, OnReject, Run, State, Verdict};
+use domain::{Caller, Code, Failure, RunId, Scope, Session};
+use serde_json::json;
+use std::sync::Arc;
+
+/// What a person says about a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Yes or no.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl Executor {
+    /// Takes a person's answer. A yes that completes the quorum is carried out at once by whoever wins the claim.
+    pub async fn answer(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        decider: &Caller,
+        id: RunId,
+        said: Said,
+    ) -> Result<Run, Failure> {
+        may_decide(decider)?;
+        let (held, now) = self.find_run(&decider.tenant, id).await?;
+        let answer = Answer { by: decider.principal.clone(), verdict: said.verdict, reason: said.reason, at: now };
+        let shelf = self.store.of(&decider.tenant);
+        let decided = match self.fold_run(&shelf, held, &Event::Answered(answer), now, Some(decider)).await? {
+            Folded::Done(held) => held,
+            // The same person saying the same again is no second decision, and no error.
+            Folded::No(NotAnEdge::Repeated, held) => return Ok(held.run),
+            Folded::No(no, held) => return Err(refused(no, &held.run)),
+            Folded::Late(held) => return Err(refused(NotAnEdge::Late, &held.run)),
+        };
+        tracing::info!(run = %id, state = decided.run.state.as_str(), "a person answered");
+        match decided.run.state {
+            State::Approved => self.begin(Arc::clone(snapshot), decider.tenant.clone(), decided, now).await,
+            State::Rejected => {
+                self.end_step(decider, &decided.run).await;
+                Ok(decided.run)
+            }
+            State::PendingApproval
+            | State::Expired
+            | State::Cancelled
+            | State::Executing
+            | State::Succeeded
+            | State::Failed
+            | State::OutcomeUnknown
+            | State::ReconciledSucceeded
+            | State::ReconciledFailed => Ok(decided.run),
+        }
+    }
+
+    /// The requester takes a pending run back.
+    pub async fn cancel_run(&self, caller: &Caller, id: RunId) -> Result<Run, Failure> {
+        let (held, now) = self.find_run(&caller.tenant, id).await?;
+        if held.run.asked.requester != caller.principal {
+            return Err(super::no_run());
+        }
+        let shelf = self.store.of(&caller.tenant);
+        let event = Event::Cancelled { by: caller.principal.clone() };
+        match self.fold_run(&shelf, held, &event, now, Some(caller)).await? {
+            Folded::Done(held) => Ok(held.run),
+            Folded::No(no, held) => Err(refused(no, &held.run)),
+            Folded::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
+        }
+    }
+
+    /// A person settles an outcome that nobody could find out.
+    pub async fn resolve(&self, decider: &Caller, id: RunId, succeeded: bool) -> Result<Run, Failure> {
+        may_decide(decider)?;
+        let (held, now) = self.find_run(&decider.tenant, id).await?;
+        if held.run.asked.requester == decider.principal {
+            return Err(refused(NotAnEdge::OwnRequest, &held.run));
+        }
+        let mut ending = held.run.ending.clone().unwrap_or_else(|| domain::run::Ending::done(None));
+        ending.basis = format!("settled by {}", decider.principal.subject);
+        let shelf = self.store.of(&decider.tenant);
+        match self.fold_run(&shelf, held, &Event::Reconciled { succeeded, ending }, now, Some(decider)).await? {
+            Folded::Done(held) => Ok(held.run),
+            Folded::No(no, held) => Err(refused(no, &held.run)),
+            Folded::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
+        }
+    }
+
+    /// A person lets a session whose step was ended by a rejection go on.
+    pub async fn clear(&self, decider: &Caller, id: RunId) -> Result<Run, Failure> {
+        may_decide(decider)?;
+        let (held, _) = self.find_run(&decider.tenant, id).await?;
+        self.stop_session(decider, &held.run, None).await?;
+        Ok(held.run)
+    }
+
+    /// `on_reject: fail`: the session that asked changes nothing more until a person clears it.
+    async fn end_step(&self, decider: &Caller, run: &Run) {
+        if run.asked.on_reject != OnReject::Fail {
+            return;
+        }
+        if let Err(failure) = self.stop_session(decider, run, Some(run.id)).await {
+            tracing::error!(run = %run.id, code = failure.code.as_str(), "a rejected run could not end its session's step");
+        }
+    }
+
+    async fn stop_session(&self, decider: &Caller, run: &Run, stopped: Option<RunId>) -> Result<(), Failure> {
+        let Some(id) = run.asked.session else { return Ok(()) };
+        let sessions = self.store.of(&decider.tenant).sessions();
+        let found = sessions.find(id, &run.asked.requester, self.lives).await.map_err(|e| no_store(&e))?;
+        let Some(held) = found else { return Ok(()) };
+        let step = |session: &Session| session.stop(stopped);
+        self.fold_session(&sessions, held, decider, "step", step).await.map(|_| ())
+    }
+}
+
+/// A token that may call tools may never decide runs, even if its issuer put both scopes there.
+pub fn may_decide(caller: &Caller) -> Result<(), Failure> {
+    let scopes = caller.scopes;
+    if scopes.allow(Scope::RunsDecide) && !scopes.allow(Scope::ToolsRead) {
+        return Ok(());
+    }
+    let message = if scopes.allow(Scope::RunsDecide) {
+        "a token that may call tools can never decide runs"
+    } else {
+        "the token lacks the scope runs:decide"
+    };
+    Err(Failure::new(Code::InsufficientScope, message).details(json!({ "scope": Scope::RunsDecide.as_str() })))
+}
+
+/// Why an answer did not count, in words for the person.
+fn refused(no: NotAnEdge, run: &Run) -> Failure {
+    let facts = json!({ "run": run.id.to_string(), "state": run.state.as_str() });
+    let failure = match no {
+        NotAnEdge::OwnRequest => Failure::new(Code::OwnRequest, "a run cannot be decided by the one who asked for it"),
+        NotAnEdge::AlreadyDecided(winner) => {
+            let verdict = told::verdict(winner.verdict);
+            let message = format!("{verdict} by {} at {}", winner.by.subject, winner.at);
+            return Failure::new(Code::AlreadyDecided, message).details(json!({
+                "run": run.id.to_string(), "state": run.state.as_str(),
+                "by": winner.by.subject, "verdict": verdict, "at": winner.at.to_string(),
+            }));
+        }
+        NotAnEdge::Late => {
+            Failure::new(Code::Expired, "the time to decide this run is over").next("the agent must ask anew")
+        }
+        NotAnEdge::State(State::Expired) => {
+            Failure::new(Code::Expired, "the run has expired").next("the agent must ask anew")
+        }
+        NotAnEdge::State(state) => {
+            Failure::new(Code::NotPossible, format!("the run is {}, so this cannot be done", state.as_str()))
+        }
+        no @ (NotAnEdge::Repeated | NotAnEdge::Early | NotAnEdge::Fenced | NotAnEdge::NotIdempotent) => {
+            Failure::new(Code::NotPossible, no.to_string())
+        }
+    };
+    failure.details(facts)
+}

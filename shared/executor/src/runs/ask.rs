@@ -1,0 +1,217 @@
+//! A gated call becomes a run: once, however often it is sent.
+//!
+//! The run's name is derived from the digest and the run before it, so two replicas that are asked the same thing at the
+//! same moment write the same record, and the second finds the first's.
+
+use super::{moved, told};
+use crate::call::{CallRequest, Executor, OpenCall, no_store};
+use crate::snapshot::Snapshot;
+use catalog::{Drawn, Entry, Parsed};
+use domain::run::{Asked, Preview, Run, State};
+use domain::{Code, Failure, Outcome, RunId};
+use policy::Permit;
+use std::sync::Arc;
+use store::{FoldedRun, HeldRun, Past};
+
+/// The longest key of a caller.
+const LONGEST_KEY: usize = 255;
+
+impl Executor {
+    /// Records what is asked for and answers with the run, or with what became of it within the caller's patience.
+    pub(crate) async fn ask(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        entry: &Entry,
+        request: &CallRequest,
+        asking: Asking,
+    ) -> Outcome {
+        let Asking { parsed, rehearsal, open, past } = asking;
+        let outcome = match self.earlier(&open, request, &rehearsal, &past).await {
+            Ok(Some(held)) => Ok((held, true)),
+            Ok(None) => self.record(snapshot, entry, request, &parsed, &rehearsal, &open, &past).await,
+            Err(failure) => Err(failure),
+        };
+        let outcome = match outcome {
+            Ok((held, replayed)) => self.hold(request, held, replayed).await,
+            Err(failure) => Err(failure),
+        };
+        open.close(&outcome).await;
+        outcome
+    }
+
+    /// The run this call began earlier, if it did: by the caller's own key, or by asking exactly the same again.
+    async fn earlier(
+        &self,
+        open: &OpenCall,
+        request: &CallRequest,
+        rehearsal: &Permit,
+        past: &Past,
+    ) -> Result<Option<HeldRun>, Failure> {
+        let digest = &rehearsal.call().digest;
+        let runs = open.shelf.runs();
+        if let Some(key) = &request.idempotency_key {
+            if key.is_empty() || key.len() > LONGEST_KEY {
+                let message = format!("an idempotency key has 1 to {LONGEST_KEY} characters");
+                return Err(Failure::new(Code::InvalidArgument, message));
+            }
+            if let Some(id) = past.same_key {
+                let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
+                return match held {
+                    Some(held) if held.run.asked.digest == *digest => Ok(Some(held)),
+                    Some(held) => Err(Failure::new(Code::KeyReused, "this key was used for another call")
+                        .next("use a new key for a new call")
+                        .details(serde_json::json!({ "run": held.run.id.to_string() }))),
+                    None => Ok(None),
+                };
+            }
+        }
+        let Some(id) = past.same_digest else { return Ok(None) };
+        let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
+        // An ending that nobody has heard of is still owed; one that was handed over is history.
+        Ok(held.filter(|held| !(held.run.state.is_final() && held.run.delivered)))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one call, each used once, none of them kept")]
+    async fn record(
+        &self,
+        snapshot: &Snapshot,
+        entry: &Entry,
+        request: &CallRequest,
+        parsed: &Parsed,
+        rehearsal: &Permit,
+        open: &OpenCall,
+        past: &Past,
+    ) -> Result<(HeldRun, bool), Failure> {
+        if past.waiting >= snapshot.approvals.most_waiting {
+            let message = format!("{} runs of this caller wait for a person already", past.waiting);
+            return Err(Failure::new(Code::TooManyPending, message).next("wait for one of them with await_run"));
+        }
+        let drawn = parsed.work.preview(rehearsal).await.map_err(|failure| {
+            let message = format!("what would happen cannot be shown: {}", failure.message);
+            Failure { code: Code::PreviewUnavailable, message, ..failure }
+        })?;
+        let call = rehearsal.call();
+        let preview = preview(entry, parsed, drawn);
+        let approvals = &snapshot.approvals;
+        let asked = Asked {
+            requester: call.caller.principal.clone(),
+            scopes: call.caller.scopes.to_claim(),
+            session: call.session,
+            tool: call.tool.clone(),
+            toolset: call.toolset.clone(),
+            needs: call.needs,
+            schema: entry.schema_digest().to_owned(),
+            arguments: parsed.arguments.clone(),
+            effect: call.effect,
+            about: call.about.clone(),
+            digest: call.digest.clone(),
+            idempotent: entry.definition().idempotent,
+            preview,
+            on_reject: policy::on_reject(&snapshot.policy, call),
+            deciders: approvals.deciders,
+            tainted: open.held.as_ref().is_some_and(|held| held.session.tainted),
+            asked_at: open.now,
+            expires_at: open.now.plus(approvals.expires),
+            execute_within_ms: u64::try_from(approvals.execute_within.as_millis()).unwrap_or(u64::MAX),
+            trace: request.trace.clone(),
+        };
+        let run = Run::new(self.run_id(&call.digest, past.same_digest), asked);
+        let ledger = moved(None, &run, Some(&request.caller));
+        let key = request.idempotency_key.as_deref();
+        match open.shelf.runs().open(&run, key, &ledger).await.map_err(|e| no_store(&e))? {
+            FoldedRun::Done(held) => Ok((held, false)),
+            FoldedRun::Conflict(held) => Ok((held, true)),
+            FoldedRun::Late(_) | FoldedRun::Gone => Err(Failure::new(Code::Internal, "the run could not be written")),
+        }
+    }
+
+    /// Keyed, so that nobody can guess it; the same for whoever asks the same after the same history.
+    fn run_id(&self, digest: &str, last: Option<RunId>) -> RunId {
+        let last = last.map(|id| id.to_string()).unwrap_or_default();
+        RunId::from_random(self.keys.run_bits(digest, &last))
+    }
+
+    /// Answers with the run at once, or waits for it as long as the caller wants to.
+    async fn hold(&self, request: &CallRequest, held: HeldRun, replayed: bool) -> Outcome {
+        let run = match request.hold {
+            Some(patience) if !held.run.state.is_settled() => {
+                self.wait_for(&request.caller.tenant, held.run.id, patience, &request.progress).await?
+            }
+            Some(_) | None => held.run,
+        };
+        if run.state.is_final() {
+            self.note_delivery(&request.caller, run.id).await;
+        }
+        if run.state == State::PendingApproval {
+            tracing::info!(run = %run.id, tool = %run.asked.tool, "a call waits for a person");
+        }
+        told::to_agent(&run, replayed)
+    }
+}
+
+/// What a gated call brings along.
+pub(crate) struct Asking {
+    pub(crate) parsed: Parsed,
+    pub(crate) rehearsal: Permit,
+    pub(crate) open: OpenCall,
+    pub(crate) past: Past,
+}
+
+/// What an approver is shown: the tool's own drawing where it has one, and always the real arguments.
+pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> Preview {
+    let arguments = visible(&parsed.arguments);
+    let name = entry.name();
+    let mut warnings = Vec::new();
+    if parsed.effect == domain::Effect::Disrupt {
+        warnings.push("This takes something away or puts service at risk.".to_owned());
+    }
+    match drawn {
+        Some(drawn) => {
+            warnings.extend(drawn.warnings.iter().map(|warning| visible(warning)));
+            Preview {
+                summary: visible(&drawn.summary),
+                text: format!("{}\n\narguments: {arguments}", visible(&drawn.text)),
+                warnings,
+                fingerprint: drawn.fingerprint,
+            }
+        }
+        None => Preview {
+            summary: format!("{name} with {} of arguments", size(parsed.arguments.len())),
+            text: format!("{name}\n\narguments: {arguments}"),
+            warnings,
+            fingerprint: String::new(),
+        },
+    }
+}
+
+fn size(bytes: usize) -> String {
+    if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
+}
+
+/// Text that cannot play tricks on whoever reads it: controls, direction marks and invisible letters are written out.
+pub(crate) fn visible(text: &str) -> String {
+    let tricky = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if tricky(c) {
+            out.push_str(&format!("\\u{{{:04x}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ap5_text_that_plays_tricks_is_shown_as_what_it_is() {
+        assert_eq!(visible("a\u{202e}b\u{200b}c\u{1b}[2J\u{0}"), "a\\u{202e}b\\u{200b}c\\u{001b}[2J\\u{0000}");
+        assert_eq!(visible("plain\n\ttext ä 漢"), "plain\n\ttext ä 漢");
+    }
+}

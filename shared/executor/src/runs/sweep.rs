@@ -1,0 +1,92 @@
+//! The sweep: takes no input, finds what is due in the store, and does what is to be done about it.
+//!
+//! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
+
+use super::{Folded, moved};
+use crate::call::{Executor, no_store};
+use crate::snapshot::Snapshot;
+use catalog::Probe;
+use domain::run::{Ending, Event, State};
+use domain::{Code, Failure, Moment, RunId, Tenant};
+use std::sync::Arc;
+use std::time::Duration;
+use store::HeldRun;
+
+/// How many runs are looked at in one sweep of one tenant.
+const AT_ONCE: usize = 32;
+/// When an unknown outcome is looked at again after it became unknown; then only a person can settle it.
+const PROBES: [Duration; 3] = [Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
+
+impl Executor {
+    /// Looks at everything of one tenant that is due.
+    pub async fn sweep(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant) {
+        let due = match self.store.of(tenant).runs().due(AT_ONCE).await {
+            Ok(due) => due,
+            // A store that is away is told of elsewhere; the next sweep tries again.
+            Err(_) => return,
+        };
+        for id in due {
+            if let Err(failure) = self.look(snapshot, tenant, id).await {
+                tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
+            }
+        }
+    }
+
+    async fn look(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, id: RunId) -> Result<(), Failure> {
+        let (held, now) = self.find_run(tenant, id).await?;
+        let shelf = self.store.of(tenant);
+        match held.run.state {
+            State::PendingApproval => self.fold_run(&shelf, held, &Event::Expired, now, None).await.map(|_| ()),
+            State::Approved => {
+                let late = held.run.execute_by.is_some_and(|by| now >= by);
+                if late {
+                    return self.fold_run(&shelf, held, &Event::Expired, now, None).await.map(|_| ());
+                }
+                self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
+            }
+            State::Executing if held.run.asked.idempotent => {
+                self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
+            }
+            State::Executing => {
+                let ending = Ending::failed(Code::OutcomeUnknown, "the replica that carried it out fell silent");
+                match self.fold_run(&shelf, held, &Event::Lost { by: None, ending }, now, None).await? {
+                    Folded::Done(held) => self.settle(snapshot, tenant, held, now).await,
+                    Folded::No(..) | Folded::Late(_) => Ok(()),
+                }
+            }
+            State::OutcomeUnknown => self.settle(snapshot, tenant, held, now).await,
+            State::Rejected
+            | State::Expired
+            | State::Cancelled
+            | State::Succeeded
+            | State::Failed
+            | State::ReconciledSucceeded
+            | State::ReconciledFailed => Ok(()),
+        }
+    }
+
+    /// Asks the target what became of a run, and looks again later if it cannot tell.
+    async fn settle(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        tenant: &Tenant,
+        held: HeldRun,
+        now: Moment,
+    ) -> Result<(), Failure> {
+        let basis = "a probe of the target".to_owned();
+        match self.probe(snapshot, tenant, &held.run).await {
+            Probe::Done(result) => self.reconcile(tenant, held, Ending { basis, ..Ending::done(result) }).await,
+            Probe::NotDone => {
+                let ending = Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
+                self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await
+            }
+            Probe::Unknown => {
+                let age = now.since(held.run.changed_at);
+                let next = PROBES.into_iter().find(|at| *at > age).map(|at| held.run.changed_at.plus(at));
+                let entry = moved(Some(&held.run), &held.run, None);
+                let looked = self.store.of(tenant).runs().look_again(&held, next, &entry).await;
+                looked.map(|_| ()).map_err(|e| no_store(&e))
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What agents and people are told of a run.
+
+use domain::run::{Answer, OnReject, Run, State, Verdict};
+use domain::{Code, Failure, Outcome, Output};
+use serde_json::{Value, json};
+
+/// How long an agent should wait between looks.
+const POLL_AFTER_MS: u64 = 2_000;
+
+/// As it stands in answers.
+pub const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Approve => "approved",
+        Verdict::Reject => "rejected",
+    }
+}
+
+/// What the agent is told: the run while it is open, its result when it is done, an error it can act on otherwise.
+pub fn to_agent(run: &Run, replayed: bool) -> Outcome {
+    let ended = run.ending.as_ref();
+    let message = |fallback: &str| ended.map_or_else(|| fallback.to_owned(), |ending| ending.message.clone());
+    match run.state {
+        State::PendingApproval | State::Approved | State::Executing => Ok(Output::structured(open(run, replayed))),
+        State::Succeeded | State::ReconciledSucceeded => Ok(Output::structured(done(run, replayed))),
+        State::Rejected if run.asked.on_reject == OnReject::Continue => {
+            let told = json!({ "run": facts(run, replayed) });
+            Ok(Output::structured(told.to_string()))
+        }
+        State::Rejected => Err(about(run, Code::Rejected, rejection(run))
+            .next("stop here: further changes in this session are refused until a person clears it")),
+        State::Expired => Err(about(run, Code::Expired, "nobody answered, or nobody began, in time".into())
+            .next("look at the target again, then call again if it is still needed")),
+        State::Cancelled => Err(about(run, Code::RunCancelled, "the run was taken back".into())),
+        State::Failed | State::ReconciledFailed => {
+            let code = ended.and_then(|e| e.code.as_deref()).and_then(Code::parse).unwrap_or(Code::Internal);
+            let code = if run.state == State::ReconciledFailed { Code::NotPossible } else { code };
+            Err(about(run, code, message("it was not done")).next("look at the target again before asking anew"))
+        }
+        State::OutcomeUnknown => Err(about(run, Code::OutcomeUnknown, message("nobody knows whether it was done"))
+            .next("do not call again; await_run tells when it is settled")),
+    }
+}
+
+fn about(run: &Run, code: Code, message: String) -> Failure {
+    Failure::new(code, message).details(json!({ "run": facts(run, false) }))
+}
+
+fn rejection(run: &Run) -> String {
+    match run.decision() {
+        Some(Answer { by, reason: Some(reason), .. }) => format!("rejected by {}: {reason}", by.subject),
+        Some(Answer { by, reason: None, .. }) => format!("rejected by {}", by.subject),
+        None => "rejected".to_owned(),
+    }
+}
+
+fn open(run: &Run, replayed: bool) -> String {
+    let mut told = facts(run, replayed);
+    told["poll_after_ms"] = json!(POLL_AFTER_MS);
+    told["next"] = json!(match run.state {
+        State::PendingApproval => "A person must approve. Call await_run with this run id; do not repeat the call.",
+        _ => "A person approved. Call await_run with this run id; do not repeat the call.",
+    });
+    let preview = &run.asked.preview;
+    json!({ "run": told, "preview": { "summary": preview.summary, "warnings": preview.warnings } }).to_string()
+}
+
+/// The result as it would have come at once, with the run beside it.
+fn done(run: &Run, replayed: bool) -> String {
+    let result = run.ending.as_ref().and_then(|ending| ending.result.as_deref()).unwrap_or("null");
+    let facts = facts(run, replayed);
+    // Spliced: the result was serialised once, when the tool gave it.
+    format!(r#"{{"run":{facts},"result":{result}}}"#)
+}
+
+fn facts(run: &Run, replayed: bool) -> Value {
+    let mut told = json!({
+        "id": run.id.to_string(),
+        "state": run.state.as_str(),
+        "effect": run.asked.effect.as_str(),
+        "expires_at": run.asked.expires_at.to_string(),
+    });
+    if let Some(answer) = run.decision() {
+        told["decided_by"] = json!(answer.by.subject);
+        if let Some(reason) = &answer.reason {
+            told["reason"] = json!(reason);
+        }
+    }
+    if replayed {
+        told["replayed"] = json!(true);
+    }
+    told
+}
+
+/// Everything a person may want to know before signing, and afterwards.
+pub fn to_person(run: &Run) -> Value {
+    let asked = &run.asked;
+    let answer = |a: &Answer| json!({ "by": a.by.subject, "verdict": verdict(a.verdict), "reason": a.reason, "at": a.at.to_string() });
+    let arguments: Value = serde_json::from_str(&asked.arguments).unwrap_or(Value::Null);
+    let mut told = json!({
+        "id": run.id.to_string(),
+        "state": run.state.as_str(),
+        "tool": asked.tool.as_str(),
+        "toolset": asked.toolset.as_str(),
+        "arguments": arguments,
+        "effect": asked.effect.as_str(),
+        "warnings": asked.preview.warnings,
+        "preview": { "summary": asked.preview.summary, "text": asked.preview.text },
+        "digest": asked.digest,
+        "requested_by": asked.requester.subject,
+        "session": asked.session.map(|id| id.to_string()),
+        "session_tainted": asked.tainted,
+        "asked_at": asked.asked_at.to_string(),
+        "expires_at": asked.expires_at.to_string(),
+        "deciders": asked.deciders,
+        "on_reject": asked.on_reject,
+        "decisions": run.answers.iter().map(answer).collect::<Vec<_>>(),
+    });
+    if let Some(by) = run.execute_by {
+        told["execute_by"] = json!(by.to_string());
+    }
+    if let Some(claim) = &run.claim {
+        told["claim"] =
+            json!({ "owner": claim.owner, "epoch": claim.epoch, "lease_until": claim.lease_until.to_string() });
+    }
+    if let Some(ending) = &run.ending {
+        let result: Value = ending.result.as_deref().and_then(|r| serde_json::from_str(r).ok()).unwrap_or(Value::Null);
+        told["outcome"] = json!({
+            "code": ending.code, "message": ending.message, "attempted": ending.attempted,
+            "result": result, "basis": ending.basis,
+        });
+    }
+    told
+}

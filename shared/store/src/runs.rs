@@ -1,0 +1,198 @@
+//! Runs as records: each one a compare-and-set with its audit entry, its places in the indexes and its wake-up.
+//!
+//! Not here: what may happen to a run (see [`domain::run`]), and who makes it happen (see the executor).
+
+use crate::commit::{Commit, Committed, Placing, Version};
+use crate::entry::AuditEntry;
+use crate::ops::Op;
+use crate::{Index, Record, RecordKey, Shelf, StoreError, Topic};
+use domain::run::{Answer, Asked, Claim, Ending, Run, State};
+use domain::{Moment, RunId};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How long a run is kept after its last change: long after everybody has read it.
+const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a caller's own key, or the digest of a call, leads to the run it began.
+const REMEMBERED: Duration = Duration::from_secs(25 * 60 * 60);
+/// Ranks count down from here, so that the newest comes first. Below 2^53, which is where Redis loses count.
+const NEWEST_FIRST: u64 = 1 << 52;
+
+/// A run as it was read, and the version that a change has to name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldRun {
+    /// The run.
+    pub run: Run,
+    /// Its version.
+    pub version: Version,
+}
+
+/// How a change of a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "only `Done` wrote something"]
+pub enum FoldedRun {
+    /// Written; this is the run now.
+    Done(HeldRun),
+    /// Somebody was quicker; this is what to fold on.
+    Conflict(HeldRun),
+    /// The store's clock says it is too late.
+    Late(Moment),
+    /// There is no such run any more.
+    Gone,
+}
+
+/// The runs of one tenant.
+#[derive(Debug, Clone)]
+pub struct Runs(Shelf);
+
+impl Runs {
+    pub(crate) fn new(shelf: Shelf) -> Runs {
+        Runs(shelf)
+    }
+
+    /// Writes a new run. If it is there already, that one is handed back as [`FoldedRun::Conflict`].
+    pub async fn open(&self, run: &Run, key: Option<&str>, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
+        let mut index = places(run);
+        let newest = newest_first(run.asked.asked_at);
+        let member = run.id.to_string();
+        let remembered = |index: Index| Placing {
+            index: index.forgotten_after(Some(REMEMBERED)),
+            member: member.clone(),
+            rank: Some(newest),
+        };
+        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Some(newest) });
+        index.push(remembered(Index::same_digest(&run.asked.digest)));
+        if let Some(key) = key {
+            index.push(remembered(Index::same_key(&run.asked.requester, key)));
+        }
+        self.write(Version::NONE, run, index, None, entry).await
+    }
+
+    /// Reads a run, and the store's time with it.
+    pub async fn find(&self, id: RunId) -> Result<(Option<HeldRun>, Moment), StoreError> {
+        let key = self.0.space.record(&RecordKey::run(id));
+        let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
+        let (record, now) = (answers.record()?, answers.now()?);
+        let held = |record: Record| Ok(HeldRun { run: from_bytes(id, &record.body)?, version: record.version });
+        Ok((record.map(held).transpose()?, now))
+    }
+
+    /// Writes the next state of a run; `not_after` is judged by the store's own clock.
+    pub async fn commit(
+        &self,
+        held: &HeldRun,
+        next: &Run,
+        not_after: Option<Moment>,
+        entry: &AuditEntry,
+    ) -> Result<FoldedRun, StoreError> {
+        self.write(held.version, next, places(next), not_after, entry).await
+    }
+
+    /// Runs somebody has to look at by now, the longest overdue first.
+    pub async fn due(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let now = self.0.store().now().await?;
+        let members = self.0.range(&Index::due(), 0, now.millis(), limit).await?;
+        Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    }
+
+    /// Moves when a run is looked at next, without changing it.
+    pub async fn look_again(
+        &self,
+        held: &HeldRun,
+        at: Option<Moment>,
+        entry: &AuditEntry,
+    ) -> Result<FoldedRun, StoreError> {
+        let member = held.run.id.to_string();
+        let index = vec![Placing { index: Index::due(), member, rank: at.map(Moment::millis) }];
+        self.write(held.version, &held.run, index, None, entry).await
+    }
+
+    /// Runs, newest first, from `before` on.
+    pub async fn page(&self, before: Option<Moment>, limit: usize) -> Result<Vec<Run>, StoreError> {
+        let from = before.map_or(0, |before| newest_first(before) + 1);
+        let members = self.0.range(&Index::runs(), from, u64::MAX >> 11, limit).await?;
+        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
+        let ops: Vec<Op> = ids.iter().map(get).collect();
+        if ops.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut answers = self.0.run(&ops).await?;
+        let mut runs = Vec::with_capacity(ids.len());
+        for id in ids {
+            // A run may have ended its keeping since the index was read.
+            if let Some(record) = answers.record()? {
+                runs.push(from_bytes(id, &record.body)?);
+            }
+        }
+        Ok(runs)
+    }
+
+    async fn write(
+        &self,
+        expect: Version,
+        run: &Run,
+        index: Vec<Placing>,
+        not_after: Option<Moment>,
+        entry: &AuditEntry,
+    ) -> Result<FoldedRun, StoreError> {
+        let commit = Commit {
+            expires: Some(KEEP),
+            not_after,
+            append: vec![self.0.audit().write_out(entry)?],
+            index,
+            wake: Some(Topic::Run(run.id)),
+            ..Commit::write(RecordKey::run(run.id), expect, to_bytes(run)?)
+        };
+        match self.0.commit(commit).await? {
+            Committed::Done(version, _) => Ok(FoldedRun::Done(HeldRun { run: run.clone(), version })),
+            Committed::Late(now) => Ok(FoldedRun::Late(now)),
+            Committed::Conflict(Version::NONE, _) => Ok(FoldedRun::Gone),
+            Committed::Conflict(version, body) => {
+                Ok(FoldedRun::Conflict(HeldRun { run: from_bytes(run.id, &body)?, version }))
+            }
+        }
+    }
+}
+
+/// The places every change moves: when to look next, and whether it still waits for a person.
+fn places(run: &Run) -> Vec<Placing> {
+    let member = run.id.to_string();
+    let waits = (run.state == State::PendingApproval).then(|| run.asked.asked_at.millis());
+    vec![
+        Placing { index: Index::due(), member: member.clone(), rank: run.due().map(Moment::millis) },
+        Placing { index: Index::waiting(&run.asked.requester), member, rank: waits },
+    ]
+}
+
+pub(crate) fn newest_first(at: Moment) -> u64 {
+    NEWEST_FIRST.saturating_sub(at.millis())
+}
+
+/// The shape in which a run is stored; the number tells later releases how to read it.
+#[derive(Serialize, Deserialize)]
+struct Shape {
+    v: u8,
+    asked: Asked,
+    state: State,
+    answers: Vec<Answer>,
+    execute_by: Option<Moment>,
+    claim: Option<Claim>,
+    ending: Option<Ending>,
+    delivered: bool,
+    changed_at: Moment,
+}
+
+const UNREADABLE: StoreError = StoreError::Corrupt { what: "a run's record" };
+
+fn to_bytes(run: &Run) -> Result<Vec<u8>, StoreError> {
+    let Run { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } = run.clone();
+    let shape = Shape { v: 1, asked, state, answers, execute_by, claim, ending, delivered, changed_at };
+    serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
+}
+
+fn from_bytes(id: RunId, bytes: &[u8]) -> Result<Run, StoreError> {
+    let Shape { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } =
+        serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
+    Ok(Run { id, asked, state, answers, execute_by, claim, ending, delivered, changed_at })
+}
