@@ -6,9 +6,11 @@ use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::Settings;
 use crate::tenants::Tenants;
+use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
 use domain::{Code, Failure};
+use executor::runs::notice::Notices;
 use executor::{Executor, Keys, Leases, Tasks};
 use identity::Verifier;
 use serde_json::Value;
@@ -61,12 +63,15 @@ impl Gateway {
         tenants.reload();
         let tasks = Tasks::default();
         let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
+        let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;
+        let (notices, told) = Notices::channel();
+        let notices = if webhook.is_some() { notices } else { Notices::default() };
         let leases = Leases { lease: settings.approvals.lease, renew_every: settings.approvals.renew_every };
         let listen = &settings.listen;
         let doors =
             Doors::new(&settings.identity.resource, &listen.hosts, &listen.origins, listen.address.ip().is_loopback());
         let gateway = Arc::new(Gateway {
-            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases),
+            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases).telling(notices),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
@@ -85,6 +90,9 @@ impl Gateway {
         readiness::watch(&gateway);
         watch_tenants(&gateway);
         watch_runs(&gateway);
+        if let Some(webhook) = webhook {
+            webhooks::send(&gateway, webhook, told);
+        }
         Ok(gateway)
     }
 

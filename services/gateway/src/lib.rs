@@ -1,7 +1,7 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`routes`], then [`http`]
-//! handler by handler. [`tenants`] and [`readiness`] work in the background.
+//! handler by handler. [`tenants`], [`readiness`] and [`webhooks`] work in the background.
 
 pub mod app;
 pub mod cli;
@@ -15,3 +15,4 @@ pub mod routes;
 pub mod server;
 pub mod settings;
 pub mod tenants;
+pub mod webhooks;

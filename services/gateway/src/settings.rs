@@ -91,6 +91,24 @@ pub struct Approvals {
     /// How often due runs are looked for.
     #[serde(deserialize_with = "span")]
     pub sweep_every: Duration,
+    /// Where notices of runs are posted.
+    pub webhook_url: String,
+    /// What they are signed with.
+    pub webhook_secret_file: PathBuf,
+    /// How they read.
+    pub webhook_format: WebhookFormat,
+    /// Where people decide.
+    pub console_url: String,
+}
+
+/// How notices of runs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookFormat {
+    /// Everything about the run.
+    Json,
+    /// A text for chats.
+    Slack,
 }
 
 /// Where tenants are configured.
@@ -161,6 +179,15 @@ impl Settings {
         }
         if self.approvals.renew_every * 3 > self.approvals.lease || self.approvals.renew_every.is_zero() {
             return wrong("approvals.renew_every must fit three times into approvals.lease");
+        }
+        if !self.approvals.webhook_url.is_empty() {
+            egress::check_operator_address(&self.approvals.webhook_url)
+                .map_err(|error| SettingsError::Wrong(format!("approvals.webhook_url: {error}")))?;
+            if self.approvals.webhook_secret_file.as_os_str().is_empty() {
+                return wrong(
+                    "approvals.webhook_url needs approvals.webhook_secret_file: unsigned notices prove nothing",
+                );
+            }
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");

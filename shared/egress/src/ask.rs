@@ -22,6 +22,14 @@ pub struct Ask<'a> {
     pub body: Option<Value>,
 }
 
+/// Posts ready-made JSON with headers of the caller's own; only the status of the answer matters.
+pub async fn post(client: &Client, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Result<u16, FetchError> {
+    let url = address::parse(url).map_err(FetchError::Address)?;
+    let request = client.0.post(url).header("Content-Type", "application/json").body(body);
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    Ok(request.send().await.map_err(transport)?.status().as_u16())
+}
+
 /// Sends it and reads the whole answer; the status is the caller's to judge.
 pub async fn ask(client: &Client, ask: Ask<'_>) -> Result<(u16, Vec<u8>), FetchError> {
     let url = address::parse(ask.url).map_err(FetchError::Address)?;

@@ -7,6 +7,7 @@ use crate::invoke::Job;
 use crate::keys::Keys;
 use crate::runs::Leases;
 use crate::runs::ask::Asking;
+use crate::runs::notice::Notices;
 use crate::snapshot::Snapshot;
 use crate::tasks::Tasks;
 use catalog::{Entry, Found, Progress};
@@ -77,12 +78,19 @@ pub struct Executor {
     pub(crate) lives: SessionConfig,
     pub(crate) keys: Arc<Keys>,
     pub(crate) leases: Leases,
+    pub(crate) notices: Notices,
 }
 
 impl Executor {
     /// An executor on this store; sessions live this long, and what is digested is keyed with these keys.
     pub fn new(store: Store, tasks: Tasks, lives: SessionConfig, keys: Arc<Keys>, leases: Leases) -> Executor {
-        Executor { store, tasks, lives, keys, leases }
+        Executor { store, tasks, lives, keys, leases, notices: Notices::default() }
+    }
+
+    /// The same executor, telling of its runs.
+    #[must_use]
+    pub fn telling(self, notices: Notices) -> Executor {
+        Executor { notices, ..self }
     }
 
     /// Carries out one call.

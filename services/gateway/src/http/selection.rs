@@ -1,7 +1,7 @@
 //! `/mcp/x/k8s,helm:write`: a set of toolsets fixed by the address, in one canonical form.
 
 use domain::outcome::near;
-use domain::{Caller, Failure, Level, Loaded, Mode, ToolsetName};
+use domain::{Caller, Code, Failure, Level, Loaded, Mode, ToolsetName};
 use executor::Snapshot;
 use mcp::{Era, Fault, Id, Refusal, WireError};
 
@@ -61,6 +61,10 @@ impl NoSelection {
                     .with("toolsets", valid.clone());
                 let error = if near.is_empty() { error } else { error.with("did_you_mean", near.clone()) };
                 Refusal::new(era, id, error)
+            }
+            // A set that the tenant may not have does not exist for it.
+            NoSelection::Denied(failure) if failure.code == Code::PolicyDenied => {
+                Refusal::new(era, id, WireError::new(Fault::UnknownSelection, failure.message.clone()))
             }
             NoSelection::Denied(failure) => Refusal::before_call(era, id, failure),
         }

@@ -43,3 +43,5 @@ mod store_faults;
 mod tokens;
 #[cfg(test)]
 mod turn_api;
+#[cfg(test)]
+mod webhooks;

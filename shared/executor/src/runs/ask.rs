@@ -119,7 +119,10 @@ impl Executor {
         let ledger = moved(None, &run, Some(&request.caller));
         let key = request.idempotency_key.as_deref();
         match open.shelf.runs().open(&run, key, &ledger).await.map_err(|e| no_store(&e))? {
-            FoldedRun::Done(held) => Ok((held, false)),
+            FoldedRun::Done(held) => {
+                self.notices.tell(&call.caller.tenant, None, &held.run);
+                Ok((held, false))
+            }
             FoldedRun::Conflict(held) => Ok((held, true)),
             FoldedRun::Late(_) | FoldedRun::Gone => Err(Failure::new(Code::Internal, "the run could not be written")),
         }

@@ -1,7 +1,7 @@
 //! Runs: calls that wait for a person, and what became of them.
 //!
 //! Reading order: [`ask`] (a gated call becomes a run), [`answer`] (a person decides), [`carry_out`] (a claimed run is
-//! executed), [`sweep`] (whatever is due is looked at, whoever left it), [`wait`] (how an agent learns of it),
+//! executed), [`sweep`] (whatever is due is looked at, whoever left it), [`notice`] (who else is told), [`wait`] (how an agent learns of it),
 //! [`told`] (what it is told).
 //!
 //! A run is a record that moves only through [`Run::apply`], folded by one compare-and-set. Whoever waits reads the
@@ -10,6 +10,7 @@
 mod answer;
 pub(crate) mod ask;
 mod carry_out;
+pub mod notice;
 mod sweep;
 pub mod told;
 mod wait;
@@ -75,7 +76,10 @@ impl Executor {
             };
             let entry = moved(Some(&held.run), &next, actor);
             match runs.commit(&held, &next, not_after, &entry).await.map_err(|e| no_store(&e))? {
-                FoldedRun::Done(held) => return Ok(Folded::Done(held)),
+                FoldedRun::Done(now) => {
+                    self.notices.tell(shelf.tenant(), Some(held.run.state), &now.run);
+                    return Ok(Folded::Done(now));
+                }
                 FoldedRun::Conflict(newer) => held = newer,
                 FoldedRun::Late(_) => return Ok(Folded::Late(Box::new(held))),
                 FoldedRun::Gone => return Err(no_run()),

@@ -1,0 +1,183 @@
+//! Notices of runs to the outside: signed, retried, and never in anybody's way.
+//!
+//! A notice says that there is something to look at. It decides nothing, its link opens a page and nothing else, and
+//! losing one loses no run. The receiver checks the signature over timestamp and body, and refuses what is older than
+//! five minutes.
+
+use crate::app::Gateway;
+use crate::clock::Clock;
+use crate::settings::WebhookFormat;
+use domain::json::hex;
+use executor::runs::notice::{Happened, Notice};
+use executor::runs::told;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+
+/// When it is tried again after a failure; then the notice is given up.
+const AGAIN_AFTER: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+    Duration::from_secs(8),
+    Duration::from_secs(30),
+    Duration::from_secs(120),
+];
+/// Notices on their way at the same time.
+const AT_ONCE: usize = 8;
+/// The shortest secret that is taken.
+const SHORTEST_SECRET: usize = 32;
+
+/// Where notices go, and how.
+pub struct Webhook {
+    url: String,
+    secret: Vec<u8>,
+    format: WebhookFormat,
+    console: String,
+    client: egress::Client,
+}
+
+impl Webhook {
+    /// The webhook of the settings; `None` if there is none.
+    pub fn read(settings: &crate::settings::Settings) -> anyhow::Result<Option<Webhook>> {
+        let approvals = &settings.approvals;
+        if approvals.webhook_url.is_empty() {
+            return Ok(None);
+        }
+        let secret = std::fs::read(&approvals.webhook_secret_file)?;
+        anyhow::ensure!(
+            secret.len() >= SHORTEST_SECRET,
+            "approvals.webhook_secret_file needs at least {SHORTEST_SECRET} bytes"
+        );
+        Ok(Some(Webhook {
+            url: approvals.webhook_url.clone(),
+            secret,
+            format: approvals.webhook_format,
+            console: approvals.console_url.clone(),
+            client: egress::operator_client(&egress::Config::default())?,
+        }))
+    }
+
+    /// Headers and body of one notice.
+    fn write(&self, notice: &Notice, now_secs: u64) -> (Vec<(&'static str, String)>, Vec<u8>) {
+        let body = self.body(notice).to_string().into_bytes();
+        let signature = sign(&self.secret, now_secs, &body);
+        let headers = vec![
+            ("X-Quartermaster-Event", notice.happened.as_str().to_owned()),
+            ("X-Quartermaster-Timestamp", now_secs.to_string()),
+            ("X-Quartermaster-Signature", signature),
+        ];
+        (headers, body)
+    }
+
+    fn body(&self, notice: &Notice) -> Value {
+        let run = &notice.run;
+        let link =
+            (!self.console.is_empty()).then(|| format!("{}/runs/{}", self.console.trim_end_matches('/'), run.id));
+        match self.format {
+            WebhookFormat::Json => json!({
+                "event": notice.happened.as_str(),
+                "tenant": notice.tenant.as_str(),
+                "run": told::to_person(run),
+                "link": link,
+            }),
+            WebhookFormat::Slack => {
+                let what = match notice.happened {
+                    Happened::Pending => "waits for a person",
+                    Happened::Decided => "was decided",
+                    Happened::Finished => "has ended",
+                };
+                let summary = plain(&run.asked.preview.summary);
+                let link = link.map(|link| format!("\n{link}")).unwrap_or_default();
+                let text = format!(
+                    "Quartermaster, tenant {}: {} {what} ({}, {})\n{summary}\nasked by {}, expires {}{link}",
+                    notice.tenant,
+                    run.id,
+                    run.asked.tool,
+                    run.state.as_str(),
+                    plain(&run.asked.requester.subject),
+                    run.asked.expires_at,
+                );
+                json!({ "text": text })
+            }
+        }
+    }
+
+    /// One try; `true` when the receiver took it.
+    async fn post(&self, notice: &Notice, now_secs: u64) -> bool {
+        let (headers, body) = self.write(notice, now_secs);
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        matches!(egress::post(&self.client, &self.url, &headers, body).await, Ok(200..=299))
+    }
+}
+
+/// `v1=` and the HMAC-SHA256 of timestamp, a dot, and the body.
+pub fn sign(secret: &[u8], timestamp: u64, body: &[u8]) -> String {
+    // HMAC takes keys of every length; the fallback cannot be reached.
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()));
+    mac.update(timestamp.to_string().as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    format!("v1={}", hex(&mac.finalize().into_bytes()))
+}
+
+/// Chats read angle brackets and ampersands as markup; the words of agents must stay words.
+fn plain(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Sends notices until the process stops. Each is retried on its own, so that a slow one holds up no other.
+pub fn send(gateway: &Arc<Gateway>, webhook: Webhook, mut notices: mpsc::Receiver<Notice>) {
+    let webhook = Arc::new(webhook);
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let (tasks, clock, stopping) = (gateway.tasks.clone(), gateway.clock, gateway.tasks.stopping().clone());
+    let sending = stopping.clone();
+    let forward = async move {
+        while let Some(notice) = notices.recv().await {
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            let webhook = Arc::clone(&webhook);
+            // What is still on its way when the process stops is given up; the run itself is in the store.
+            tasks.spawn(
+                "webhook",
+                sending.clone().run_until_cancelled_owned(async move {
+                    let _slot = slot;
+                    deliver(&webhook, &notice, clock).await;
+                }),
+            );
+        }
+    };
+    gateway.tasks.spawn("webhooks", stopping.run_until_cancelled_owned(forward));
+}
+
+async fn deliver(webhook: &Webhook, notice: &Notice, clock: Clock) {
+    for wait in AGAIN_AFTER.into_iter().map(Some).chain([None]) {
+        if webhook.post(notice, clock.now().millis() / 1000).await {
+            return;
+        }
+        match wait {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => tracing::warn!(run = %notice.run.id, "a notice was given up: its receiver does not take it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ap9_the_signature_covers_timestamp_and_body() {
+        let signed = sign(b"0123456789abcdef0123456789abcdef", 1_700_000_000, b"{}");
+        assert!(signed.starts_with("v1=") && signed.len() == 3 + 64);
+        assert_ne!(signed, sign(b"0123456789abcdef0123456789abcdef", 1_700_000_001, b"{}"));
+        assert_ne!(signed, sign(b"0123456789abcdef0123456789abcdef", 1_700_000_000, b"{ }"));
+        assert_ne!(signed, sign(b"1123456789abcdef0123456789abcdef", 1_700_000_000, b"{}"));
+    }
+
+    #[test]
+    fn the_words_of_an_agent_are_no_markup_in_a_chat() {
+        assert_eq!(plain("<https://evil|click> & <!channel>"), "&lt;https://evil|click&gt; &amp; &lt;!channel&gt;");
+    }
+}

@@ -1,0 +1,103 @@
+//! Notices of runs, for whoever sends them on: what waits, what was decided, what ended.
+//!
+//! Telling never waits and never fails a call: a full queue loses the notice and says so. The record stays the truth.
+
+use domain::Tenant;
+use domain::run::{Run, State};
+use tokio::sync::mpsc;
+
+/// Notices that may wait to be sent.
+const QUEUE: usize = 1_024;
+
+/// What happened to a run that somebody may want to hear of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happened {
+    /// It waits for a person.
+    Pending,
+    /// A person said yes or no.
+    Decided,
+    /// Nothing more will happen to it by itself.
+    Finished,
+}
+
+impl Happened {
+    /// As it stands in a notice.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Happened::Pending => "run.pending",
+            Happened::Decided => "run.decided",
+            Happened::Finished => "run.finished",
+        }
+    }
+
+    /// What a move from one state to another means to others; most moves mean nothing to them.
+    pub fn of(from: Option<State>, to: State) -> Option<Happened> {
+        if from == Some(to) {
+            return None;
+        }
+        match to {
+            State::PendingApproval => Some(Happened::Pending),
+            State::Approved | State::Rejected => Some(Happened::Decided),
+            State::Executing => None,
+            State::Expired
+            | State::Cancelled
+            | State::Succeeded
+            | State::Failed
+            | State::OutcomeUnknown
+            | State::ReconciledSucceeded
+            | State::ReconciledFailed => Some(Happened::Finished),
+        }
+    }
+}
+
+/// One notice.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// Whose run.
+    pub tenant: Tenant,
+    /// What happened.
+    pub happened: Happened,
+    /// The run as it was right after.
+    pub run: Run,
+}
+
+/// Where notices go; nowhere unless somebody listens.
+#[derive(Debug, Clone, Default)]
+pub struct Notices(Option<mpsc::Sender<Notice>>);
+
+impl Notices {
+    /// Notices and where they come out.
+    pub fn channel() -> (Notices, mpsc::Receiver<Notice>) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        (Notices(Some(sender)), receiver)
+    }
+
+    pub(crate) fn tell(&self, tenant: &Tenant, from: Option<State>, run: &Run) {
+        let (Some(sender), Some(happened)) = (&self.0, Happened::of(from, run.state)) else { return };
+        let notice = Notice { tenant: tenant.clone(), happened, run: run.clone() };
+        if sender.try_send(notice).is_err() {
+            tracing::warn!(run = %run.id, "a notice was dropped: too many wait to be sent");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_concerns_others_is_told() {
+        let told = |from, to| Happened::of(from, to);
+        assert_eq!(told(None, State::PendingApproval), Some(Happened::Pending));
+        assert_eq!(
+            told(Some(State::PendingApproval), State::PendingApproval),
+            None,
+            "a first yes of two decides nothing"
+        );
+        assert_eq!(told(Some(State::PendingApproval), State::Approved), Some(Happened::Decided));
+        assert_eq!(told(Some(State::Approved), State::Executing), None);
+        assert_eq!(told(Some(State::Executing), State::Executing), None, "a renewed lease is nobody's concern");
+        assert_eq!(told(Some(State::Executing), State::OutcomeUnknown), Some(Happened::Finished));
+        assert_eq!(told(Some(State::Succeeded), State::Succeeded), None, "neither is a delivery");
+    }
+}
