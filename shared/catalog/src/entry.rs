@@ -84,10 +84,13 @@ where
     Box::new(Closure(closure))
 }
 
+/// Effect, subject and work of one call, or why its arguments are not understood.
+pub type Understood = Result<(Effect, Option<String>, Box<dyn Work>), Failure>;
+
 /// What a tool can do once its type is erased: understand arguments that fit its strict schema.
 pub trait Kit: Send + Sync {
     /// Effect, subject and work for checked arguments.
-    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure>;
+    fn understand(self: Arc<Self>, arguments: Value) -> Understood;
 }
 
 /// A built-in tool with the arguments of one call.
@@ -118,7 +121,7 @@ impl<T: Tool> Work for Typed<T> {
 }
 
 impl<T: Tool> Kit for T {
-    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure> {
+    fn understand(self: Arc<Self>, arguments: Value) -> Understood {
         let args: T::Args = serde_json::from_value(arguments).map_err(|error| {
             // Only grammars that a schema cannot say are left to fail here.
             Failure::new(Code::InvalidArgument, error.to_string()).next("correct the arguments and call again")

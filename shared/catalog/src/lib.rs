@@ -16,7 +16,7 @@ pub mod validate;
 pub mod virtuals;
 
 pub use catalog::{Catalog, Found, Rules, ToolsetFacts, View};
-pub use entry::{Definition, Entry, Kit, Parsed, Work};
+pub use entry::{Definition, Entry, Kit, Parsed, Understood, Work};
 pub use tool::{Boxed, Drawn, Probe, Progress, Tool, ToolFuture, ToolSpec};
 pub use tools_cache::{ListKey, Page, ToolsCache};
 pub use virtuals::Virtual;

@@ -31,7 +31,7 @@ impl Executor {
         let answer = Answer { by: decider.principal.clone(), verdict: said.verdict, reason: said.reason, at: now };
         let shelf = self.store.of(&decider.tenant);
         let decided = match self.fold_run(&shelf, held, &Event::Answered(answer), now, Some(decider)).await? {
-            Folded::Done(held) => held,
+            Folded::Done(held) => *held,
             // The same person saying the same again is no second decision, and no error.
             Folded::No(NotAnEdge::Repeated, held) => return Ok(held.run),
             Folded::No(no, held) => return Err(refused(no, &held.run)),

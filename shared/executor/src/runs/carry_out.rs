@@ -30,7 +30,7 @@ impl Executor {
             Folded::Done(held) => {
                 let run = held.run.clone();
                 let executor = self.clone();
-                self.tasks.spawn("run", async move { executor.carry_out(&snapshot, &tenant, held).await });
+                self.tasks.spawn("run", async move { executor.carry_out(&snapshot, &tenant, *held).await });
                 Ok(run)
             }
             Folded::No(_, held) | Folded::Late(held) => Ok(held.run),
@@ -102,7 +102,7 @@ impl Executor {
         let lease_until = now.plus(self.leases.lease);
         let event = Event::Renewed { owner: claim.owner.clone(), epoch: claim.epoch, lease_until };
         match self.fold_run(&self.store.of(tenant), held, &event, now, None).await? {
-            Folded::Done(held) => Ok(Some(held)),
+            Folded::Done(held) => Ok(Some(*held)),
             Folded::No(..) | Folded::Late(_) => Ok(None),
         }
     }

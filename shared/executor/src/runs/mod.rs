@@ -50,7 +50,7 @@ const FOLDS: usize = 16;
 
 /// How a fold ended.
 pub(crate) enum Folded {
-    Done(HeldRun),
+    Done(Box<HeldRun>),
     /// The event is no edge of the run as it now is.
     No(NotAnEdge, Box<HeldRun>),
     /// The store's clock says it is too late.
@@ -78,7 +78,7 @@ impl Executor {
             match runs.commit(&held, &next, not_after, &entry).await.map_err(|e| no_store(&e))? {
                 FoldedRun::Done(now) => {
                     self.notices.tell(shelf.tenant(), Some(held.run.state), &now.run);
-                    return Ok(Folded::Done(now));
+                    return Ok(Folded::Done(Box::new(now)));
                 }
                 FoldedRun::Conflict(newer) => held = newer,
                 FoldedRun::Late(_) => return Ok(Folded::Late(Box::new(held))),
@@ -91,7 +91,7 @@ impl Executor {
     /// Reads a run of this tenant, and the store's time.
     pub(crate) async fn find_run(&self, tenant: &Tenant, id: RunId) -> Result<(HeldRun, Moment), Failure> {
         let (held, now) = self.store.of(tenant).runs().find(id).await.map_err(|e| no_store(&e))?;
-        Ok((held.ok_or_else(|| no_run())?, now))
+        Ok((held.ok_or_else(no_run)?, now))
     }
 }
 

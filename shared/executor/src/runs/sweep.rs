@@ -50,7 +50,7 @@ impl Executor {
             State::Executing => {
                 let ending = Ending::failed(Code::OutcomeUnknown, "the replica that carried it out fell silent");
                 match self.fold_run(&shelf, held, &Event::Lost { by: None, ending }, now, None).await? {
-                    Folded::Done(held) => self.settle(snapshot, tenant, held, now).await,
+                    Folded::Done(held) => self.settle(snapshot, tenant, *held, now).await,
                     Folded::No(..) | Folded::Late(_) => Ok(()),
                 }
             }

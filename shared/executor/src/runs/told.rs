@@ -56,10 +56,8 @@ fn rejection(run: &Run) -> String {
 fn open(run: &Run, replayed: bool) -> String {
     let mut told = facts(run, replayed);
     told["poll_after_ms"] = json!(POLL_AFTER_MS);
-    told["next"] = json!(match run.state {
-        State::PendingApproval => "A person must approve. Call await_run with this run id; do not repeat the call.",
-        _ => "A person approved. Call await_run with this run id; do not repeat the call.",
-    });
+    let said = if run.state == State::PendingApproval { "must approve" } else { "approved" };
+    told["next"] = json!(format!("A person {said}. Call await_run with this run id; do not repeat the call."));
     let preview = &run.asked.preview;
     json!({ "run": told, "preview": { "summary": preview.summary, "warnings": preview.warnings } }).to_string()
 }

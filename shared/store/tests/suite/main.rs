@@ -17,6 +17,8 @@ mod histories;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod wakes;

@@ -1,0 +1,432 @@
+//! Runs as records: opened once, folded by version, found when they are due, by whoever asks the same again.
+
+use crate::bench::{Bench, call, on_every_backend, opening, principal, session_id, tenant};
+use domain::run::{Answer, Asked, Claim, Ending, Event, OnReject, Preview, Run, State, Verdict};
+use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
+use std::time::Duration;
+use store::{
+    AuditEntry, CloseFacts, Commit, Committed, FoldedRun, Gated, HeldRun, Index, Opening, Past, Phase, Placing,
+    RecordKey, Runs, StoreError, Topic, Version, Wake,
+};
+
+on_every_backend!(
+    a_run_is_opened_once_and_the_second_is_handed_the_first,
+    a_run_reads_back_as_it_was_written,
+    a_change_names_the_version_it_was_made_on,
+    a_late_change_is_judged_by_the_stores_clock_and_leaves_no_trace,
+    a_change_of_a_run_that_is_gone_says_so,
+    due_runs_come_longest_overdue_first_and_leave_when_nobody_need_look,
+    a_look_is_moved_without_changing_the_run,
+    a_run_waits_until_a_person_answers_and_then_no_longer_counts,
+    a_call_finds_the_newest_run_of_its_digest_and_the_run_of_its_key,
+    only_a_gated_call_looks_for_earlier_runs,
+    runs_are_paged_newest_first,
+    every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches,
+    of_many_deciders_of_one_version_exactly_one_wins,
+    one_tenant_does_not_see_the_runs_of_another,
+    the_recorded_shape_of_the_first_release_reads_back,
+    an_unreadable_run_is_an_error_and_not_an_absence,
+    each_step_of_a_run_is_one_round_trip,
+);
+
+fn run_id(number: u8) -> RunId {
+    RunId::from_random([number; 16])
+}
+
+fn asked(at: Moment) -> Asked {
+    Asked {
+        requester: principal("agent"),
+        scopes: "tools:read tools:write".into(),
+        session: Some(session_id(1)),
+        tool: ToolName::parse("k8s_scale").unwrap(),
+        toolset: ToolsetName::parse("k8s").unwrap(),
+        needs: Level::Write,
+        schema: "5c".into(),
+        arguments: r#"{"name":"web","replicas":3}"#.into(),
+        effect: Effect::Change,
+        about: Some("deployments".into()),
+        digest: "d1".into(),
+        idempotent: true,
+        preview: Preview {
+            summary: "scale web".into(),
+            text: "replicas 1 -> 3 \u{202e} ä".into(),
+            warnings: vec!["w".into()],
+            fingerprint: "uid:7".into(),
+        },
+        on_reject: OnReject::Fail,
+        deciders: 2,
+        tainted: true,
+        asked_at: at,
+        expires_at: at.plus(Duration::from_secs(1800)),
+        execute_within_ms: 600_000,
+        trace: Some("4bf9".into()),
+    }
+}
+
+fn run(number: u8, at: Moment) -> Run {
+    Run::new(run_id(number), asked(at))
+}
+
+fn entry() -> AuditEntry {
+    AuditEntry::new(Phase::Transition)
+}
+
+fn said(subject: &str, verdict: Verdict, at: Moment) -> Event {
+    Event::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at })
+}
+
+async fn open(runs: &Runs, run: &Run) -> HeldRun {
+    match runs.open(run, None, &entry()).await.unwrap() {
+        FoldedRun::Done(held) => held,
+        other => panic!("it should be opened: {other:?}"),
+    }
+}
+
+/// Folds one event that is an edge and wins.
+async fn fold(runs: &Runs, held: &HeldRun, event: &Event, at: Moment) -> HeldRun {
+    let next = held.run.apply(event, at).unwrap();
+    match runs.commit(held, &next, None, &entry()).await.unwrap() {
+        FoldedRun::Done(held) => held,
+        other => panic!("it should be written: {other:?}"),
+    }
+}
+
+/// What a gated call of this digest and key finds when it begins.
+async fn past(bench: &Bench, digest: &str, key: Option<&str>) -> Past {
+    let (acme, call) = (bench.acme(), call(9, None));
+    let gated = Some(Gated { digest, key, most_waiting: 3 });
+    let begun = acme.begin(&Opening { gated, ..opening(&call) }).await.unwrap();
+    acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+    begun.past
+}
+
+async fn a_run_is_opened_once_and_the_second_is_handed_the_first(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let first = open(&runs, &run(1, now)).await;
+    let mut other = run(1, now.plus(Duration::from_secs(5)));
+    other.asked.requester = principal("other");
+    assert_eq!(runs.open(&other, Some("k"), &entry()).await.unwrap(), FoldedRun::Conflict(first.clone()));
+    assert_eq!(runs.find(run_id(1)).await.unwrap().0, Some(first));
+    assert_eq!(past(&bench, "d1", Some("k")).await.same_key, None, "the loser leaves nothing in an index");
+}
+
+async fn a_run_reads_back_as_it_was_written(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let mut full = run(1, now);
+    full.state = State::ReconciledFailed;
+    full.answers = [("ana", Verdict::Approve, Some("go")), ("bo", Verdict::Reject, None)]
+        .map(|(by, verdict, why)| Answer { by: principal(by), verdict, reason: why.map(str::to_owned), at: now })
+        .into();
+    full.execute_by = Some(now.plus(Duration::from_secs(7)));
+    full.claim = Some(Claim { owner: "rep_1".into(), epoch: 3, lease_until: now });
+    full.ending =
+        Some(Ending { result: Some(r#"{"a":"ä"}"#.into()), ..Ending::failed(domain::Code::Deadline, "late") });
+    full.delivered = true;
+    let bare = {
+        let mut bare = run(2, now);
+        (bare.asked.session, bare.asked.about, bare.asked.trace) = (None, None, None);
+        bare
+    };
+    for run in [full, bare] {
+        open(&runs, &run).await;
+        let (found, at) = runs.find(run.id).await.unwrap();
+        assert_eq!(found.map(|held| (held.run, held.version)), Some((run, Version::new(1))));
+        assert!(at >= now);
+    }
+    assert_eq!(runs.find(run_id(3)).await.unwrap().0, None);
+}
+
+async fn a_change_names_the_version_it_was_made_on(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    let first = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
+    assert_eq!((first.version, first.run.answers.len()), (Version::new(2), 1));
+
+    let mine = held.run.apply(&said("bo", Verdict::Reject, now), now).unwrap();
+    let FoldedRun::Conflict(newer) = runs.commit(&held, &mine, None, &entry()).await.unwrap() else {
+        panic!("the version is out of date");
+    };
+    assert_eq!(newer, first, "what is there now comes back, to fold on");
+    let folded = fold(&runs, &newer, &said("bo", Verdict::Reject, now), now).await;
+    assert_eq!((folded.run.state, folded.run.answers.len()), (State::Rejected, 2), "nobody's answer is lost");
+}
+
+async fn a_late_change_is_judged_by_the_stores_clock_and_leaves_no_trace(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    let before = acme.audit().page(None, 10).await.unwrap().len();
+    let next = held.run.apply(&said("ana", Verdict::Reject, now), now).unwrap();
+    let late = Moment::from_millis(now.millis() - 1);
+    assert!(matches!(runs.commit(&held, &next, Some(late), &entry()).await.unwrap(), FoldedRun::Late(at) if at >= now));
+    assert_eq!(runs.find(run_id(1)).await.unwrap().0, Some(held.clone()));
+    assert_eq!(acme.audit().page(None, 10).await.unwrap().len(), before);
+    assert_eq!(past(&bench, "d1", None).await.waiting, 1, "it still waits");
+    let in_time = Some(now.plus(Duration::from_secs(60)));
+    assert!(matches!(runs.commit(&held, &next, in_time, &entry()).await.unwrap(), FoldedRun::Done(_)));
+}
+
+async fn a_change_of_a_run_that_is_gone_says_so(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), Version::new(1))).await.unwrap();
+    assert!(matches!(gone, Committed::Done(..)));
+    assert_eq!(runs.commit(&held, &held.run, None, &entry()).await.unwrap(), FoldedRun::Gone);
+}
+
+async fn due_runs_come_longest_overdue_first_and_leave_when_nobody_need_look(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let ago = |secs: u64| Moment::from_millis(now.millis() - secs * 1000);
+    // Asked long enough ago that a person's time is over; the third still has some.
+    for (number, at) in [(1, ago(1_900)), (2, ago(2_000)), (3, ago(10))] {
+        open(&runs, &run(number, at)).await;
+    }
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(2), run_id(1)]);
+    assert_eq!(runs.due(1).await.unwrap(), [run_id(2)]);
+
+    let (held, _) = runs.find(run_id(2)).await.unwrap();
+    fold(&runs, &held.unwrap(), &Event::Expired, now).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
+
+    // A yes is due at once; a claim not before its lease is over; an end never again.
+    let (held, _) = runs.find(run_id(3)).await.unwrap();
+    let one = fold(&runs, &held.unwrap(), &said("ana", Verdict::Approve, now), now).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1)], "one of two signatures is no yes");
+    let approved = fold(&runs, &one, &said("bo", Verdict::Approve, now), now).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1), run_id(3)]);
+    let lease_until = now.plus(Duration::from_secs(30));
+    let claimed = fold(&runs, &approved, &Event::Claimed { owner: "rep_1".into(), lease_until }, now).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
+    let over = Event::Renewed { owner: "rep_1".into(), epoch: 1, lease_until: ago(1) };
+    let silent = fold(&runs, &claimed, &over, now).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1), run_id(3)]);
+    let finished = Event::Finished { owner: "rep_1".into(), epoch: 1, ending: Ending::done(None) };
+    fold(&runs, &silent, &finished, now).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
+}
+
+async fn a_look_is_moved_without_changing_the_run(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, Moment::from_millis(now.millis() - 2_000_000))).await;
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
+    let later = Some(now.plus(Duration::from_secs(60)));
+    let FoldedRun::Done(moved) = runs.look_again(&held, later, &entry()).await.unwrap() else { panic!("it fits") };
+    assert_eq!((&moved.run, runs.due(10).await.unwrap()), (&held.run, vec![]));
+    let stale = runs.look_again(&held, Some(now), &entry()).await.unwrap();
+    assert!(matches!(stale, FoldedRun::Conflict(_)), "whoever looked at an older version moves nothing");
+    assert!(matches!(runs.look_again(&moved, Some(now), &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
+}
+
+async fn a_run_waits_until_a_person_answers_and_then_no_longer_counts(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let mut held = Vec::new();
+    for number in 1..=5 {
+        held.push(open(&runs, &run(number, now)).await);
+    }
+    let mut foreign = run(6, now);
+    foreign.asked.requester = principal("other");
+    open(&runs, &foreign).await;
+    assert_eq!(past(&bench, "d1", None).await.waiting, 3, "counted only as far as anybody asks");
+
+    fold(&runs, &held[0], &said("ana", Verdict::Reject, now), now).await;
+    fold(&runs, &held[1], &Event::Cancelled { by: principal("agent") }, now).await;
+    let one = fold(&runs, &held[2], &said("ana", Verdict::Approve, now), now).await;
+    assert_eq!(past(&bench, "d1", None).await.waiting, 3, "one of two signatures leaves it waiting");
+    fold(&runs, &one, &said("bo", Verdict::Approve, now), now).await;
+    fold(&runs, &held[3], &Event::Expired, held[3].run.asked.expires_at).await;
+    assert_eq!(past(&bench, "d1", None).await.waiting, 1);
+}
+
+async fn a_call_finds_the_newest_run_of_its_digest_and_the_run_of_its_key(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let later = now.plus(Duration::from_millis(1));
+    assert_eq!(past(&bench, "d1", Some("k1")).await, Past::default());
+    // The newer one is opened first: what counts is when it was asked.
+    assert!(matches!(runs.open(&run(2, later), Some("k2"), &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert!(matches!(runs.open(&run(1, now), Some("k1"), &entry()).await.unwrap(), FoldedRun::Done(_)));
+
+    let found = past(&bench, "d1", Some("k1")).await;
+    assert_eq!((found.same_digest, found.same_key), (Some(run_id(2)), Some(run_id(1))));
+    let found = past(&bench, "d2", Some("k3")).await;
+    assert_eq!((found.same_digest, found.same_key, found.waiting), (None, None, 2));
+    assert_eq!(past(&bench, "d1", None).await.same_key, None);
+
+    let mut foreign = run(3, later);
+    (foreign.asked.requester, foreign.asked.digest) = (principal("other"), "d3".into());
+    assert!(matches!(runs.open(&foreign, Some("k9"), &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert_eq!(past(&bench, "d1", Some("k9")).await.same_key, None, "a key is its owner's own");
+}
+
+async fn only_a_gated_call_looks_for_earlier_runs(bench: Bench) {
+    let acme = bench.acme();
+    let now = bench.store.now().await.unwrap();
+    open(&acme.runs(), &run(1, now)).await;
+    let call = call(1, None);
+    let begun = acme.begin(&opening(&call)).await.unwrap();
+    assert_eq!(begun.past, Past::default());
+    acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+}
+
+async fn runs_are_paged_newest_first(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let at = |number: u64| Moment::from_millis(now.millis() + number);
+    for number in [3, 1, 5, 2, 4] {
+        open(&runs, &run(number, at(u64::from(number)))).await;
+    }
+    let page = async |before: Option<Moment>, limit| -> Vec<RunId> {
+        runs.page(before, limit).await.unwrap().iter().map(|run| run.id).collect()
+    };
+    assert_eq!(page(None, 2).await, [run_id(5), run_id(4)]);
+    assert_eq!(page(Some(at(4)), 2).await, [run_id(3), run_id(2)], "what was shown last is not shown again");
+    assert_eq!(page(Some(at(2)), 9).await, [run_id(1)]);
+    assert_eq!(page(Some(at(1)), 9).await, []);
+    assert_eq!(page(None, 0).await, []);
+
+    let gone = bench.acme().commit(Commit::delete(RecordKey::run(run_id(4)), Version::new(1))).await.unwrap();
+    assert!(matches!(gone, Committed::Done(..)));
+    assert_eq!(page(None, 3).await, [run_id(5), run_id(3)], "a run that is no longer kept is passed over");
+}
+
+async fn every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let mut watch = acme.watch();
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    fold(&runs, &held, &said("ana", Verdict::Reject, now), now).await;
+    assert_eq!(acme.audit().page(None, 10).await.unwrap().len(), 2);
+    let mut heard = 0;
+    while heard < 2 {
+        let next = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.expect("a wake-up should come");
+        match next {
+            Wake::Topic(Topic::Run(id)) => {
+                assert_eq!(id, run_id(1));
+                heard += 1;
+            }
+            // The subscription may have come up after the change; then it says that something was missed.
+            Wake::Resync => break,
+            Wake::Topic(other) => panic!("nobody else moved: {other:?}"),
+        }
+    }
+}
+
+async fn of_many_deciders_of_one_version_exactly_one_wins(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    for number in 1..=10 {
+        let held = open(&runs, &run(number, now)).await;
+        let deciders = (0..8).map(|decider| {
+            let (runs, held) = (runs.clone(), held.clone());
+            async move {
+                let next = held.run.apply(&said(&format!("p{decider}"), Verdict::Reject, now), now).unwrap();
+                runs.commit(&held, &next, None, &entry()).await.unwrap()
+            }
+        });
+        let ends = futures_util::future::join_all(deciders).await;
+        let winner = ends.iter().find_map(|end| match end {
+            FoldedRun::Done(held) => Some(held.clone()),
+            FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone => None,
+        });
+        let winner = winner.expect("somebody wins");
+        let lost = ends.iter().filter(|end| **end == FoldedRun::Conflict(winner.clone())).count();
+        assert_eq!(lost, 7, "every loser is handed the winner's: {ends:?}");
+    }
+}
+
+async fn one_tenant_does_not_see_the_runs_of_another(bench: Bench) {
+    let (acme, bolt) = (bench.acme(), bench.store.of(&tenant("bolt")));
+    let now = bench.store.now().await.unwrap();
+    open(&acme.runs(), &run(1, Moment::from_millis(now.millis() - 2_000_000))).await;
+    assert_eq!(bolt.runs().find(run_id(1)).await.unwrap().0, None);
+    assert_eq!(bolt.runs().due(10).await.unwrap(), []);
+    assert_eq!(bolt.runs().page(None, 10).await.unwrap(), []);
+}
+
+/// A run as the first release wrote it. It must be readable for as long as runs are kept.
+const FIRST_RELEASE: &str = r#"{
+    "v": 1,
+    "asked": {
+        "requester": { "issuer": "https://login.example", "subject": "agent" },
+        "scopes": "tools:read tools:write",
+        "session": "ses_0000000000000000000001",
+        "tool": "k8s_scale", "toolset": "k8s", "needs": "write", "schema": "5c",
+        "arguments": "{\"replicas\":3}", "effect": "disrupt", "about": null, "digest": "d1", "idempotent": false,
+        "preview": { "summary": "s", "text": "t", "warnings": ["w"], "fingerprint": "f" },
+        "on_reject": "continue", "deciders": 2, "tainted": false,
+        "asked_at": 1763280000000, "expires_at": 1763281800000, "execute_within_ms": 600000, "trace": null
+    },
+    "state": "outcome_unknown",
+    "answers": [
+        { "by": { "issuer": "https://login.example", "subject": "ana" }, "verdict": "approve", "reason": "go", "at": 1763280001000 },
+        { "by": { "issuer": "https://login.example", "subject": "bo" }, "verdict": "approve", "reason": null, "at": 1763280002000 }
+    ],
+    "execute_by": 1763280602000,
+    "claim": { "owner": "rep_1", "epoch": 2, "lease_until": 1763280032000 },
+    "ending": { "code": "deadline", "message": "m", "attempted": true, "result": null, "basis": "b" },
+    "delivered": false,
+    "changed_at": 1763280040000,
+    "of_a_later_release": { "is": "passed over" }
+}"#;
+
+async fn the_recorded_shape_of_the_first_release_reads_back(bench: Bench) {
+    let acme = bench.acme();
+    let written = Commit {
+        index: vec![Placing { index: Index::runs(), member: run_id(1).to_string(), rank: Some(1) }],
+        ..Commit::write(RecordKey::run(run_id(1)), Version::NONE, FIRST_RELEASE.into())
+    };
+    assert!(matches!(acme.commit(written).await.unwrap(), Committed::Done(..)));
+    let run = acme.runs().find(run_id(1)).await.unwrap().0.unwrap().run;
+    assert_eq!((run.id, run.state, run.delivered), (run_id(1), State::OutcomeUnknown, false));
+    assert_eq!(
+        (run.asked.effect, run.asked.needs, run.asked.on_reject),
+        (Effect::Disrupt, Level::Write, OnReject::Continue)
+    );
+    assert_eq!(run.asked.requester, principal("agent"));
+    assert_eq!((run.yeses(), run.asked.deciders, run.asked.idempotent), (2, 2, false));
+    assert_eq!(run.decision().map(|answer| answer.by.subject.as_str()), Some("bo"));
+    assert_eq!(
+        run.claim,
+        Some(Claim { owner: "rep_1".into(), epoch: 2, lease_until: Moment::from_secs(1_763_280_032) })
+    );
+    assert_eq!(run.execute_by, Some(Moment::from_secs(1_763_280_602)));
+    assert_eq!(run.ending.as_ref().and_then(|ending| ending.code.as_deref()), Some("deadline"));
+    assert_eq!(run.due(), Some(Moment::from_secs(1_763_280_040)));
+    assert_eq!(acme.runs().page(None, 9).await.unwrap(), [run]);
+}
+
+async fn an_unreadable_run_is_an_error_and_not_an_absence(bench: Bench) {
+    let acme = bench.acme();
+    for (number, body) in [(1, "{}"), (2, "not JSON"), (3, "")] {
+        let key = RecordKey::run(run_id(number));
+        assert!(matches!(
+            acme.commit(Commit::write(key, Version::NONE, body.into())).await.unwrap(),
+            Committed::Done(..)
+        ));
+        let found = acme.runs().find(run_id(number)).await;
+        assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{body:?}: {found:?}");
+    }
+}
+
+async fn each_step_of_a_run_is_one_round_trip(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let trips = || bench.store.round_trips();
+    let before = trips();
+    let held = open(&runs, &run(1, now)).await;
+    assert_eq!(trips() - before, 1, "opening");
+    runs.find(run_id(1)).await.unwrap();
+    assert_eq!(trips() - before, 2, "finding, with the time");
+    fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
+    assert_eq!(trips() - before, 3, "changing");
+    past(&bench, "d1", Some("k")).await;
+    assert_eq!(trips() - before, 5, "a gated call begins in one, and closes in one");
+}
