@@ -59,7 +59,7 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     // HMAC takes keys of every length, so the error cannot happen; an empty key would only be a weak one.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()));
     parts.iter().for_each(|part| mac.update(part));

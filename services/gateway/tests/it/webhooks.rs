@@ -1,7 +1,7 @@
 //! Notices of runs to the outside: signed, retried, and in nobody's way.
 
 use crate::here::in_process;
-use gateway::webhooks::sign;
+use executor::runs::notice::sign;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use testkit::Plan;

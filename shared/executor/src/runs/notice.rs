@@ -2,7 +2,9 @@
 //!
 //! Telling never waits and never fails a call: a full queue loses the notice and says so. The record stays the truth.
 
+use crate::keys::mac;
 use domain::Tenant;
+use domain::json::hex;
 use domain::run::{Run, State};
 use tokio::sync::mpsc;
 
@@ -81,9 +83,23 @@ impl Notices {
     }
 }
 
+/// What a notice is signed with: `v1=` and the HMAC-SHA256 of timestamp, a dot, and the body.
+pub fn sign(secret: &[u8], timestamp: u64, body: &[u8]) -> String {
+    format!("v1={}", hex(&mac(secret, &[timestamp.to_string().as_bytes(), b".", body])))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ap9_the_signature_covers_timestamp_and_body() {
+        let signed = sign(b"0123456789abcdef0123456789abcdef", 1_700_000_000, b"{}");
+        assert!(signed.starts_with("v1=") && signed.len() == 3 + 64);
+        assert_ne!(signed, sign(b"0123456789abcdef0123456789abcdef", 1_700_000_001, b"{}"));
+        assert_ne!(signed, sign(b"0123456789abcdef0123456789abcdef", 1_700_000_000, b"{ }"));
+        assert_ne!(signed, sign(b"1123456789abcdef0123456789abcdef", 1_700_000_000, b"{}"));
+    }
 
     #[test]
     fn only_what_concerns_others_is_told() {
