@@ -86,7 +86,7 @@ impl Gateway {
             tasks,
             lives,
         });
-        gateway.readiness.look(&gateway.store, &gateway.verifier, &gateway.tenants, gateway.clock.now()).await;
+        gateway.readiness.look(&gateway).await;
         readiness::watch(&gateway);
         watch_tenants(&gateway);
         watch_runs(&gateway);

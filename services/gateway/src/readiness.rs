@@ -1,14 +1,11 @@
 //! Whether this process may serve, looked at in the background so that asking costs nothing.
 
 use crate::app::Gateway;
-use crate::tenants::Tenants;
 use arc_swap::ArcSwap;
-use domain::Moment;
-use identity::Verifier;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::Finding;
 
 /// How often it is looked at. Calls fail fast by themselves; this only steers where new ones go.
 const EVERY: Duration = Duration::from_secs(1);
@@ -51,8 +48,11 @@ impl Readiness {
     }
 
     /// Looks once.
-    pub async fn look(&self, store: &Store, verifier: &Verifier, tenants: &Tenants, now: Moment) {
+    pub async fn look(&self, gateway: &Gateway) {
+        let Gateway { store, verifier, tenants, clock, executor, .. } = gateway;
+        let now = clock.now();
         let health = store.health().await;
+        executor.close_gate(!health.ready() || health.warnings.contains(&Finding::StoreFull));
         verifier.warm(now).await;
         let mut found = Found {
             reasons: health.reasons.iter().map(|finding| finding.as_str()).collect(),
@@ -83,11 +83,10 @@ pub fn watch(gateway: &Arc<Gateway>) {
     let stopping = gateway.tasks.stopping().clone();
     let gateway = Arc::clone(gateway);
     gateway.tasks.clone().spawn("readiness", async move {
-        let Gateway { readiness, store, verifier, tenants, clock, .. } = &*gateway;
         loop {
             tokio::select! {
                 () = stopping.cancelled() => return,
-                () = tokio::time::sleep(EVERY) => readiness.look(store, verifier, tenants, clock.now()).await,
+                () = tokio::time::sleep(EVERY) => gateway.readiness.look(&gateway).await,
             }
         }
     });

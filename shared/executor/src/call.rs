@@ -19,6 +19,7 @@ use futures_util::FutureExt;
 use policy::{Decision, Evidence};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{ActorKind, Begun, CloseFacts, Gated, Opening, Past, Receipt, SessionConfig, Shelf, Store};
 use tokio_util::sync::CancellationToken;
@@ -79,18 +80,26 @@ pub struct Executor {
     pub(crate) keys: Arc<Keys>,
     pub(crate) leases: Leases,
     pub(crate) notices: Notices,
+    /// Whether nothing new may be recorded for a person to decide.
+    pub(crate) closed: Arc<AtomicBool>,
 }
 
 impl Executor {
     /// An executor on this store; sessions live this long, and what is digested is keyed with these keys.
     pub fn new(store: Store, tasks: Tasks, lives: SessionConfig, keys: Arc<Keys>, leases: Leases) -> Executor {
-        Executor { store, tasks, lives, keys, leases, notices: Notices::default() }
+        Executor { store, tasks, lives, keys, leases, notices: Notices::default(), closed: Arc::default() }
     }
 
     /// The same executor, telling of its runs.
     #[must_use]
     pub fn telling(self, notices: Notices) -> Executor {
         Executor { notices, ..self }
+    }
+
+    /// Closes or opens the gate: while the store is nearly full, or may forget, nobody is asked to sign anything new.
+    /// Decisions and outcomes of what was recorded before go on.
+    pub fn close_gate(&self, closed: bool) {
+        self.closed.store(closed, Ordering::Relaxed);
     }
 
     /// Carries out one call.

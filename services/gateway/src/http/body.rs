@@ -71,15 +71,21 @@ pub fn accepts(headers: &HeaderMap) -> Accepts {
     let mut accepts = Accepts { json: false, stream: false };
     for range in all {
         let mut parts = range.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let refused = parts.any(|p| matches!(p.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-        if refused {
+        let kind = parts.next().unwrap_or_default();
+        if parts.any(refuses) {
             continue;
         }
-        accepts.json |= matches!(kind.as_str(), "*/*" | "application/*" | "application/json");
-        accepts.stream |= matches!(kind.as_str(), "*/*" | "text/*" | "text/event-stream");
+        let is_one_of = |kinds: [&str; 3]| kinds.iter().any(|known| kind.eq_ignore_ascii_case(known));
+        accepts.json |= is_one_of(["application/json", "*/*", "application/*"]);
+        accepts.stream |= is_one_of(["text/event-stream", "*/*", "text/*"]);
     }
     accepts
+}
+
+/// Whether a parameter of a range says that it is not wanted after all.
+fn refuses(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return false };
+    name.trim() == "q" && matches!(value.trim(), "0" | "0.0" | "0.00" | "0.000")
 }
 
 #[cfg(test)]
@@ -102,5 +108,7 @@ mod tests {
         assert_eq!(of(&["*/*"]), (true, true));
         assert_eq!(of(&["text/html"]), (false, false));
         assert_eq!(of(&["application/json;q=0, text/event-stream"]), (false, true));
+        assert_eq!(of(&["Application/JSON; v=1 ; q = 0.00, TEXT/*"]), (false, true));
+        assert_eq!(of(&["application/*;q=0.001"]), (true, false));
     }
 }

@@ -1,9 +1,10 @@
 //! The trace id of a request: the caller's own where it sent one, so that both sides' logs meet.
 
 use actix_web::HttpRequest;
+use actix_web::http::header::HeaderName;
 
 /// Where the trace id is told.
-pub const HEADER: &str = "X-Trace-Id";
+pub const HEADER: HeaderName = HeaderName::from_static("x-trace-id");
 
 /// The trace id of this request: 32 hex digits.
 pub fn id_of(request: &HttpRequest) -> String {
@@ -21,10 +22,8 @@ pub fn parent(traceparent: &str) -> Option<&str> {
 }
 
 fn fresh() -> String {
-    let mut bits = [0; 16];
     // Without randomness the id is all zeros: useless for finding a trace, harmless for everything else.
-    getrandom::fill(&mut bits).ok();
-    domain::json::hex(&bits)
+    domain::json::hex(&store::random_bits().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ async fn a_replica_that_leaves_says_so_before_anything_else_and_stays_unready() 
     assert_eq!((ready.status, &ready.json()["reasons"]), (503, &json!(["draining"])));
     assert_eq!(world.get(0, "/health").await.status, 503);
     assert_eq!(world.get(0, "/livez").await.status, 200);
-    gateway.readiness.look(&gateway.store, &gateway.verifier, &gateway.tenants, gateway.clock.now()).await;
+    gateway.readiness.look(gateway).await;
     assert_eq!(world.get(0, "/readyz").await.status, 503);
 }
 

@@ -140,3 +140,45 @@ async fn each_path_waits_for_the_store_as_often_as_it_was_planned() {
     let bad = modern.call("memory_read", json!({ "path": Value::Null }));
     assert_eq!(trips(&world, bad).await.0, 0, "bad arguments end before the store");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_a_store_that_is_nearly_full_takes_no_new_run_and_still_settles_the_old_ones() {
+    let plan = Plan::redis(1).tenant("acme", "policy:\n  approval: { most_waiting: 1000 }");
+    let mut world = plan.start(in_process()).await;
+    let acme = world.tenant("acme");
+    let agent = acme.agent().legacy().await;
+    agent.load("memory:write").await;
+    let note =
+        |n: u32| json!({ "path": format!("tenant/runbooks/n{n}"), "type": "note", "content": "a", "evidence": "b" });
+    let pending = agent.call("memory_remember", note(1)).await;
+    let id = pending.ok()["run"]["id"].as_str().unwrap().to_owned();
+
+    // Ballast, so that the tenth held in reserve is worth something: little is left, but enough for what was asked before.
+    world.redis().command(&["SETRANGE", "world:ballast", "20000000", "x"]);
+    const USED: &str = "return tonumber(redis.call('INFO','memory'):match('used_memory:(%d+)'))";
+    let told = world.redis().command(&["EVAL", USED, "0"]);
+    let used: u64 = told.trim_start_matches(':').parse().unwrap();
+    world.redis().command(&["CONFIG", "SET", "maxmemory", &(used / 100 * 107).to_string()]);
+    let tries = std::sync::atomic::AtomicU32::new(1);
+    // A new wish each time: one that was recorded already would be answered with its run.
+    let fresh = || note(tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
+    let refused = until("the gate to close", async || {
+        let outcome = agent.call("memory_remember", fresh()).await;
+        (outcome.code() == "store_full").then_some(outcome)
+    })
+    .await;
+    assert_eq!(refused.refusal()["retryable"], json!(true));
+    agent.call("memory_list", json!({})).await.ok();
+    let decided = acme.approver().rest().post(&format!("/v1/runs/{id}/approve"), &json!({})).await;
+    assert_eq!(decided.status, 200, "{}", decided.text());
+    let ended = agent.call("await_run", json!({ "run_id": id })).await;
+    assert_eq!(ended.ok()["run"]["state"], json!("succeeded"));
+
+    world.redis().command(&["CONFIG", "SET", "maxmemory", "0"]);
+    world.redis().command(&["DEL", "world:ballast"]);
+    until("the gate to open", async || {
+        let outcome = agent.call("memory_remember", fresh()).await;
+        (outcome.code() == "ok").then_some(())
+    })
+    .await;
+}

@@ -69,11 +69,35 @@ fn the_happy_path_has_four_steps() {
     assert_eq!((run.state, run.execute_by), (State::Approved, Some(at(T0 + 5_000))));
     let run = run.apply(&claim("a", T0 + 300), at(T0 + 1)).unwrap();
     assert_eq!((run.state, run.due()), (State::Executing, Some(at(T0 + 300))));
+    assert_eq!(run.changed_at, at(T0 + 1));
     let run = run.apply(&finish("a", 1), at(T0 + 2)).unwrap();
     assert_eq!((run.state, run.due()), (State::Succeeded, None));
+    assert_eq!((run.changed_at, run.ending.clone()), (at(T0 + 2), Some(Ending::done(None))));
     let failed = Event::Finished { owner: "a".into(), epoch: 1, ending: Ending::failed(Code::Internal, "no") };
     let held = approved().apply(&claim("a", T0 + 300), at(T0 + 1)).unwrap();
     assert_eq!(held.apply(&failed, at(T0 + 2)).unwrap().state, State::Failed);
+}
+
+#[test]
+fn every_state_has_its_name_and_knows_whether_it_is_over() {
+    let table: Vec<(&str, bool, bool)> =
+        State::ALL.iter().map(|s| (s.as_str(), s.is_final(), s.is_settled())).collect();
+    assert_eq!(
+        table,
+        [
+            ("pending_approval", false, false),
+            ("approved", false, false),
+            ("rejected", true, true),
+            ("expired", true, true),
+            ("cancelled", true, true),
+            ("executing", false, false),
+            ("succeeded", true, true),
+            ("failed", true, true),
+            ("outcome_unknown", false, true),
+            ("reconciled_succeeded", true, true),
+            ("reconciled_failed", true, true),
+        ]
+    );
 }
 
 #[test]
@@ -155,6 +179,7 @@ fn renewing_moves_the_lease_and_nothing_else() {
     let renewed =
         held.apply(&Event::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 500) }, at(T0 + 50)).unwrap();
     assert_eq!((renewed.state, renewed.due()), (State::Executing, Some(at(T0 + 500))));
+    assert_eq!(renewed.changed_at, at(T0 + 50));
     assert_eq!(renewed.claim.as_ref().map(|c| c.epoch), Some(1));
 }
 

@@ -82,6 +82,14 @@ impl Executor {
         open: &OpenCall,
         past: &Past,
     ) -> Result<(HeldRun, bool), Failure> {
+        if self.closed.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Failure::new(
+                Code::StoreFull,
+                "the state store takes nothing new at the moment, so nobody can be asked",
+            )
+            .next("nothing was executed; go on with calls that only read, and try again later")
+            .retry_after_ms(30_000));
+        }
         if past.waiting >= snapshot.approvals.most_waiting {
             let message = format!("{} runs of this caller wait for a person already", past.waiting);
             return Err(Failure::new(Code::TooManyPending, message).next("wait for one of them with await_run"));

@@ -10,14 +10,9 @@ use std::time::Duration;
 /// How long the probe's key stays. Only writing it matters.
 const PROBE: Duration = Duration::from_secs(1);
 
-pub(super) async fn check(
-    redis: &Redis,
-    mut connection: MultiplexedConnection,
-    probe: &str,
-    accept_unsafe: bool,
-) -> Health {
+pub(super) async fn check(redis: &Redis, probe: &str, accept_unsafe: bool) -> Health {
     let mut health = Health::default();
-    let info = match redis.timed("info", info(&mut connection)).await {
+    let info = match redis.timed("info", info).await {
         Ok(info) => info,
         Err(_) => return Health::unreachable(),
     };
@@ -25,8 +20,9 @@ pub(super) async fn check(
         Some(info) => judge(&info, accept_unsafe, &mut health),
         None => health.warn(Finding::StoreSettingsUnreadable),
     }
-    match redis.timed("probe", write(&mut connection, probe)).await {
+    match redis.timed("probe", async |connection| write(connection, probe).await).await {
         Ok(()) => {}
+        Err(StoreError::Full) if health.warnings.contains(&Finding::StoreFull) => {}
         Err(StoreError::Full) => health.warn(Finding::StoreFull),
         Err(StoreError::ReadOnly) => health.refuse(Finding::StoreReadonly),
         Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
@@ -37,8 +33,8 @@ pub(super) async fn check(
 }
 
 /// The server's own account of itself; `None` where it answers but does not let us ask.
-async fn info(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
-    match redis::cmd("INFO").query_async::<String>(connection).await {
+async fn info(mut connection: MultiplexedConnection) -> Result<Option<String>, RedisError> {
+    match redis::cmd("INFO").query_async::<String>(&mut connection).await {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.code().is_some() && !unready(&error) => Ok(None),
         Err(error) => Err(error),
@@ -50,16 +46,22 @@ fn unready(error: &RedisError) -> bool {
         || matches!(fault::fault(error.clone()), StoreError::Timeout)
 }
 
-async fn write(connection: &mut MultiplexedConnection, probe: &str) -> Result<(), RedisError> {
+async fn write(mut connection: MultiplexedConnection, probe: &str) -> Result<(), RedisError> {
     let mut set = redis::cmd("SET");
     set.arg(probe).arg(1).arg("PX").arg(crate::ops::millis(PROBE));
-    set.query_async::<Value>(connection).await.map(|_| ())
+    set.query_async::<Value>(&mut connection).await.map(|_| ())
 }
 
 fn judge(info: &str, accept_unsafe: bool, health: &mut Health) {
     let field = |name: &str| {
         info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim().to_owned())
     };
+    let number = |name: &str| field(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+    let (used, most) = (number("used_memory"), number("maxmemory"));
+    // A tenth is kept in reserve, so that decisions and outcomes can still be written when nothing new is taken.
+    if most > 0 && used.saturating_mul(10) >= most.saturating_mul(9) {
+        health.warn(Finding::StoreFull);
+    }
     let (policy, aof) = (field("maxmemory_policy"), field("aof_enabled"));
     let (Some(policy), Some(aof)) = (policy, aof) else {
         health.warn(Finding::StoreSettingsUnreadable);
@@ -92,6 +94,16 @@ mod tests {
         assert_eq!(judged(info, false).reasons, wrong);
         assert_eq!(judged(info, true).reasons, []);
         assert_eq!(judged(info, true).warnings, wrong);
+    }
+
+    #[test]
+    fn s5_nine_tenths_of_the_memory_are_enough_to_stop_new_work() {
+        let info = |used: u64, most: u64| {
+            format!("used_memory:{used}\r\nmaxmemory:{most}\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n")
+        };
+        assert_eq!(judged(&info(899, 1_000), false).warnings, []);
+        assert_eq!(judged(&info(900, 1_000), false).warnings, [Finding::StoreFull]);
+        assert_eq!(judged(&info(900, 0), false).warnings, [], "no limit, no mark");
     }
 
     #[test]
