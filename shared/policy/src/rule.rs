@@ -96,6 +96,14 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_reads_back_and_knows_whether_it_covers_a_tool_whole() {
+        for (text, whole) in [("k8s_exec", true), ("helm_*", true), ("*", true), ("k8s_get:secrets", false)] {
+            let pattern = Pattern::parse(text).unwrap();
+            assert_eq!((pattern.to_string().as_str(), pattern.is_whole()), (text, whole));
+        }
+    }
+
+    #[test]
     fn a_pattern_that_would_surprise_is_refused() {
         for (text, why) in [
             ("", NotAPattern::Empty),
