@@ -14,7 +14,7 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
 
   --seconds N           load on each side of each row, 1 to 600; 5 unless told
   --connections N       connections of the generator, 1 to 1024; 16 unless told
-  --only TEXT           the rows whose operation and store hold this text, such as `memory_list, modern, redis`
+  --only TEXT           the rows whose operation and store hold this text, such as `no-op, modern, redis`
   --redis PATH          the program redis-server; looked up on the PATH unless told
   --quartermaster PATH  the program to measure; the one beside this program unless told
   --strict              end with code 1 when an aim is missed";

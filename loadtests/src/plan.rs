@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn a_text_chooses_rows_by_operation_and_store() {
         assert_eq!(names("redis", "").len(), operations::ALL.len());
-        assert_eq!(names("redis", "memory_list, modern, redis"), ["tools/call memory_list, modern"]);
-        assert_eq!(names("embedded", "memory_list, modern, redis"), [""; 0]);
+        assert_eq!(names("redis", "no-op, modern, redis"), ["tools/call no-op, modern"]);
+        assert_eq!(names("embedded", "no-op, modern, redis"), [""; 0]);
     }
 
     #[tokio::test]

@@ -15,7 +15,14 @@ use executor::{Executor, Keys, Leases, Tasks};
 use identity::Verifier;
 use serde_json::Value;
 use std::sync::Arc;
-use store::{SessionConfig, Store};
+use std::time::Duration;
+use store::{SessionConfig, Shelf, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+
+/// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
+const SEAL_EVERY: Duration = Duration::from_secs(1);
+/// Entries that are sealed in one step.
+const SEALED_AT_ONCE: usize = 250;
 
 /// Everything a handler can reach.
 pub struct Gateway {
@@ -90,6 +97,7 @@ impl Gateway {
         readiness::watch(&gateway);
         watch_tenants(&gateway);
         watch_runs(&gateway);
+        watch_ledgers(&gateway);
         if let Some(webhook) = webhook {
             webhooks::send(&gateway, webhook, told);
         }
@@ -156,4 +164,31 @@ fn watch_runs(gateway: &Arc<Gateway>) {
             }
         }
     });
+}
+
+/// Seals the ledger of every tenant, again and again. Every replica tries; whoever is first has done it for all.
+fn watch_ledgers(gateway: &Arc<Gateway>) {
+    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
+    gateway.tasks.spawn("seal", async move {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(SEAL_EVERY) => {}
+            }
+            for (tenant, _) in watched.tenants.all() {
+                match seal(&watched.store.of(&tenant), &stopping).await {
+                    Ok(()) => {}
+                    // A store that is away is told of elsewhere, and asking it for each tenant would only take longer.
+                    Err(error) if error.code().retryable() => break,
+                    Err(error) => tracing::error!(%tenant, %error, "the ledger of a tenant cannot be sealed"),
+                }
+            }
+        }
+    });
+}
+
+/// Seals one ledger to its end.
+async fn seal(ledger: &Shelf, stopping: &CancellationToken) -> Result<(), StoreError> {
+    while ledger.seal(SEALED_AT_ONCE).await?.behind && !stopping.is_cancelled() {}
+    Ok(())
 }

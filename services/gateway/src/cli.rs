@@ -40,6 +40,8 @@ pub enum Command {
     Tools(Tools),
     /// The approver's desk in a terminal: list, show, approve and reject runs.
     Runs(Runs),
+    /// Read a tenant's ledger and verify that nobody changed it.
+    Audit(Audit),
     /// Print shell completions.
     Completions {
         /// For which shell.
@@ -163,5 +165,35 @@ pub enum RunsAction {
         /// Why; the agent is told.
         #[arg(long)]
         reason: String,
+    },
+}
+
+/// `audit`.
+#[derive(Debug, clap::Args)]
+pub struct Audit {
+    /// The service's address.
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// A file with a token that has the scope audit:read.
+    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
+    pub token_file: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: AuditAction,
+}
+
+/// What to do with a ledger.
+#[derive(Debug, Subcommand)]
+pub enum AuditAction {
+    /// Write the whole ledger as lines of JSON: whose it is and how far it is sealed, then entries and links.
+    Export {
+        /// Where to; without it, the standard output.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Compute the chain of links again and name the first entry that is not as it was sealed.
+    Verify {
+        /// An exported ledger; without it, the service is asked for its own.
+        file: Option<PathBuf>,
     },
 }

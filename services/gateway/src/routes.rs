@@ -1,6 +1,6 @@
 //! Every route, in one place. Only health and the well-known document answer without a caller.
 
-use crate::http::{health, mcp, metadata, runs, sessions};
+use crate::http::{audit, health, mcp, metadata, runs, sessions};
 use actix_web::web::{self, ServiceConfig, resource};
 
 /// All routes.
@@ -37,6 +37,7 @@ pub fn all(config: &mut ServiceConfig) {
         .route("/v1/runs/{id}/cancel", web::post().to(runs::cancel))
         .route("/v1/runs/{id}/resolve", web::post().to(runs::resolve))
         .route("/v1/runs/{id}/clear", web::post().to(runs::clear))
+        .route("/v1/audit", web::get().to(audit::list))
         .route("/runs/{id}", web::get().to(runs::show))
         .route("/runs/{id}/approve", web::post().to(runs::approve))
         .route("/runs/{id}/reject", web::post().to(runs::reject))

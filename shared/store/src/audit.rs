@@ -6,7 +6,7 @@
 
 use crate::entry::{AuditEntry, CloseFacts, Phase};
 use crate::ops::{Op, StreamId};
-use crate::{Shelf, StoreError, Stream};
+use crate::{Shelf, StoreError, Stream, random_bits};
 use domain::{AuditId, CallId, Moment, SessionId, ToolName};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
@@ -83,10 +83,9 @@ impl Audit {
 
     /// The entry as it rides in the commit of the change it records.
     pub(crate) fn write_out(&self, entry: &AuditEntry) -> Result<(Stream, Vec<u8>), StoreError> {
-        let mut bits = [0; 16];
-        getrandom::fill(&mut bits).map_err(StoreError::unavailable)?;
+        let id = AuditId::from_random(random_bits()?);
         let replica = self.0.store().replica();
-        Ok((Stream::audit(), entry.to_bytes(self.0.tenant(), AuditId::from_random(bits), replica)))
+        Ok((Stream::audit(), entry.to_bytes(self.0.tenant(), id, replica)))
     }
 
     fn closing(&self, receipt: Receipt, facts: &CloseFacts) -> Result<Op, StoreError> {

@@ -1,5 +1,8 @@
 //! The queue of closing entries that nobody waits for.
 //!
+//! They gather for a moment before they are written, so that many go at once: on Redis in one pipeline, in the embedded
+//! store with the sync of others that do wait. A process that dies loses what has gathered, and its calls stay open in
+//! the ledger; so does a call whose process dies before it ends.
 //! Bounded: when it is full, whoever closes a call waits, so a slow store slows callers instead of filling memory.
 //! A batch is repeated until the store takes it. A batch whose answer got lost may thus stand in the ledger twice, each
 //! entry under its own id; a missing entry would be worse.
@@ -17,7 +20,7 @@ use tokio_util::task::TaskTracker;
 /// How many entries may wait.
 const LENGTH: usize = 4_096;
 /// How many are written at once.
-const BATCH: usize = 256;
+const BATCH: usize = 512;
 /// How long to wait before a batch is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -68,6 +71,15 @@ impl AuditQueue {
 async fn drain(backend: Arc<Backend>, mut receiver: mpsc::Receiver<Op>, closing: CancellationToken) {
     let mut batch = Vec::with_capacity(BATCH);
     while receiver.recv_many(&mut batch, BATCH).await > 0 {
+        if batch.len() < BATCH {
+            // Nobody is woken for what comes in meanwhile. Either end is fine: time has passed, or the queue closes.
+            closing.run_until_cancelled(tokio::time::sleep(backend.gathers())).await;
+            while batch.len() < BATCH
+                && let Ok(entry) = receiver.try_recv()
+            {
+                batch.push(entry);
+            }
+        }
         if let Err(error) = write(&backend, &batch, &closing).await {
             // Trying the rest as well would keep a closing process waiting, a deadline for each batch.
             let entries = batch.len() + receiver.len();

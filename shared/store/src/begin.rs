@@ -1,11 +1,11 @@
 //! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
 
 use crate::audit::Receipt;
-use crate::entry::{Actor, ActorKind, AuditEntry, Phase};
+use crate::entry::{ActorKind, Line, Phase, Who};
 use crate::ops::Op;
 use crate::sessions::{Held, SessionConfig, live};
-use crate::{Index, RecordKey, Shelf, StoreError};
-use domain::{Call, Moment, RunId, SessionId};
+use crate::{Index, RecordKey, Shelf, StoreError, Stream, random_bits};
+use domain::{AuditId, Call, Moment, RunId, SessionId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -78,8 +78,9 @@ impl Shelf {
     /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
     /// No receipt, no action.
     pub async fn begin(&self, opening: &Opening<'_>) -> Result<Begun, StoreError> {
-        let mut ops =
-            vec![self.audit().append(&entry(opening))?, Op::Count { key: self.space.calls(), window: MINUTE }, Op::Now];
+        let mut ops = Vec::with_capacity(3);
+        ops.push(self.opened(opening)?);
+        ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
         ops.extend(
             opening
                 .session
@@ -94,13 +95,14 @@ impl Shelf {
             ops.extend(gated.key.map(|key| newest(Index::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
-        answers.appended()?;
+        // The place of an entry is the store's time, so nobody has to ask for it.
+        let now = answers.appended()?.at;
         // From here on the entry is open, whatever else may be wrong.
         self.store().receipts().fetch_add(1, Ordering::Relaxed);
         let call = opening.call;
         let receipt =
             Receipt { call: call.id, session: opening.session, tool: call.tool.clone(), trace: opening.trace.clone() };
-        let (calls_this_minute, now) = (answers.count()?, answers.now()?);
+        let calls_this_minute = answers.count()?;
         let session = match opening.session {
             Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
             None => None,
@@ -116,30 +118,28 @@ impl Shelf {
         };
         Ok(Begun { receipt, session, calls_this_minute, now, past })
     }
+
+    /// The opening entry, written straight from what is known, without a copy of any of it.
+    fn opened(&self, opening: &Opening<'_>) -> Result<Op, StoreError> {
+        let (call, stream) = (opening.call, Stream::audit());
+        let caller = &call.caller;
+        let id = AuditId::from_random(random_bits()?);
+        let line = Line {
+            actor: Some(Who::new(&caller.principal, opening.kind, caller.scopes, opening.token.as_deref())),
+            session: opening.session.map(|id| id.to_string()),
+            call: Some(call.id.to_string()),
+            tool: Some(call.tool.as_str()),
+            toolset: Some(call.toolset.as_str()),
+            effect: Some(call.effect.as_str()),
+            target: opening.target.as_deref(),
+            args: Some(&opening.args),
+            trace: opening.trace.as_deref(),
+            ..Line::new(self.tenant(), id, self.store().replica(), Phase::Open)
+        };
+        Ok(Op::Append { stream: self.space.stream(&stream), body: line.to_bytes(), lives: stream.lives })
+    }
 }
 
 fn first(members: Vec<(String, u64)>) -> Option<RunId> {
     members.first().and_then(|(id, _)| RunId::parse(id).ok())
-}
-
-fn entry(opening: &Opening<'_>) -> AuditEntry {
-    let call = opening.call;
-    let actor = Actor {
-        principal: call.caller.principal.clone(),
-        kind: opening.kind,
-        scopes: call.caller.scopes,
-        token: opening.token.clone(),
-    };
-    AuditEntry {
-        actor: Some(actor),
-        session: opening.session,
-        call: Some(call.id),
-        tool: Some(call.tool.clone()),
-        toolset: Some(call.toolset.clone()),
-        effect: Some(call.effect),
-        target: opening.target.clone(),
-        args: Some(opening.args.clone()),
-        trace: opening.trace.clone(),
-        ..AuditEntry::new(Phase::Open)
-    }
 }

@@ -1,7 +1,7 @@
 -- The one compare-and-set. Knows versions, expiry and the server's clock; knows no session and no run.
--- KEYS[1] record, then one key per appended entry, then one per index change.
+-- KEYS[1] record, then one key per appended entry, then one per index change, last the index that must have room.
 -- ARGV    expect, body kept ('1') or deleted ('0'), body, expiry ms or '', last moment ms or '',
---         number of entries, number of index changes, channel or '', wake-up,
+--         number of entries, number of index changes, channel or '', wake-up, most members of that index or '',
 --         then per entry: body, expiry ms or ''; then per index change: member, rank or '', expiry ms or ''.
 -- Everything is judged before anything is written, so a refusal leaves no trace.
 local time = redis.call('TIME')
@@ -16,6 +16,9 @@ end
 if ARGV[5] ~= '' and now > tonumber(ARGV[5]) then
   return {3, '', text(now)}
 end
+if ARGV[10] ~= '' and redis.call('ZCARD', KEYS[#KEYS]) >= tonumber(ARGV[10]) then
+  return {3, '', text(now)}
+end
 
 local result = 0
 if ARGV[2] == '1' then
@@ -28,7 +31,7 @@ if ARGV[2] == '1' then
   end
 end
 
-local key, arg = 1, 9
+local key, arg = 1, 10
 for _ = 1, tonumber(ARGV[6]) do
   key = key + 1
   redis.call('XADD', KEYS[key], '*', 'b', ARGV[arg + 1])

@@ -69,6 +69,8 @@ pub struct Commit {
     pub index: Vec<Placing>,
     /// Whom to wake.
     pub wake: Option<Topic>,
+    /// An index that must hold fewer members than this before the change.
+    pub room: Option<(Index, u64)>,
 }
 
 impl Commit {
@@ -80,7 +82,7 @@ impl Commit {
     /// Deletes a record and does nothing beside it.
     pub fn delete(record: RecordKey, expect: Version) -> Commit {
         let (append, index) = (Vec::new(), Vec::new());
-        Commit { record, expect, body: None, expires: None, not_after: None, append, index, wake: None }
+        Commit { record, expect, body: None, expires: None, not_after: None, append, index, wake: None, room: None }
     }
 }
 
@@ -93,6 +95,6 @@ pub enum Committed {
     /// The record had another version: this one, with this body, so the caller can fold again without asking.
     /// [`Version::NONE`] and no bytes when there is no record.
     Conflict(Version, Vec<u8>),
-    /// It was already later than `not_after`; this is the store's time.
+    /// It was already later than `not_after`, or there was no `room`; this is the store's time.
     Late(Moment),
 }

@@ -1,11 +1,14 @@
-//! One entry of a tenant's ledger: its parts, and the shape in which it is written.
+//! One entry of a tenant's ledger: its parts. The shape in which it is written is in `line`.
 //!
 //! Values do not stand here, only keyed digests of them, made by whoever holds the key.
 //! The store's time of an entry is its place in the stream; the body holds the host's.
 
 use domain::{AuditId, CallId, Code, Effect, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
 use serde::Serialize;
-use std::time::{SystemTime, UNIX_EPOCH};
+
+mod line;
+
+pub(crate) use line::{Ended, Line, Who};
 
 /// What an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,12 @@ pub struct Actor {
     pub scopes: Scopes,
     /// A keyed digest of the token.
     pub token: Option<String>,
+}
+
+impl Actor {
+    fn who(&self) -> Who<'_> {
+        Who::new(&self.principal, self.kind, self.scopes, self.token.as_deref())
+    }
 }
 
 /// What was decided about a call.
@@ -159,16 +168,10 @@ impl AuditEntry {
         }
     }
 
-    /// The bytes of the entry. `id` is drawn by the caller, because two writers must never agree on one.
+    /// The bytes of the entry.
     pub(crate) fn to_bytes(&self, tenant: &Tenant, id: AuditId, replica: &str) -> Vec<u8> {
-        let shape = Shape {
-            v: 1,
-            tenant: tenant.as_str(),
-            id: id.to_string(),
-            phase: self.phase.as_str(),
-            at: At { host: host_millis() },
-            replica,
-            actor: self.actor.as_ref().map(ActorShape::of),
+        let line = Line {
+            actor: self.actor.as_ref().map(Actor::who),
             session: self.session.map(|id| id.to_string()),
             call: self.call.map(|id| id.to_string()),
             tool: self.tool.as_ref().map(ToolName::as_str),
@@ -177,89 +180,11 @@ impl AuditEntry {
             target: self.target.as_deref(),
             args: self.args.as_deref(),
             decision: self.decision.as_ref(),
-            outcome: self.outcome.as_ref().map(OutcomeShape::of),
+            outcome: self.outcome.as_ref().map(Ended::of),
             run: self.run.as_ref(),
             trace: self.trace.as_deref(),
+            ..Line::new(tenant, id, replica, self.phase)
         };
-        // Only maps with odd keys and failing writers can fail here, and there are neither.
-        serde_json::to_vec(&shape).unwrap_or_default()
-    }
-}
-
-fn host_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[derive(Serialize)]
-struct Shape<'a> {
-    v: u8,
-    tenant: &'a str,
-    id: String,
-    phase: &'static str,
-    at: At,
-    replica: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actor: Option<ActorShape<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    toolset: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<&'a Verdict>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<OutcomeShape>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<&'a RunMove>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct At {
-    host: u64,
-}
-
-#[derive(Serialize)]
-struct ActorShape<'a> {
-    iss: &'a str,
-    sub: &'a str,
-    kind: &'static str,
-    scopes: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<&'a str>,
-}
-
-impl ActorShape<'_> {
-    fn of(actor: &Actor) -> ActorShape<'_> {
-        ActorShape {
-            iss: &actor.principal.issuer,
-            sub: &actor.principal.subject,
-            kind: actor.kind.as_str(),
-            scopes: actor.scopes.iter().map(domain::Scope::as_str).collect(),
-            token: actor.token.as_deref(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct OutcomeShape {
-    code: &'static str,
-    bytes: u64,
-}
-
-impl OutcomeShape {
-    fn of(facts: &CloseFacts) -> OutcomeShape {
-        OutcomeShape { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes }
+        line.to_bytes()
     }
 }

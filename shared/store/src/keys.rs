@@ -30,6 +30,11 @@ impl RecordKey {
         RecordKey(format!("run:{id}"))
     }
 
+    /// How far the tenant's ledger is sealed.
+    pub fn seal() -> RecordKey {
+        RecordKey("seal".into())
+    }
+
     /// The current version of a document.
     pub fn document(scope: &DocScope, path: &str) -> RecordKey {
         RecordKey(format!("mem:{}:{path}", scope_name(scope)))
@@ -47,6 +52,11 @@ impl Stream {
     /// The tenant's ledger.
     pub fn audit() -> Stream {
         Stream { name: "audit".into(), lives: None }
+    }
+
+    /// The links of the ledger's entries.
+    pub fn links() -> Stream {
+        Stream { name: "links".into(), lives: None }
     }
 
     /// All versions of a document.
@@ -189,6 +199,8 @@ mod tests {
         let id = SessionId::from_random([0; 16]);
         assert_eq!(space.record(&RecordKey::session(id)), "qm:{acme}:ses:ses_0000000000000000000000");
         assert_eq!(space.stream(&Stream::audit()), "qm:{acme}:audit");
+        assert_eq!(space.stream(&Stream::links()), "qm:{acme}:links");
+        assert_eq!(space.record(&RecordKey::seal()), "qm:{acme}:seal");
         assert_eq!(space.wake(), "qm:{acme}:wake");
         assert_eq!(probe("qm"), "qm:{~}:probe");
     }

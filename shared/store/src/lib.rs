@@ -1,14 +1,16 @@
 //! The state store: records, streams, indexes, counters and wake-ups, on Redis or embedded.
 //!
 //! Reading order: [`Store`] and [`Shelf`] are the way in, [`Commit`] is the one way to change a record, `keys` writes
-//! every key. Above them stand the nouns: [`Sessions`], [`Audit`] with [`Shelf::begin`], [`Memory`]. Below them stand
-//! `ops`, the small steps a round trip is made of, and the two backends `redis` and `embedded`.
+//! every key. Above them stand the nouns: [`Sessions`], [`Audit`] with [`Shelf::begin`], [`Memory`]. Over the ledger
+//! stand [`Chain`], [`Shelf::seal`] and [`Walker`]. Below everything stand `ops`, the small steps a round trip is made
+//! of, and the two backends `redis` and `embedded`.
 //!
 //! Not here: what may happen to a session or a run (see `domain`), who may do it (see `policy`).
 
 mod audit;
 mod audit_queue;
 mod begin;
+mod chain;
 mod commit;
 mod config;
 mod document;
@@ -19,19 +21,24 @@ mod error;
 mod health;
 mod hub;
 mod keys;
+mod ledger;
 mod memory;
 mod ops;
+mod random;
 mod redis;
 mod runs;
+mod seal;
 mod session_shape;
 mod sessions;
 mod shelf;
 mod store;
 mod topic;
+mod walker;
 
 pub use crate::duration::deserialize as span;
 pub use audit::{Audit, Noted, Receipt};
 pub use begin::{Begun, Gated, Opening, Past};
+pub use chain::{Chain, Link, NotALink};
 pub use commit::{Commit, Committed, Placing, Record, Version};
 pub use config::Config;
 pub use document::{DocScope, Document, Draft, Head, Provenance, Trust};
@@ -40,10 +47,14 @@ pub use error::{OpenError, StoreError};
 pub use health::{Finding, Health};
 pub use hub::{Wake, Watch};
 pub use keys::{Index, RecordKey, Stream};
+pub use ledger::{LedgerEntry, LedgerPage, Place, VerifyError};
 pub use memory::{Limits, Memory, Put};
 pub use ops::StreamId;
+pub use random::random_bits;
 pub use runs::{FoldedRun, HeldRun, Runs};
+pub use seal::Sealed;
 pub use sessions::{Folded, Held, SessionConfig, Sessions};
 pub use shelf::Shelf;
 pub use store::Store;
 pub use topic::Topic;
+pub use walker::{ChainBreak, Flaw, Verified, Walker};

@@ -158,6 +158,7 @@ pub(crate) struct RawCommit {
     pub(crate) append: Vec<RawAppend>,
     pub(crate) index: Vec<RawPlacing>,
     pub(crate) wake: Option<(String, String)>,
+    pub(crate) room: Option<(String, u64)>,
 }
 
 #[derive(Debug, Clone)]

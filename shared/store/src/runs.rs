@@ -50,8 +50,15 @@ impl Runs {
         Runs(shelf)
     }
 
-    /// Writes a new run. If it is there already, that one is handed back as [`FoldedRun::Conflict`].
-    pub async fn open(&self, run: &Run, key: Option<&str>, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
+    /// Writes a new run. If it is there already, that one is handed back as [`FoldedRun::Conflict`]; if its requester has
+    /// `most` runs waiting already, nothing is written: [`FoldedRun::Late`].
+    pub async fn open(
+        &self,
+        run: &Run,
+        key: Option<&str>,
+        most: u64,
+        entry: &AuditEntry,
+    ) -> Result<FoldedRun, StoreError> {
         let mut index = places(run);
         let newest = newest_first(run.asked.asked_at);
         let member = run.id.to_string();
@@ -65,7 +72,8 @@ impl Runs {
         if let Some(key) = key {
             index.push(remembered(Index::same_key(&run.asked.requester, key)));
         }
-        self.write(Version::NONE, run, index, None, entry).await
+        let room = Some((Index::waiting(&run.asked.requester), most));
+        self.write(Change { room, ..Change::of(Version::NONE, run, index) }, entry).await
     }
 
     /// Reads a run, and the store's time with it.
@@ -85,7 +93,7 @@ impl Runs {
         not_after: Option<Moment>,
         entry: &AuditEntry,
     ) -> Result<FoldedRun, StoreError> {
-        self.write(held.version, next, places(next), not_after, entry).await
+        self.write(Change { not_after, ..Change::of(held.version, next, places(next)) }, entry).await
     }
 
     /// Runs somebody has to look at by now, the longest overdue first.
@@ -93,6 +101,14 @@ impl Runs {
         let now = self.0.store().now().await?;
         let members = self.0.range(&Index::due(), 0, now.millis(), limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    }
+
+    /// Lets a caller's own key lead to a run that was there before the key was.
+    pub async fn remember(&self, held: &HeldRun, key: &str, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
+        let index = Index::same_key(&held.run.asked.requester, key).forgotten_after(Some(REMEMBERED));
+        let rank = Some(newest_first(held.run.asked.asked_at));
+        let index = vec![Placing { index, member: held.run.id.to_string(), rank }];
+        self.write(Change::of(held.version, &held.run, index), entry).await
     }
 
     /// Moves when a run is looked at next, without changing it.
@@ -104,12 +120,12 @@ impl Runs {
     ) -> Result<FoldedRun, StoreError> {
         let member = held.run.id.to_string();
         let index = vec![Placing { index: Index::due(), member, rank: at.map(Moment::millis) }];
-        self.write(held.version, &held.run, index, None, entry).await
+        self.write(Change::of(held.version, &held.run, index), entry).await
     }
 
-    /// Runs, newest first, from `before` on.
-    pub async fn page(&self, before: Option<Moment>, limit: usize) -> Result<Vec<Run>, StoreError> {
-        let from = before.map_or(0, |before| newest_first(before) + 1);
+    /// Runs, newest first, beginning with those asked at `from`.
+    pub async fn page(&self, from: Option<Moment>, limit: usize) -> Result<Vec<Run>, StoreError> {
+        let from = from.map_or(0, newest_first);
         let members = self.0.range(&Index::runs(), from, u64::MAX >> 11, limit).await?;
         let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
         let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
@@ -128,20 +144,16 @@ impl Runs {
         Ok(runs)
     }
 
-    async fn write(
-        &self,
-        expect: Version,
-        run: &Run,
-        index: Vec<Placing>,
-        not_after: Option<Moment>,
-        entry: &AuditEntry,
-    ) -> Result<FoldedRun, StoreError> {
+    async fn write(&self, change: Change<'_>, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
+        let Change { expect, run, index, not_after, room } = change;
         let commit = Commit {
-            expires: Some(KEEP),
+            // Always past the time a person may take, so that `expired` can be seen.
+            expires: Some(KEEP + run.asked.expires_at.since(run.changed_at)),
             not_after,
             append: vec![self.0.audit().write_out(entry)?],
             index,
             wake: Some(Topic::Run(run.id)),
+            room,
             ..Commit::write(RecordKey::run(run.id), expect, to_bytes(run)?)
         };
         match self.0.commit(commit).await? {
@@ -152,6 +164,21 @@ impl Runs {
                 Ok(FoldedRun::Conflict(HeldRun { run: from_bytes(run.id, &body)?, version }))
             }
         }
+    }
+}
+
+/// One change of one run.
+struct Change<'a> {
+    expect: Version,
+    run: &'a Run,
+    index: Vec<Placing>,
+    not_after: Option<Moment>,
+    room: Option<(Index, u64)>,
+}
+
+impl Change<'_> {
+    fn of(expect: Version, run: &Run, index: Vec<Placing>) -> Change<'_> {
+        Change { expect, run, index, not_after: None, room: None }
     }
 }
 

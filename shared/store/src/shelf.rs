@@ -115,7 +115,7 @@ impl Shelf {
     }
 
     fn write_out(&self, commit: Commit) -> RawCommit {
-        let Commit { record, expect, body, expires, not_after, append, index, wake } = commit;
+        let Commit { record, expect, body, expires, not_after, append, index, wake, room } = commit;
         let append = append.into_iter().map(|(stream, body)| RawAppend {
             stream: self.space.stream(&stream),
             body,
@@ -136,6 +136,7 @@ impl Shelf {
             append: append.collect(),
             index: index.collect(),
             wake: wake.map(|topic| (self.space.wake(), topic.to_text())),
+            room: room.map(|(index, most)| (self.space.index(&index), most)),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::{Committed, Config, Shelf};
 use domain::{Moment, Tenant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -45,6 +46,16 @@ impl Backend {
             Backend::Embedded(embedded) => embedded.run(ops).await,
         }
         .map(Answers::new)
+    }
+
+    /// How long entries that nobody waits for may gather.
+    pub(crate) fn gathers(&self) -> Duration {
+        match self {
+            // Long enough for a pipeline that is worth its round trip, short enough that it holds nobody up.
+            Backend::Redis(_) => Duration::from_millis(5),
+            // A sync is dear, and under load one for others comes along soon.
+            Backend::Embedded(_) => Duration::from_millis(50),
+        }
     }
 
     async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {

@@ -160,7 +160,7 @@ Quartermaster is ready, for development only.
   store      {store} ({data})
   tenant     {TENANT}   toolsets: {issued}   to come: {to_come}
   tokens     {data}/agent.token      calls tools
-             {data}/approver.token   will decide runs
+             {data}/approver.token   decides runs
              {data}/admin.token      will configure the tenant
 
 A first call:

@@ -1,5 +1,6 @@
 //! The commands, one file each, and the one place that prints.
 
+mod audit;
 mod check;
 mod dev;
 mod runs;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Tools(args) => tools::run(&args, cli.output),
         Command::Runs(args) => runs::run(&args, cli.output),
+        Command::Audit(args) => audit::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);

@@ -112,10 +112,14 @@ fn bearer(request: &HttpRequest) -> Result<&str, Failure> {
     if headers.next().is_some() {
         return Err(Failure::new(Code::InvalidRequest, "two Authorization headers were sent"));
     }
-    match only.to_str().ok().and_then(|text| text.split_once(' ')) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token),
-        Some(_) | None => Err(missing()),
-    }
+    token_of(only.as_bytes()).ok_or_else(missing)
+}
+
+/// What stands behind the scheme. Looked at as bytes: a token is long, and its verifier reads every letter anyway.
+fn token_of(value: &[u8]) -> Option<&str> {
+    let (scheme, token) = value.split_at(value.iter().position(|byte| *byte == b' ')?);
+    let bearer = scheme.eq_ignore_ascii_case(b"bearer") && token.is_ascii();
+    token.get(1..).filter(|_| bearer).and_then(|token| std::str::from_utf8(token).ok())
 }
 
 fn refused(request: &HttpRequest, gateway: Option<&Data<Gateway>>, failure: Failure, trace_id: String) -> Refused {
@@ -143,4 +147,28 @@ pub fn needs(known: &Known, scope: Scope) -> Result<(), Failure> {
     }
     let failure = Failure::new(Code::InsufficientScope, format!("the token lacks the scope {scope}"));
     Err(failure.details(json!({ "scope": scope.as_str() })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stands_behind_its_scheme_and_one_space() {
+        for (value, token) in [
+            ("Bearer abc.d", Some("abc.d")),
+            ("bEARER abc", Some("abc")),
+            ("Bearer  abc", Some(" abc")),
+            ("Bearer ", Some("")),
+            ("Bearer", None),
+            ("Basic abc", None),
+            ("Bearer\tabc", None),
+            (" Bearer abc", None),
+            ("Bearer ab\u{e9}", None),
+            ("", None),
+        ] {
+            assert_eq!(token_of(value.as_bytes()), token, "{value:?}");
+        }
+        assert_eq!(token_of(b"Bearer ab\xff"), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! The doors: HTTP in, the executor's answer out. A handler translates and delegates; it decides nothing.
 
+pub mod audit;
 pub mod body;
 pub mod caller;
 pub mod catch;

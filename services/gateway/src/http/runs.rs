@@ -29,32 +29,51 @@ pub struct Filter {
     state: Option<State>,
     session: Option<String>,
     tool: Option<String>,
-    cursor: Option<u64>,
+    cursor: Option<String>,
 }
 
 /// `GET /v1/runs`: newest first.
 pub async fn list(known: Known, filter: Query<Filter>, gateway: Data<Gateway>) -> HttpResponse {
     let page = async {
         sees_runs(&known)?;
-        let before = filter.cursor.map(Moment::from_millis);
+        let from = filter.cursor.as_deref().map(read_cursor).transpose()?;
         let runs = gateway.store.of(&known.caller.tenant).runs();
         let found = runs
-            .page(before, LOOKED_THROUGH)
+            .page(from.map(|(at, _)| at), LOOKED_THROUGH)
             .await
             .map_err(|error| Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000))?;
-        let wanted = |run: &&Run| {
-            filter.state.is_none_or(|state| run.state == state)
-                && filter.tool.as_deref().is_none_or(|tool| run.asked.tool.as_str() == tool)
-                && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
-                && may_see(&known, run)
-        };
-        let shown: Vec<&Run> = found.iter().filter(wanted).take(PAGE).collect();
-        let more = if shown.len() == PAGE { shown.last().map(|run| run.asked.asked_at.millis()) } else { None };
-        Ok::<Value, Failure>(
-            json!({ "runs": shown.iter().map(|run| brief(run)).collect::<Vec<_>>(), "next_cursor": more }),
-        )
+        // Several runs may have been asked in one millisecond; the cursor names the last one that was looked at.
+        let behind = from.and_then(|(_, id)| found.iter().position(|run| run.id == id)).map_or(0, |at| at + 1);
+        let mut shown = Vec::new();
+        let mut last = None;
+        for run in found.iter().skip(behind) {
+            if shown.len() == PAGE {
+                break;
+            }
+            last = Some(run);
+            if wanted(&filter, run) && may_see(&known, run) {
+                shown.push(brief(run));
+            }
+        }
+        let more = shown.len() == PAGE || found.len() == LOOKED_THROUGH;
+        let next = last.filter(|_| more).map(|run| format!("{}-{}", run.asked.asked_at.millis(), run.id));
+        Ok::<Value, Failure>(json!({ "runs": shown, "next_cursor": next }))
     };
     answer(&gateway, &known, page.await)
+}
+
+fn wanted(filter: &Filter, run: &Run) -> bool {
+    filter.state.is_none_or(|state| run.state == state)
+        && filter.tool.as_deref().is_none_or(|tool| run.asked.tool.as_str() == tool)
+        && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
+}
+
+fn read_cursor(text: &str) -> Result<(Moment, RunId), Failure> {
+    let read = || {
+        let (at, id) = text.split_once('-')?;
+        Some((Moment::from_millis(at.parse().ok()?), RunId::parse(id).ok()?))
+    };
+    read().ok_or_else(|| Failure::new(Code::BadCursor, "the cursor is not one of this list"))
 }
 
 /// The query of one run.

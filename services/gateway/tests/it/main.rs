@@ -4,6 +4,8 @@
 //! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
 
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod drain;
@@ -33,6 +35,22 @@ mod reload;
 mod replicas;
 #[cfg(test)]
 mod routes;
+#[cfg(test)]
+mod runs_agent;
+#[cfg(test)]
+mod runs_cost;
+#[cfg(test)]
+mod runs_crash;
+#[cfg(test)]
+mod runs_decide;
+#[cfg(test)]
+mod runs_desk;
+#[cfg(test)]
+mod runs_integrity;
+#[cfg(test)]
+mod runs_list;
+#[cfg(test)]
+mod runs_yard;
 #[cfg(test)]
 mod selection;
 #[cfg(test)]

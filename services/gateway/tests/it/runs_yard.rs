@@ -413,7 +413,9 @@ impl Yard {
         let entry = AuditEntry::new(Phase::Transition);
         match store.of(&self.tenant).runs().commit(&held, &next, None, &entry).await.unwrap() {
             FoldedRun::Done(held) => held.run,
-            other => panic!("it should be written: {other:?}"),
+            refused @ (FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone) => {
+                panic!("it should be written: {refused:?}")
+            }
         }
     }
 

@@ -9,7 +9,11 @@ impl Run {
         match event {
             Event::Answered(answer) => self.answered(answer, at),
             Event::Expired => self.expired(at),
-            Event::Cancelled { .. } => self.from(State::PendingApproval).map(|run| run.to(State::Cancelled, at)),
+            Event::Cancelled { .. } => {
+                // Whoever took it back knows how it ended.
+                let run = self.from(State::PendingApproval)?;
+                Ok(Run { delivered: true, ..run.to(State::Cancelled, at) })
+            }
             Event::Claimed { owner, lease_until } => self.claimed(owner, *lease_until, at),
             Event::Renewed { owner, epoch, lease_until } => {
                 let claim = Claim { lease_until: *lease_until, ..self.held(owner, *epoch)?.clone() };
@@ -42,9 +46,11 @@ impl Run {
             return Err(NotAnEdge::Repeated);
         }
         if self.state != State::PendingApproval {
+            // A yes that was not enough before the end decided nothing.
+            let undecided = matches!(self.state, State::Expired | State::Cancelled);
             return Err(match self.decision() {
-                Some(winner) => NotAnEdge::AlreadyDecided(Box::new(winner.clone())),
-                None => NotAnEdge::State(self.state),
+                Some(winner) if !undecided => NotAnEdge::AlreadyDecided(Box::new(winner.clone())),
+                Some(_) | None => NotAnEdge::State(self.state),
             });
         }
         if at >= self.asked.expires_at {

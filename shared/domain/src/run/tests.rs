@@ -120,6 +120,15 @@ fn one_decision_wins_and_the_loser_learns_who() {
 }
 
 #[test]
+fn what_ended_undecided_names_no_winner() {
+    let first = run(true, 2).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap();
+    let cancelled = first.apply(&Event::Cancelled { by: person(0) }, at(T0 + 1)).unwrap();
+    assert!(cancelled.delivered, "whoever took it back knows");
+    let late = cancelled.apply(&answer(2, Verdict::Approve, T0 + 2), at(T0 + 2));
+    assert_eq!(late, Err(NotAnEdge::State(State::Cancelled)));
+}
+
+#[test]
 fn a_quorum_counts_people_and_not_clicks() {
     let first = run(true, 2).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap();
     assert_eq!((first.state, first.yeses()), (State::PendingApproval, 1));

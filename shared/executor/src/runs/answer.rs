@@ -3,7 +3,7 @@
 use super::{Folded, told};
 use crate::call::{Executor, no_store};
 use crate::snapshot::Snapshot;
-use domain::run::{Answer, Event, NotAnEdge, OnReject, Run, State, Verdict};
+use domain::run::{Answer, Ending, Event, NotAnEdge, OnReject, Run, State, Verdict};
 use domain::{Caller, Code, Failure, RunId, Scope, Session};
 use serde_json::json;
 use std::sync::Arc;
@@ -78,8 +78,11 @@ impl Executor {
         if held.run.asked.requester == decider.principal {
             return Err(refused(NotAnEdge::OwnRequest, &held.run));
         }
-        let mut ending = held.run.ending.clone().unwrap_or_else(|| domain::run::Ending::done(None));
-        ending.basis = format!("settled by {}", decider.principal.subject);
+        let basis = format!("settled by {}", decider.principal.subject);
+        let ending = match succeeded {
+            true => Ending { basis, message: "a person says it was done".into(), ..Ending::done(None) },
+            false => Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "a person says it was not done") },
+        };
         let shelf = self.store.of(&decider.tenant);
         match self.fold_run(&shelf, held, &Event::Reconciled { succeeded, ending }, now, Some(decider)).await? {
             Folded::Done(held) => Ok(held.run),

@@ -50,7 +50,7 @@ impl Executor {
         let digest = &rehearsal.call().digest;
         let runs = open.shelf.runs();
         if let Some(key) = &request.idempotency_key {
-            if key.is_empty() || key.len() > LONGEST_KEY {
+            if key.is_empty() || key.chars().count() > LONGEST_KEY {
                 let message = format!("an idempotency key has 1 to {LONGEST_KEY} characters");
                 return Err(Failure::new(Code::InvalidArgument, message));
             }
@@ -68,7 +68,18 @@ impl Executor {
         let Some(id) = past.same_digest else { return Ok(None) };
         let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
         // An ending that nobody has heard of is still owed; one that was handed over is history.
-        Ok(held.filter(|held| !(held.run.state.is_final() && held.run.delivered)))
+        let Some(held) = held.filter(|held| !(held.run.state.is_final() && held.run.delivered)) else {
+            return Ok(None);
+        };
+        if let Some(key) = &request.idempotency_key {
+            // The key is new, the run is not: from now on the one leads to the other.
+            let entry = moved(Some(&held.run), &held.run, Some(&request.caller));
+            match runs.remember(&held, key, &entry).await.map_err(|e| no_store(&e))? {
+                FoldedRun::Done(held) | FoldedRun::Conflict(held) => return Ok(Some(held)),
+                FoldedRun::Late(_) | FoldedRun::Gone => return Ok(None),
+            }
+        }
+        Ok(Some(held))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one call, each used once, none of them kept")]
@@ -91,10 +102,13 @@ impl Executor {
             .retry_after_ms(30_000));
         }
         if past.waiting >= snapshot.approvals.most_waiting {
-            let message = format!("{} runs of this caller wait for a person already", past.waiting);
-            return Err(Failure::new(Code::TooManyPending, message).next("wait for one of them with await_run"));
+            return Err(too_many(snapshot));
         }
-        let drawn = parsed.work.preview(rehearsal).await.map_err(|failure| {
+        let deadline = entry.definition().deadline;
+        let drawn = tokio::time::timeout(deadline, parsed.work.preview(rehearsal)).await;
+        let late =
+            || Failure::new(Code::Deadline, format!("the target did not answer within {} s", deadline.as_secs()));
+        let drawn = drawn.unwrap_or_else(|_| Err(late())).map_err(|failure| {
             let message = format!("what would happen cannot be shown: {}", failure.message);
             Failure { code: Code::PreviewUnavailable, message, ..failure }
         })?;
@@ -126,13 +140,16 @@ impl Executor {
         let run = Run::new(self.run_id(&call.digest, past.same_digest), asked);
         let ledger = moved(None, &run, Some(&request.caller));
         let key = request.idempotency_key.as_deref();
-        match open.shelf.runs().open(&run, key, &ledger).await.map_err(|e| no_store(&e))? {
+        let most = u64::try_from(approvals.most_waiting).unwrap_or(u64::MAX);
+        match open.shelf.runs().open(&run, key, most, &ledger).await.map_err(|e| no_store(&e))? {
             FoldedRun::Done(held) => {
                 self.notices.tell(&call.caller.tenant, None, &held.run);
                 Ok((held, false))
             }
             FoldedRun::Conflict(held) => Ok((held, true)),
-            FoldedRun::Late(_) | FoldedRun::Gone => Err(Failure::new(Code::Internal, "the run could not be written")),
+            // Others were asked for meanwhile, and the store counts what is there.
+            FoldedRun::Late(_) => Err(too_many(snapshot)),
+            FoldedRun::Gone => Err(Failure::new(Code::Internal, "the run could not be written")),
         }
     }
 
@@ -160,6 +177,11 @@ impl Executor {
     }
 }
 
+fn too_many(snapshot: &Snapshot) -> Failure {
+    let message = format!("{} runs of this caller wait for a person already", snapshot.approvals.most_waiting);
+    Failure::new(Code::TooManyPending, message).next("wait for one of them with await_run")
+}
+
 /// What a gated call brings along.
 pub(crate) struct Asking {
     pub(crate) parsed: Parsed,
@@ -170,7 +192,7 @@ pub(crate) struct Asking {
 
 /// What an approver is shown: the tool's own drawing where it has one, and always the real arguments.
 pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> Preview {
-    let arguments = visible(&parsed.arguments);
+    let arguments = folded(&visible(&parsed.arguments));
     let name = entry.name();
     let mut warnings = Vec::new();
     if parsed.effect == domain::Effect::Disrupt {
@@ -178,10 +200,10 @@ pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> P
     }
     match drawn {
         Some(drawn) => {
-            warnings.extend(drawn.warnings.iter().map(|warning| visible(warning)));
+            warnings.extend(drawn.warnings.iter().map(|warning| folded(&visible(warning))));
             Preview {
-                summary: visible(&drawn.summary),
-                text: format!("{}\n\narguments: {arguments}", visible(&drawn.text)),
+                summary: folded(&visible(&drawn.summary)),
+                text: format!("{}\n\narguments: {arguments}", folded(&visible(&drawn.text))),
                 warnings,
                 fingerprint: drawn.fingerprint,
             }
@@ -195,6 +217,25 @@ pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> P
     }
 }
 
+/// Lines and bytes of one text that a person is shown; what is between its beginning and its end is counted and named.
+const SHOWN_LINES: usize = 200;
+const SHOWN_BYTES: usize = 24 * 1024;
+
+/// A text no flood of which can push anything else out of sight: beginning and end, and a digest of the whole.
+fn folded(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= SHOWN_LINES && text.len() <= SHOWN_BYTES {
+        return text.to_owned();
+    }
+    let head: String = lines.iter().take(SHOWN_LINES / 2).copied().collect::<Vec<_>>().join("\n");
+    let tail: String = lines[lines.len().saturating_sub(SHOWN_LINES / 2)..].join("\n");
+    let digest = domain::json::sha256_hex(text.as_bytes());
+    let first: String = head.chars().take(SHOWN_BYTES / 4).collect();
+    let rest = tail.chars().count().saturating_sub(SHOWN_BYTES / 4);
+    let last: String = tail.chars().skip(rest).collect();
+    format!("{first}\n[… {} lines and {} bytes in all, sha256 {digest} …]\n{last}", lines.len(), text.len())
+}
+
 fn size(bytes: usize) -> String {
     if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
 }
@@ -203,6 +244,18 @@ fn size(bytes: usize) -> String {
 pub(crate) fn visible(text: &str) -> String {
     let tricky = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
+            || matches!(
+                c,
+                '\u{ad}'
+                    | '\u{61c}'
+                    | '\u{115f}'
+                    | '\u{1160}'
+                    | '\u{180e}'
+                    | '\u{2028}'
+                    | '\u{2029}'
+                    | '\u{3164}'
+                    | '\u{ffa0}'
+            )
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
     };
     let mut out = String::with_capacity(text.len());

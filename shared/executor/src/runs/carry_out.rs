@@ -49,51 +49,118 @@ impl Executor {
             quartermaster.run.id = %run.id,
             quartermaster.run.epoch = claim.epoch,
         );
-        let prepared = match prepare(snapshot, tenant, run) {
-            Ok(prepared) => still_the_same(&prepared, run).await.map(|()| prepared),
-            Err(ending) => Err(ending),
-        };
-        let executed = match prepared {
-            Ok(prepared) => tracing::Instrument::instrument(self.execute(tenant, held, &claim, prepared), span).await,
-            Err(ending) => self.write_end(tenant, held, &claim, ending).await,
-        };
-        if let Err(failure) = executed {
+        let carried = self.carry(snapshot, tenant, held, &claim);
+        if let Err(failure) = tracing::Instrument::instrument(carried, span).await {
             // The record says "executing" until the lease is over; the sweep then finds out what happened.
             tracing::error!(code = failure.code.as_str(), "the end of a run could not be written");
         }
     }
 
+    /// Looks once more, then sends, then writes down what came of it; the lease is renewed all the while.
+    async fn carry(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        tenant: &Tenant,
+        held: HeldRun,
+        claim: &Claim,
+    ) -> Result<(), Failure> {
+        let run = held.run.clone();
+        let ready = match prepare(snapshot, tenant, &run) {
+            Ok(ready) => ready,
+            Err(ending) => return self.write_end(tenant, held, claim, ending).await,
+        };
+        let mut lease = Lease { held, renewed: tokio::time::Instant::now() };
+        let Some(looked) = self.renewing(tenant, &mut lease, claim, last_look(&ready, &run, claim.epoch)).await else {
+            tracing::warn!(run = %run.id, "a run was taken over before anything was sent");
+            return Ok(());
+        };
+        match looked {
+            Looked::Same => {}
+            Looked::Happened(result) => {
+                let ending = Ending { basis: "a probe of the target".into(), ..Ending::done(result) };
+                return self.write_end(tenant, lease.held, claim, ending).await;
+            }
+            // Somebody held it before, so the difference may be what that one did.
+            Looked::Other(ending) if claim.epoch > 1 => {
+                let ending = Ending { code: Some(Code::OutcomeUnknown.as_str().into()), attempted: true, ..ending };
+                return self.write_lost(tenant, lease.held, claim, ending).await;
+            }
+            Looked::Other(ending) => return self.write_end(tenant, lease.held, claim, ending).await,
+        }
+        // A replica that was frozen must not send what others have settled meanwhile.
+        if lease.renewed.elapsed() * 2 > self.leases.lease && !self.renew_now(tenant, &mut lease, claim).await? {
+            return Ok(());
+        }
+        self.execute(tenant, lease, claim, ready, snapshot.result_bytes).await
+    }
+
     /// Runs the tool in a task of its own while the lease is renewed. What was sent goes on whatever happens here.
-    async fn execute(&self, tenant: &Tenant, held: HeldRun, claim: &Claim, ready: Prepared) -> Result<(), Failure> {
+    async fn execute(
+        &self,
+        tenant: &Tenant,
+        mut lease: Lease,
+        claim: &Claim,
+        ready: Prepared,
+        cap: usize,
+    ) -> Result<(), Failure> {
         let Prepared { parsed, permit, deadline, .. } = ready;
+        let id = lease.held.run.id;
         let mut work = self.tasks.spawn("tool of a run", async move {
             let progress = Progress::default();
             parsed.work.run(&permit, &progress).await
         });
-        let mut renew =
-            tokio::time::interval_at(tokio::time::Instant::now() + self.leases.renew_every, self.leases.renew_every);
-        let overdue = tokio::time::sleep(deadline);
-        tokio::pin!(overdue);
-        let mut held = held;
+        let ended = tokio::time::timeout(deadline, self.renewing(tenant, &mut lease, claim, &mut work)).await;
+        match ended {
+            Ok(Some(ended)) => match ending(ended.ok().flatten(), cap) {
+                Ok(ending) => self.write_end(tenant, lease.held, claim, ending).await,
+                Err(unknown) => self.write_lost(tenant, lease.held, claim, unknown).await,
+            },
+            // Taken over while it was being sent: what comes of it is evidence, and no more.
+            Ok(None) => {
+                tracing::warn!(run = %id, "a run was taken over while this replica still held it");
+                self.late_report(tenant, id, work.await.ok().flatten(), cap).await
+            }
+            Err(_) => {
+                let late = Ending::failed(Code::Deadline, format!("no answer within {} s", deadline.as_secs()));
+                self.write_lost(tenant, lease.held, claim, late).await?;
+                self.late_report(tenant, id, work.await.ok().flatten(), cap).await
+            }
+        }
+    }
+
+    /// Does something while saying again and again that this replica lives. `None`: somebody else holds the run now.
+    async fn renewing<T>(
+        &self,
+        tenant: &Tenant,
+        lease: &mut Lease,
+        claim: &Claim,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::pin!(work);
+        let every = self.leases.renew_every;
+        let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
         loop {
             tokio::select! {
-                biased; // a change that is done wins a tie against its own deadline
-                ended = &mut work => return match ending(ended.ok().flatten()) {
-                    Ok(ending) => self.write_end(tenant, held, claim, ending).await,
-                    Err(unknown) => self.write_lost(tenant, held, claim, unknown).await,
-                },
-                () = &mut overdue => {
-                    let late = Ending::failed(Code::Deadline, format!("no answer within {} s", deadline.as_secs()));
-                    self.write_lost(tenant, held.clone(), claim, late).await?;
-                    return self.late_report(tenant, held.run.id, work.await.ok().flatten()).await;
-                }
-                _ = renew.tick() => match self.renew(tenant, held.clone(), claim).await {
-                    Ok(Some(renewed)) => held = renewed,
-                    Ok(None) => return self.fenced(tenant, held.run.id, work.await.ok().flatten()).await,
+                biased; // what is done wins a tie against the tick
+                done = &mut work => return Some(done),
+                _ = tick.tick() => match self.renew_now(tenant, lease, claim).await {
+                    Ok(true) => {}
+                    Ok(false) => return None,
                     // Not renewed is not yet lost; the next tick tries again while the lease lasts.
                     Err(failure) => tracing::warn!(code = failure.code.as_str(), "a lease could not be renewed"),
                 },
             }
+        }
+    }
+
+    async fn renew_now(&self, tenant: &Tenant, lease: &mut Lease, claim: &Claim) -> Result<bool, Failure> {
+        let asked = tokio::time::Instant::now();
+        match self.renew(tenant, lease.held.clone(), claim).await? {
+            Some(held) => {
+                *lease = Lease { held, renewed: asked };
+                Ok(true)
+            }
+            None => Ok(false),
         }
     }
 
@@ -134,16 +201,17 @@ impl Executor {
     }
 
     /// What the former owner learns late settles what was unknown.
-    async fn late_report(&self, tenant: &Tenant, id: domain::RunId, ended: Option<Outcome>) -> Result<(), Failure> {
-        let Ok(ending) = ending(ended) else { return Ok(()) };
+    async fn late_report(
+        &self,
+        tenant: &Tenant,
+        id: domain::RunId,
+        ended: Option<Outcome>,
+        cap: usize,
+    ) -> Result<(), Failure> {
+        let Ok(ending) = ending(ended, cap) else { return Ok(()) };
         let (held, _) = self.find_run(tenant, id).await?;
         let ending = Ending { basis: "a late report of the replica that sent it".into(), ..ending };
         self.reconcile(tenant, held, ending).await
-    }
-
-    async fn fenced(&self, tenant: &Tenant, id: domain::RunId, ended: Option<Outcome>) -> Result<(), Failure> {
-        tracing::warn!(run = %id, "a run was taken over while this replica still held it");
-        self.late_report(tenant, id, ended).await
     }
 
     pub(super) async fn reconcile(&self, tenant: &Tenant, held: HeldRun, ending: Ending) -> Result<(), Failure> {
@@ -224,31 +292,57 @@ fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result<Prepared, 
     }
 }
 
-/// Draws the preview again: what the approver judged must still be so.
-async fn still_the_same(ready: &Prepared, run: &Run) -> Result<(), Ending> {
+/// A run as this replica holds it, and when it last said so.
+struct Lease {
+    held: HeldRun,
+    renewed: tokio::time::Instant,
+}
+
+/// What the last look before sending says.
+enum Looked {
+    /// What the approver judged is still so.
+    Same,
+    /// It has happened already; this is its result.
+    Happened(Option<String>),
+    /// It is no longer so.
+    Other(Ending),
+}
+
+/// Looks at the target for the last time. Whoever takes a run over asks first whether it has happened: the effect itself
+/// would make everything look different.
+async fn last_look(ready: &Prepared, run: &Run, epoch: u64) -> Looked {
     let look = policy::look(ready.permit.call().clone(), run.id);
-    let drawn = ready.parsed.work.preview(&look).await.map_err(|failure| {
-        Ending::not_attempted(Code::Stale, format!("the target can no longer be looked at: {}", failure.message))
-    })?;
-    let now = ask::preview(&ready.entry, &ready.parsed, drawn);
-    let was = &run.asked.preview;
-    if now.fingerprint == was.fingerprint {
-        return Ok(());
+    let work = &ready.parsed.work;
+    let stale = |what: String| Looked::Other(Ending::not_attempted(Code::Stale, what));
+    if epoch > 1
+        && let Ok(Probe::Done(result)) = tokio::time::timeout(ready.deadline, work.probe(&look)).await
+    {
+        return Looked::Happened(result);
     }
-    // The target moved; if what would be done is still the same, the yes still covers it.
-    if now.text == was.text && now.warnings == was.warnings {
-        return Ok(());
+    let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
+        Ok(Ok(drawn)) => drawn,
+        Ok(Err(failure)) => return stale(format!("the target can no longer be looked at: {}", failure.message)),
+        Err(_) => return stale("the target can no longer be looked at in time".to_owned()),
+    };
+    let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);
+    // Where the target moved and what would be done is still the same, the yes still covers it.
+    if now.fingerprint == was.fingerprint || (now.text == was.text && now.warnings == was.warnings) {
+        return Looked::Same;
     }
-    Err(Ending::not_attempted(
-        Code::Stale,
-        format!("the target has changed since it was approved; now: {}", now.summary),
-    ))
+    stale(format!("the target has changed since it was approved; now: {}", now.summary))
 }
 
 /// What a tool's answer proves. `Err`: it proves nothing, because something may have been sent.
-fn ending(ended: Option<Outcome>) -> Result<Ending, Ending> {
+fn ending(ended: Option<Outcome>, cap: usize) -> Result<Ending, Ending> {
     match ended {
-        Some(Ok(output)) => Ok(Ending::done(output.structured)),
+        Some(Ok(output)) => match output.structured {
+            Some(text) if text.len() > cap => {
+                let message =
+                    format!("done; its result of {} bytes is over the cap of {cap} and was not kept", text.len());
+                Ok(Ending { message, ..Ending::done(None) })
+            }
+            structured => Ok(Ending::done(structured)),
+        },
         Some(Err(failure)) if is_ambiguous(failure.code) => Err(Ending::failed(failure.code, failure.message)),
         Some(Err(failure)) => Ok(Ending::failed(failure.code, failure.message)),
         None => Err(Ending::failed(Code::Internal, "the tool failed inside the service")),

@@ -18,10 +18,10 @@ mod wait;
 pub use answer::{Said, may_decide};
 
 use crate::call::{Executor, no_store};
-use domain::run::{Event, NotAnEdge, Run};
+use domain::run::{Answer, Event, NotAnEdge, Run};
 use domain::{Caller, Code, Failure, Moment, RunId, Tenant};
 use std::time::Duration;
-use store::{Actor, ActorKind, AuditEntry, FoldedRun, HeldRun, Phase, RunMove, Shelf};
+use store::{Actor, ActorKind, AuditEntry, FoldedRun, HeldRun, Phase, RunMove, Shelf, Verdict};
 
 /// What a tenant says about approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,18 @@ impl Executor {
                 Ok(next) => next,
                 Err(no) => return Ok(Folded::No(no, Box::new(held))),
             };
-            let entry = moved(Some(&held.run), &next, actor);
+            let said = match event {
+                Event::Answered(answer) => Some(answer),
+                Event::Expired
+                | Event::Cancelled { .. }
+                | Event::Claimed { .. }
+                | Event::Renewed { .. }
+                | Event::Finished { .. }
+                | Event::Lost { .. }
+                | Event::Reconciled { .. }
+                | Event::Delivered => None,
+            };
+            let entry = AuditEntry { decision: said.map(recorded), ..moved(Some(&held.run), &next, actor) };
             match runs.commit(&held, &next, not_after, &entry).await.map_err(|e| no_store(&e))? {
                 FoldedRun::Done(now) => {
                     self.notices.tell(shelf.tenant(), Some(held.run.state), &now.run);
@@ -110,6 +121,15 @@ fn not_after(event: &Event, run: &Run) -> Option<Moment> {
         | Event::Reconciled { .. }
         | Event::Delivered => None,
     }
+}
+
+/// What a person said, as it stands in the ledger.
+fn recorded(answer: &Answer) -> Verdict {
+    let verdict = match answer.verdict {
+        domain::run::Verdict::Approve => "approve",
+        domain::run::Verdict::Reject => "reject",
+    };
+    Verdict { verdict, basis: None, comment: answer.reason.clone() }
 }
 
 /// The ledger's entry for a run that moved.

@@ -48,7 +48,8 @@ impl Executor {
                 self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
             }
             State::Executing => {
-                let ending = Ending::failed(Code::OutcomeUnknown, "the replica that carried it out fell silent");
+                let silent = "the replica that carried it out fell silent";
+                let ending = Ending { basis: silent.into(), ..Ending::failed(Code::OutcomeUnknown, silent) };
                 match self.fold_run(&shelf, held, &Event::Lost { by: None, ending }, now, None).await? {
                     Folded::Done(held) => self.settle(snapshot, tenant, *held, now).await,
                     Folded::No(..) | Folded::Late(_) => Ok(()),
@@ -74,7 +75,13 @@ impl Executor {
         now: Moment,
     ) -> Result<(), Failure> {
         let basis = "a probe of the target".to_owned();
-        match self.probe(snapshot, tenant, &held.run).await {
+        // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
+        let owner_may_act = held.run.claim.as_ref().is_some_and(|claim| now < claim.lease_until);
+        let found = match self.probe(snapshot, tenant, &held.run).await {
+            Probe::NotDone if owner_may_act => Probe::Unknown,
+            found @ (Probe::Done(_) | Probe::NotDone | Probe::Unknown) => found,
+        };
+        match found {
             Probe::Done(result) => self.reconcile(tenant, held, Ending { basis, ..Ending::done(result) }).await,
             Probe::NotDone => {
                 let ending = Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
@@ -83,6 +90,8 @@ impl Executor {
             Probe::Unknown => {
                 let age = now.since(held.run.changed_at);
                 let next = PROBES.into_iter().find(|at| *at > age).map(|at| held.run.changed_at.plus(at));
+                let lease = held.run.claim.as_ref().map(|claim| claim.lease_until).filter(|_| owner_may_act);
+                let next = lease.map_or(next, |lease| Some(next.map_or(lease, |next| next.min(lease.max(now)))));
                 let entry = moved(Some(&held.run), &held.run, None);
                 let looked = self.store.of(tenant).runs().look_again(&held, next, &entry).await;
                 looked.map(|_| ()).map_err(|e| no_store(&e))

@@ -1,5 +1,6 @@
 //! How somebody learns what became of a run: by reading the record, again on each wake-up and each tick.
 
+use super::Folded;
 use crate::call::Executor;
 use catalog::Progress;
 use domain::run::{Event, Run, State};
@@ -25,18 +26,18 @@ impl Executor {
         let mut seen: Option<State> = None;
         let mut steps = 0;
         loop {
-            let (held, _) = self.find_run(tenant, id).await?;
-            if held.run.state.is_settled() {
-                return Ok(held.run);
+            let run = self.run(tenant, id).await?;
+            if run.state.is_settled() {
+                return Ok(run);
             }
-            if seen != Some(held.run.state) {
-                seen = Some(held.run.state);
+            if seen != Some(run.state) {
+                seen = Some(run.state);
                 steps += 1;
-                progress.report(steps, None, Some(held.run.state.as_str()));
+                progress.report(steps, None, Some(run.state.as_str()));
             }
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep_until(until) => return Ok(held.run),
+                    () = tokio::time::sleep_until(until) => return Ok(run),
                     () = tokio::time::sleep(TICK) => break,
                     wake = watch.next() => match wake {
                         Wake::Topic(Topic::Run(moved)) if moved == id => break,
@@ -60,8 +61,15 @@ impl Executor {
         }
     }
 
-    /// A run as anybody of the tenant who may see it sees it.
+    /// A run as anybody of the tenant who may see it sees it. The first reader after its time ends it, so that nobody
+    /// is shown a run as waiting that can no longer be decided.
     pub async fn run(&self, tenant: &Tenant, id: RunId) -> Result<Run, Failure> {
-        Ok(self.find_run(tenant, id).await?.0.run)
+        let (held, now) = self.find_run(tenant, id).await?;
+        if held.run.apply(&Event::Expired, now).is_err() {
+            return Ok(held.run);
+        }
+        match self.fold_run(&self.store.of(tenant), held, &Event::Expired, now, None).await? {
+            Folded::Done(held) | Folded::No(_, held) | Folded::Late(held) => Ok(held.run),
+        }
     }
 }

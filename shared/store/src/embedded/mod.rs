@@ -64,7 +64,9 @@ impl Embedded {
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<Answer>, StoreError> {
         // Looking happens right here: a snapshot takes no lock that a writer holds, and the few pages touched are in
         // the page cache, so handing the work to another thread would cost more than the work.
-        if let Some(answers) = self.look(ops)? {
+        if !ops.iter().any(writes)
+            && let Some(answers) = self.look(ops)?
+        {
             return Ok(answers);
         }
         if ops.iter().all(|op| matches!(op, Op::Publish { .. })) {
@@ -132,6 +134,14 @@ impl Embedded {
             answer.await.map_err(|_| closed())?
         };
         tokio::time::timeout(self.deadline, asked).await.map_err(|_| StoreError::Timeout)?
+    }
+}
+
+/// Whether a step can only be done in a transaction.
+fn writes(op: &Op) -> bool {
+    match op {
+        Op::Append { .. } | Op::Count { .. } | Op::Forget { .. } => true,
+        Op::Get { .. } | Op::Touch { .. } | Op::Range { .. } | Op::Read { .. } | Op::Publish { .. } | Op::Now => false,
     }
 }
 

@@ -31,6 +31,12 @@ impl Tables<'_> {
         if commit.not_after.is_some_and(|last| now > last) {
             return Ok(Committed::Late(now));
         }
+        if let Some((index, most)) = &commit.room {
+            let most = usize::try_from(*most).unwrap_or(usize::MAX);
+            if read::members(&self.ranks, index, (0, u64::MAX), most)?.len() >= most {
+                return Ok(Committed::Late(now));
+            }
+        }
         let result = match &commit.body {
             Some(body) => {
                 let end = commit.expires.map_or(NEVER, |span| end(now, span));
@@ -221,6 +227,7 @@ mod tests {
             append: vec![RawAppend { stream: format!("stream {name}"), body: vec![2], lives }],
             index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Some(3), lives }],
             wake: None,
+            room: None,
         };
         let (then, minute) = (Moment::from_secs(1_000), Duration::from_secs(60));
         for (name, lives) in [("brief", Some(minute)), ("long", Some(minute * 3)), ("kept", None)] {

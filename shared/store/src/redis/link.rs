@@ -1,12 +1,11 @@
-//! The shared connection, and the task that keeps it.
+//! One connection, and the task that keeps it.
 //!
-//! While there is no connection, calls fail at once instead of queueing up behind a dial. A call that times out or
-//! breaks only raises a doubt: the keeper then asks the server itself and dials anew if there is no answer.
-//! That also ends connections whose other side vanished without a word.
+//! Calls wait for the first dial. Later, while there is no connection, they fail at once instead of queueing up behind
+//! another one. A call that times out or breaks only raises a doubt: the keeper then asks the server itself and dials
+//! anew if there is no answer. That also ends connections whose other side vanished without a word.
 
 use super::fault::wrong_node;
 use super::pause;
-use crate::StoreError;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError};
 use std::sync::Arc;
@@ -16,30 +15,45 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+/// The word that the server is back, between the links of one store.
+#[derive(Default)]
+pub(super) struct Back(Notify);
+
+/// Where a link stands.
+enum Stage {
+    /// There will be a connection in a moment, or it is known that there is none.
+    Dialling,
+    Up(MultiplexedConnection),
+    Away,
+}
+
 pub(super) struct Link {
     client: Client,
     deadline: Duration,
-    connection: watch::Sender<Option<MultiplexedConnection>>,
+    stage: watch::Sender<Stage>,
     doubt: Arc<Notify>,
     leave: AtomicBool,
+    back: Arc<Back>,
 }
 
 impl Link {
-    pub(super) fn new(client: Client, deadline: Duration) -> Arc<Link> {
-        let doubt = Arc::new(Notify::new());
-        Arc::new(Link { client, deadline, connection: watch::Sender::new(None), doubt, leave: AtomicBool::new(false) })
+    pub(super) fn new(client: Client, deadline: Duration, back: Arc<Back>) -> Arc<Link> {
+        let (stage, doubt) = (watch::Sender::new(Stage::Dialling), Arc::new(Notify::new()));
+        Arc::new(Link { client, deadline, stage, doubt, leave: AtomicBool::new(false), back })
     }
 
-    /// The connection, if there is one at this moment.
-    pub(super) fn get(&self) -> Result<MultiplexedConnection, StoreError> {
-        self.connection.borrow().clone().ok_or_else(|| StoreError::unavailable("not connected"))
-    }
-
-    /// Waits for the first connection, but no longer than the deadline.
-    pub(super) async fn first(&self) {
-        let mut connection = self.connection.subscribe();
-        // Both ways of not getting one mean the same here: calls will say that the store is away.
-        drop(timeout(self.deadline, connection.wait_for(Option::is_some)).await);
+    /// The connection; waits only for a dial that is under way.
+    pub(super) async fn connection(&self) -> Option<MultiplexedConnection> {
+        match &*self.stage.borrow() {
+            Stage::Up(connection) => return Some(connection.clone()),
+            Stage::Away => return None,
+            Stage::Dialling => {}
+        }
+        let mut stage = self.stage.subscribe();
+        match &*stage.wait_for(|stage| !matches!(stage, Stage::Dialling)).await.ok()? {
+            Stage::Up(connection) => Some(connection.clone()),
+            Stage::Away | Stage::Dialling => None,
+        }
     }
 
     /// A call got no answer in time.
@@ -57,29 +71,41 @@ impl Link {
         }
     }
 
+    /// Gives nothing out any more.
+    pub(super) fn end(&self) {
+        self.stage.send_replace(Stage::Away);
+    }
+
     /// Dials, watches over the connection, and dials again, until told to stop.
     pub(super) async fn keep(self: Arc<Link>, stop: CancellationToken) {
-        let work = async {
-            let mut failures = 0;
-            loop {
-                match timeout(self.deadline, self.dial()).await {
-                    Ok(Ok(connection)) => {
-                        failures = 0;
-                        self.leave.store(false, Ordering::Relaxed);
-                        self.connection.send_replace(Some(connection.clone()));
-                        self.until_broken(connection).await;
-                        self.connection.send_replace(None);
-                        tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
-                    }
-                    Ok(Err(_)) | Err(_) => {
-                        failures += 1;
-                        pause(failures).await;
-                    }
+        stop.run_until_cancelled(self.work()).await;
+    }
+
+    async fn work(&self) {
+        let mut failures = 0;
+        loop {
+            // Before the dial, so that no word is missed between its failure and the pause.
+            let back = self.back.0.notified();
+            if let Ok(Ok(connection)) = timeout(self.deadline, self.dial()).await {
+                self.leave.store(false, Ordering::Relaxed);
+                self.stage.send_replace(Stage::Up(connection.clone()));
+                if failures > 0 {
+                    self.back.0.notify_waiters();
+                }
+                failures = 0;
+                self.until_broken(connection).await;
+                self.stage.send_replace(Stage::Away);
+                tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
+            } else {
+                self.stage.send_replace(Stage::Away);
+                failures += 1;
+                tokio::select! {
+                    () = pause(failures) => {}
+                    // Somebody has just got through: whoever calls now may wait for us.
+                    () = back => { self.stage.send_replace(Stage::Dialling); }
                 }
             }
-        };
-        stop.run_until_cancelled(work).await;
-        self.connection.send_replace(None);
+        }
     }
 
     async fn dial(&self) -> Result<MultiplexedConnection, RedisError> {
@@ -92,7 +118,8 @@ impl Link {
         };
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.deadline))
-            .set_response_timeout(Some(self.deadline))
+            // The deadline is ours, around the whole call; a second clock beside it would only cost.
+            .set_response_timeout(None)
             .set_push_sender(told);
         self.client.get_multiplexed_async_connection_with_config(&config).await
     }

@@ -1,12 +1,14 @@
-//! The Redis backend: one shared connection, one that listens, a deadline on every call.
+//! The Redis backend: a connection for each runtime that asks, one that listens, a deadline on every call.
 //!
 //! Not here: keys (see [`keys`](crate::keys)), and what a record means.
 
 mod check;
 mod fault;
 mod link;
+mod links;
 mod pipeline;
 mod script;
+mod slides;
 mod subscriber;
 
 use crate::error::{OpenError, StoreError};
@@ -14,16 +16,19 @@ use crate::health::Health;
 use crate::hub::Hub;
 use crate::ops::{Answer, Op, RawCommit};
 use crate::{Committed, Config};
-use link::Link;
+use links::Links;
+use redis::aio::MultiplexedConnection;
 use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisError, Script, Value};
+use slides::Slides;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) struct Redis {
-    link: Arc<Link>,
+    links: Arc<Links>,
+    slides: Slides,
     hub: Arc<Hub>,
     script: Script,
     deadline: Duration,
@@ -36,14 +41,17 @@ impl Redis {
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Result<Redis, OpenError> {
-        let link = Link::new(client(&config.url, ProtocolVersion::RESP3)?, config.deadline);
+        let calling = client(&config.url, ProtocolVersion::RESP3)?;
+        let links = Links::new(calling, config.deadline, tasks.clone(), stop.clone());
         let hub = Hub::remote();
-        tasks.spawn(Arc::clone(&link).keep(stop.clone()));
         // The listening connection is the client's older kind: RESP2, made for nothing else.
         let listening = client(&config.url, ProtocolVersion::RESP2)?;
         tasks.spawn(subscriber::listen(listening, Arc::clone(&hub), config.deadline, stop.clone()));
-        link.first().await;
-        Ok(Redis { link, hub, script: script::load(), deadline: config.deadline })
+        if let Ok(link) = links.here() {
+            // Without one, calls will say that the store is away.
+            drop(timeout(config.deadline, link.connection()).await);
+        }
+        Ok(Redis { links, slides: Slides::default(), hub, script: script::load(), deadline: config.deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -52,41 +60,51 @@ impl Redis {
 
     /// One round trip.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<Answer>, StoreError> {
-        let mut connection = self.link.get()?;
-        let pipe = pipeline::encode(ops);
-        let values: Vec<Value> = self.timed("pipeline", pipe.query_async(&mut connection)).await?;
+        let now = Instant::now();
+        let (pipe, moved) = pipeline::encode(ops, |key, span| self.slides.due(key, span, now));
+        let query = async |mut connection: MultiplexedConnection| pipe.query_async(&mut connection).await;
+        let values: Vec<Value> = self.timed("pipeline", query).await?;
+        moved.into_iter().for_each(|(key, span)| self.slides.moved(key, span, now));
         pipeline::decode(ops, values)
     }
 
     /// One round trip; two more when the server has forgotten the script.
     pub(crate) async fn commit(&self, commit: &RawCommit) -> Result<Committed, StoreError> {
-        let mut connection = self.link.get()?;
         let call = script::prepare(&self.script, commit);
-        script::read(self.timed("commit", call.invoke_async(&mut connection)).await?)
+        let invoke = async |mut connection: MultiplexedConnection| call.invoke_async(&mut connection).await;
+        let reply = self.timed("commit", invoke).await;
+        self.slides.forget(&commit.record);
+        script::read(reply?)
     }
 
     pub(crate) async fn health(&self, probe: &str, accept_unsafe: bool) -> Health {
-        match self.link.get() {
-            Ok(connection) => check::check(self, connection, probe, accept_unsafe).await,
-            Err(_) => Health::unreachable(),
-        }
+        check::check(self, probe, accept_unsafe).await
     }
 
+    /// A call on this runtime's connection, the wait for which counts as well.
     async fn timed<T>(
         &self,
         operation: &'static str,
-        work: impl Future<Output = Result<T, RedisError>>,
+        work: impl AsyncFnOnce(MultiplexedConnection) -> Result<T, RedisError>,
     ) -> Result<T, StoreError> {
-        let error = match timeout(self.deadline, work).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => {
-                self.link.failed(&error);
+        let link = self.links.here()?;
+        let answered = timeout(self.deadline, async {
+            match link.connection().await {
+                Some(connection) => Some(work(connection).await),
+                None => None,
+            }
+        });
+        let error = match answered.await {
+            Ok(Some(Ok(answer))) => return Ok(answer),
+            Ok(None) => return Err(StoreError::unavailable("not connected")),
+            Ok(Some(Err(error))) => {
+                link.failed(&error);
                 fault::fault(error)
             }
             Err(_) => StoreError::Timeout,
         };
         if matches!(error, StoreError::Timeout) {
-            self.link.overdue();
+            link.overdue();
         }
         tracing::debug!(
             db.system.name = "redis",

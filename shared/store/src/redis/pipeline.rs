@@ -3,33 +3,44 @@
 use crate::ops::{Answer, Op, StreamId, Walk, millis};
 use crate::{Record, StoreError, Version};
 use domain::Moment;
-use redis::{FromRedisValue, Pipeline, Value};
+use redis::{Cmd, FromRedisValue, Pipeline, Value};
+use std::time::Duration;
 
 const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shape" };
 
 /// Writes the steps as commands. Those whose answer tells nothing are ignored, so each step leaves one value.
-pub(super) fn encode(ops: &[Op]) -> Pipeline {
-    let mut pipe = Pipeline::with_capacity(ops.len() * 2);
+/// Tells which records' ends are moved along, of those that `due` asks for.
+pub(super) fn encode(ops: &[Op], due: impl Fn(&str, Duration) -> bool) -> (Pipeline, Vec<(&str, Duration)>) {
+    let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
     for op in ops {
         match op {
             Op::Get { key } => {
-                pipe.cmd("HMGET").arg(key).arg("v").arg("b");
+                pipe.add_command(fetch(key));
             }
             Op::Touch { key, span } => {
-                pipe.cmd("HMGET").arg(key).arg("v").arg("b");
-                pipe.cmd("PEXPIRE").arg(key).arg(millis(*span)).ignore();
+                pipe.add_command(fetch(key));
+                if due(key, *span) {
+                    pipe.add_command(ends(key, *span)).ignore();
+                    moved.push((key.as_str(), *span));
+                }
             }
             Op::Append { stream, body, lives } => {
-                pipe.cmd("XADD").arg(stream).arg("*").arg("b").arg(body);
+                let mut add = sized("XADD", 5, stream.len() + body.len() + 2);
+                add.arg(stream).arg("*").arg("b").arg(body);
+                pipe.add_command(add);
                 if let Some(lives) = lives {
-                    pipe.cmd("PEXPIRE").arg(stream).arg(millis(*lives)).ignore();
+                    pipe.add_command(ends(stream, *lives)).ignore();
                 }
             }
             Op::Count { key, window } => {
-                pipe.cmd("INCR").arg(key);
+                let mut count = sized("INCR", 2, key.len());
+                count.arg(key);
+                pipe.add_command(count);
                 // Only a counter without an end gets one: the window begins with its first call, and a counter that
                 // ended between two commands cannot be left without an end for good.
-                pipe.cmd("PEXPIRE").arg(key).arg(millis(*window)).arg("NX").ignore();
+                let mut ends = ends(key, *window);
+                ends.arg("NX");
+                pipe.add_command(ends).ignore();
             }
             Op::Range { index, from, to, limit } => range(&mut pipe, index, (*from, *to), *limit),
             Op::Read { stream, walk, limit } => read(&mut pipe, stream, *walk, *limit),
@@ -44,7 +55,26 @@ pub(super) fn encode(ops: &[Op]) -> Pipeline {
             }
         }
     }
-    pipe
+    (pipe, moved)
+}
+
+/// A command with room for its words: on the path of every call, growing costs more than writing.
+fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
+    let mut cmd = Cmd::with_capacity(words, name.len() + bytes);
+    cmd.arg(name);
+    cmd
+}
+
+fn fetch(key: &str) -> Cmd {
+    let mut cmd = sized("HMGET", 4, key.len() + 2);
+    cmd.arg(key).arg("v").arg("b");
+    cmd
+}
+
+fn ends(key: &str, span: Duration) -> Cmd {
+    let mut cmd = sized("PEXPIRE", 4, key.len() + 24);
+    cmd.arg(key).arg(millis(span));
+    cmd
 }
 
 fn range(pipe: &mut Pipeline, index: &str, (from, to): (u64, u64), limit: usize) {

@@ -21,11 +21,15 @@ pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvoc
     call.arg(commit.append.len()).arg(commit.index.len());
     let (channel, text) = commit.wake.as_ref().map_or(("", ""), |(channel, text)| (channel, text));
     call.arg(channel).arg(text);
+    call.arg(number(commit.room.as_ref().map(|(_, most)| *most)));
     for entry in &commit.append {
         call.key(&entry.stream).arg(entry.body.as_slice()).arg(span(entry.lives));
     }
     for place in &commit.index {
         call.key(&place.index).arg(&place.member).arg(number(place.rank)).arg(span(place.lives));
+    }
+    if let Some((index, _)) = &commit.room {
+        call.key(index);
     }
     call
 }

@@ -19,6 +19,8 @@ mod records;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]
+mod seal;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod wakes;

@@ -75,7 +75,7 @@ impl Tool for Remember {
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
         args.path.in_known_store()?;
         let content = normalise(&args.content);
-        scan::check(&content)?;
+        scanned(&content, args)?;
         let path = args.path.as_str();
         let whose = scope(permit, args.path.scope())?;
         let current = memory(&self.store, permit).get(&whose, path).await.map_err(|e| no_store(&e))?;
@@ -113,9 +113,7 @@ impl Tool for Remember {
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Kept, Failure> {
         args.path.in_known_store()?;
         let content = normalise(&args.content);
-        for text in [content.as_str(), args.evidence.as_str(), args.title.as_deref().unwrap_or_default()] {
-            scan::check(text)?;
-        }
+        scanned(&content, &args)?;
         let (memory, whose) = (memory(&self.store, permit), scope(permit, args.path.scope())?);
         let current = memory.get(&whose, args.path.as_str()).await.map_err(|e| no_store(&e))?;
         let expect = match (&current, &args.if_sha256) {
@@ -137,6 +135,12 @@ impl Tool for Remember {
             Put::TooLarge => Err(over(format!("this scope holds at most {} bytes", limits.bytes))),
         }
     }
+}
+
+/// Everything that would be kept, or shown to whoever decides, passes the scan.
+fn scanned(content: &str, args: &Args) -> Result<(), Failure> {
+    let texts = [content, &args.evidence, args.title.as_deref().unwrap_or_default()];
+    texts.into_iter().try_for_each(scan::check)
 }
 
 /// One form for equal texts: line feeds alone, and nothing blank at the end.

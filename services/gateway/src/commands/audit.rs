@@ -1,0 +1,154 @@
+//! `audit`: writes a tenant's ledger out, and verifies it, from a file or from the service itself.
+//!
+//! What a file holds is judged by nothing but itself, so it can be verified where the service cannot be reached.
+//! Whoever can change every line of it can also link every line anew; an export kept elsewhere is what shows that.
+
+mod lines;
+mod service;
+
+use crate::cli::{Audit, AuditAction, Output};
+use crate::commands::{Ended, print, runtime};
+use anyhow::{Context, bail};
+use domain::Tenant;
+use lines::{Entry, Head, Line};
+use serde_json::{Value, json};
+use service::Service;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use store::{ChainBreak, StreamId, Verified, Walker};
+
+pub(super) fn run(args: &Audit, output: Output) -> anyhow::Result<Ended> {
+    match &args.action {
+        AuditAction::Export { out: None } => export(args, |lines| {
+            print(lines);
+            Ok(())
+        }),
+        AuditAction::Export { out: Some(file) } => export_to(args, file),
+        AuditAction::Verify { file: Some(file) } => told(verify_file(file)?, output),
+        AuditAction::Verify { file: None } => verify_service(args, output),
+    }
+}
+
+fn export(args: &Audit, take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<Ended> {
+    let token = fs::read_to_string(&args.token_file)
+        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
+    let service = Service { url: args.url.trim_end_matches('/').to_owned(), token: token.trim().to_owned() };
+    let whole = runtime()?.block_on(service.export(take))?;
+    Ok(if whole { Ended::Well } else { Ended::WithNo })
+}
+
+/// Half an export never stands under the name of a whole one. Only its owner reads it: it names people.
+fn export_to(args: &Audit, file: &Path) -> anyhow::Result<Ended> {
+    let mut name = file.file_name().context("--out names no file")?.to_owned();
+    name.push(".partial");
+    let partial = file.with_file_name(name);
+    let cannot = || format!("cannot write {}", file.display());
+    let mut options = OpenOptions::new();
+    let mut draft = options.write(true).create(true).truncate(true).mode(0o600).open(&partial).with_context(cannot)?;
+    let ended = export(args, |lines| draft.write_all(lines.as_bytes()).with_context(cannot));
+    if let Ok(Ended::Well) = ended {
+        draft.sync_all().and_then(|()| fs::rename(&partial, file)).with_context(cannot)?;
+    } else {
+        // What failed is told already; a draft that stays behind is only untidy.
+        fs::remove_file(&partial).ok();
+    }
+    ended
+}
+
+/// Either way of being wrong is an answer: a chain that broke, or a line that is none.
+enum Doubt {
+    Broken(ChainBreak),
+    Unreadable(u64),
+}
+
+type Judged = Result<(Tenant, Verified), Doubt>;
+
+fn verify_file(file: &Path) -> anyhow::Result<Judged> {
+    let cannot = || format!("cannot read {}", file.display());
+    let mut reading = Reading::default();
+    for line in BufReader::new(File::open(file).with_context(cannot)?).split(b'\n') {
+        if let Err(doubt) = reading.line(&String::from_utf8_lossy(&line.with_context(cannot)?)) {
+            return Ok(Err(doubt));
+        }
+    }
+    reading.finish().with_context(|| format!("{} is no exported ledger", file.display()))
+}
+
+fn verify_service(args: &Audit, output: Output) -> anyhow::Result<Ended> {
+    let (mut reading, mut doubt) = (Reading::default(), None);
+    let ended = export(args, |text| {
+        // After the first doubt the rest is of no interest.
+        doubt = doubt.take().or_else(|| text.lines().find_map(|line| reading.line(line).err()));
+        Ok(())
+    })?;
+    match (ended, doubt) {
+        (Ended::WithNo, _) => Ok(Ended::WithNo),
+        (Ended::Well, Some(doubt)) => told(Err(doubt), output),
+        (Ended::Well, None) => told(reading.finish().context("the service gave no ledger")?, output),
+    }
+}
+
+/// An export that is being read, line by line.
+#[derive(Default)]
+struct Reading {
+    walker: Option<(Tenant, Walker)>,
+    lines: u64,
+}
+
+impl Reading {
+    fn line(&mut self, text: &str) -> Result<(), Doubt> {
+        self.lines += 1;
+        let unreadable = Doubt::Unreadable(self.lines);
+        let Some((_, walker)) = &mut self.walker else {
+            let head = Head::read(text).and_then(|head| Some((Tenant::parse(&head.tenant).ok()?, head.seal)));
+            let Some((tenant, seal)) = head else { return Err(unreadable) };
+            self.walker = Some((tenant.clone(), Walker::new(&tenant, seal)));
+            return Ok(());
+        };
+        match Line::read(text) {
+            Some(Line::Link(link)) => walker.link(link).map_err(Doubt::Broken),
+            Some(Line::Entry(Entry { id, entry })) => match StreamId::parse(&id) {
+                Some(id) => walker.entry(id, entry.get().as_bytes().to_vec()).map_err(Doubt::Broken),
+                None => Err(unreadable),
+            },
+            None => Err(unreadable),
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<Judged> {
+        let Some((tenant, walker)) = self.walker else { bail!("it holds no line") };
+        Ok(walker.finish().map(|verified| (tenant, verified)).map_err(Doubt::Broken))
+    }
+}
+
+fn told(judged: Judged, output: Output) -> anyhow::Result<Ended> {
+    let (ended, text, told): (Ended, String, Value) = match judged {
+        Ok((tenant, Verified { entries, sealed, unsealed })) => (
+            Ended::Well,
+            format!(
+                "the ledger of {tenant} is as it was sealed: {entries} entries, {sealed} sealed, {unsealed} not yet"
+            ),
+            json!({ "ok": true, "tenant": tenant.as_str(), "entries": entries, "sealed": sealed, "unsealed": unsealed }),
+        ),
+        Err(Doubt::Broken(found)) => {
+            let ChainBreak { seq, entry, what } = found;
+            let entry = entry.map(|entry| entry.to_string());
+            (
+                Ended::WithNo,
+                found.to_string(),
+                json!({ "ok": false, "seq": seq, "entry": entry, "what": what.as_str() }),
+            )
+        }
+        Err(Doubt::Unreadable(line)) => {
+            let text = format!("line {line} is no line of an exported ledger");
+            (Ended::WithNo, text, json!({ "ok": false, "line": line, "what": "unreadable" }))
+        }
+    };
+    print(&match output {
+        Output::Text => format!("{text}\n"),
+        Output::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
+    });
+    Ok(ended)
+}

@@ -1,0 +1,102 @@
+//! An exported ledger: lines of JSON, each of them one of three kinds.
+//!
+//! First the head, `{"ledger":1,"tenant":…,"seal":…}`; then the entries, `{"id":…,"entry":…}`, oldest first, each followed
+//! by its link, `{"seq":…,"entry":…,"link":…}`, as far as the seal goes. An entry is kept byte for byte.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::Link;
+
+/// The shape of the lines below the head.
+const SHAPE: u8 = 1;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    ledger: u8,
+    /// Whose ledger it is.
+    pub(super) tenant: String,
+    /// The newest link of this export.
+    pub(super) seal: Option<Link>,
+}
+
+impl Head {
+    pub(super) fn new(tenant: String, seal: Option<Link>) -> Head {
+        Head { ledger: SHAPE, tenant, seal }
+    }
+
+    /// Reads the first line.
+    pub(super) fn read(line: &str) -> Option<Head> {
+        serde_json::from_str(line).ok().filter(|head: &Head| head.ledger == SHAPE)
+    }
+}
+
+/// An entry.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// Its place.
+    pub(super) id: String,
+    /// What was written.
+    pub(super) entry: Box<RawValue>,
+}
+
+/// Any line but the first.
+#[derive(Debug)]
+pub(super) enum Line {
+    Entry(Entry),
+    Link(Link),
+}
+
+impl Line {
+    /// Reads a line; `None` if it is of neither kind.
+    pub(super) fn read(line: &str) -> Option<Line> {
+        let entry = serde_json::from_str(line).map(Line::Entry);
+        entry.or_else(|_| serde_json::from_str(line).map(Line::Link)).ok()
+    }
+}
+
+/// Writes a line of any kind.
+pub(super) fn write(out: &mut String, line: &impl Serialize) -> serde_json::Result<()> {
+    out.push_str(&serde_json::to_string(line)?);
+    out.push('\n');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_back_byte_for_byte() {
+        let text = r#"{"id":"1-0","entry":{"b": 1.50,"a":"\u0041"}}"#;
+        let Some(Line::Entry(read)) = Line::read(text) else { panic!("this is an entry") };
+        assert_eq!(read.entry.get(), r#"{"b": 1.50,"a":"\u0041"}"#);
+        let mut out = String::new();
+        write(&mut out, &read).unwrap();
+        assert_eq!(out, format!("{text}\n"));
+    }
+
+    #[test]
+    fn what_is_no_line_of_ours_is_not_taken_for_one() {
+        let hex = "0".repeat(64);
+        for bad in [
+            "",
+            "{}",
+            "[]",
+            r#"{"id":"1-0"}"#,
+            r#"{"id":"1-0","entry":{},"entry":{}}"#,
+            r#"{"id":"1-0","entry":{},"more":1}"#,
+            r#"{"id":"1-0","entry":{}"#,
+            r#"{"id":"1-0","entry":{}} {}"#,
+            &format!(r#"{{"seq":-1,"entry":"1-0","link":"sha256:{hex}"}}"#),
+            &format!(r#"{{"seq":1,"entry":"1-0","link":"md5:{hex}"}}"#),
+        ] {
+            assert!(Line::read(bad).is_none(), "{bad}");
+        }
+        for bad in ["", "{}", r#"{"ledger":2,"tenant":"acme","seal":null}"#, r#"{"ledger":1,"seal":null}"#] {
+            assert!(Head::read(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `/v1/audit`: the tenant's ledger, oldest entry first, each with its link once it is sealed.
+//!
+//! Entries are handed out byte for byte as they are stored, because that is what the links are computed over.
+//! Reading does not seal and does not verify; whoever doubts computes the chain again from what is here.
+
+use crate::app::Gateway;
+use crate::http::caller::{Known, needs};
+use crate::http::reply;
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Query};
+use domain::{Code, Failure, Scope, Tenant};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use store::{LedgerEntry, LedgerPage, Link, Place};
+
+/// Entries on one page, unless the query says otherwise.
+const PAGE: usize = 100;
+/// Entries on the longest page.
+pub(crate) const LONGEST_PAGE: usize = 1_000;
+
+/// The query of a page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+/// One page of the ledger, as it travels.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page {
+    /// Whose ledger it is; the chain begins with this name.
+    pub tenant: String,
+    /// The newest link, as it was before the page was read.
+    pub seal: Option<Link>,
+    /// The entries, oldest first.
+    pub entries: Vec<Item>,
+    /// Links whose entry is not there; none unless somebody meddled.
+    pub loose: Vec<Link>,
+    /// What to ask for next, as `after`; none on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// One entry, as it travels.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Item {
+    /// Its place.
+    pub id: String,
+    /// When it was written, by the store's clock.
+    pub at: String,
+    /// What was written.
+    pub entry: Box<RawValue>,
+    /// Its link; none as long as it is not sealed.
+    pub link: Option<Link>,
+}
+
+/// `GET /v1/audit?after=&limit=`.
+pub async fn list(known: Known, wanted: Query<Wanted>, gateway: Data<Gateway>) -> HttpResponse {
+    match page(&known, &wanted, &gateway).await {
+        Ok(text) => reply::json(StatusCode::OK, &known.trace_id, text),
+        Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+    }
+}
+
+async fn page(known: &Known, wanted: &Wanted, gateway: &Gateway) -> Result<String, Failure> {
+    needs(known, Scope::AuditRead)?;
+    let limit = wanted.limit.unwrap_or(PAGE);
+    if !(1..=LONGEST_PAGE).contains(&limit) {
+        return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));
+    }
+    let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
+    let after = wanted.after.as_deref().map(|text| Place::parse(text).ok_or_else(unknown)).transpose()?;
+    let tenant = &known.caller.tenant;
+    let page =
+        gateway.store.of(tenant).ledger(after, limit).await.map_err(|error| {
+            Failure::new(error.code(), "the ledger cannot be read at the moment").retry_after_ms(1_000)
+        })?;
+    shown(tenant, page).map_err(|_| Failure::new(Code::Internal, "the ledger cannot be shown"))
+}
+
+fn shown(tenant: &Tenant, page: LedgerPage) -> serde_json::Result<String> {
+    let LedgerPage { seal, entries, loose, next } = page;
+    let entries = entries.into_iter().map(item).collect::<serde_json::Result<_>>()?;
+    let next_cursor = next.map(|next| next.to_string());
+    serde_json::to_string(&Page { tenant: tenant.to_string(), seal, entries, loose, next_cursor })
+}
+
+fn item(LedgerEntry { id, body, link }: LedgerEntry) -> serde_json::Result<Item> {
+    Ok(Item { id: id.to_string(), at: id.at.to_string(), entry: raw(&body)?, link })
+}
+
+/// The entry as it is stored. What is not one line of JSON was not written by us; it is shown as a text, which no link
+/// of ours fits.
+fn raw(body: &[u8]) -> serde_json::Result<Box<RawValue>> {
+    let line = std::str::from_utf8(body).ok().filter(|text| !text.contains(['\n', '\r']));
+    match line.map(|line| RawValue::from_string(line.to_owned())) {
+        Some(Ok(entry)) if entry.get().len() == body.len() => Ok(entry),
+        Some(Ok(_) | Err(_)) | None => to_raw_value(&String::from_utf8_lossy(body)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raw;
+
+    #[test]
+    fn an_entry_travels_byte_for_byte() {
+        for line in [r#"{"b":1,"a":2.50,"c":"\u0041\u001b é"}"#, r#"{"a": 1}"#, "{}"] {
+            assert_eq!(raw(line.as_bytes()).unwrap().get(), line);
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_line_of_json_travels_as_a_text() {
+        for bad in [&b""[..], b"{", b"{\n}", b"{} ", b"{}\r", b"{} {}", b"\xff"] {
+            assert!(raw(bad).unwrap().get().starts_with('"'), "{bad:?}");
+        }
+    }
+}

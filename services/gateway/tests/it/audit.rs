@@ -1,0 +1,252 @@
+//! The ledger as people meet it: sealed within moments, read over HTTP, exported and verified from a terminal.
+
+use crate::here::{World, embedded, redis};
+use serde_json::{Value, json};
+use std::path::Path;
+use testkit::{Actor, until};
+
+/// How a command ended: exit code, what it printed, what it said beside.
+struct Told {
+    code: i32,
+    out: String,
+    said: String,
+}
+
+/// Runs the real program.
+#[expect(clippy::disallowed_methods, reason = "the program under test, never part of the service")]
+async fn quartermaster(args: &[&str]) -> Told {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quartermaster"));
+    command.args(args);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Told { code: output.status.code().unwrap(), out: text(output.stdout), said: text(output.stderr) }
+}
+
+/// Somebody who reads the ledger and does nothing else, at a terminal.
+struct Auditor {
+    token: String,
+    url: String,
+    folder: tempfile::TempDir,
+}
+
+impl Auditor {
+    fn of(world: &World) -> Auditor {
+        let token = world.mint().token(|claims| {
+            claims.sub = "auditor".to_owned();
+            claims.scope = "audit:read".to_owned();
+        });
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("token"), format!("{token}\n")).unwrap();
+        Auditor { token, url: format!("http://{}", world.address(0)), folder }
+    }
+
+    async fn get(&self, world: &World, query: &str) -> testkit::Answer {
+        let bearer = format!("Bearer {}", self.token);
+        let request = testkit::Request::new("GET", &format!("/v1/audit{query}"));
+        request.header("Authorization", bearer).send(world.address(0)).await
+    }
+
+    /// Waits until everything is sealed, and nothing more is about to be written.
+    async fn settled(&self, world: &World) -> Vec<Value> {
+        until("the ledger to be closed and sealed", async || {
+            let page = self.get(world, "?limit=1000").await.json();
+            let entries = page["entries"].as_array().unwrap().clone();
+            let phase = |name: &str| entries.iter().filter(|entry| entry["entry"]["phase"] == name).count();
+            let sealed = entries.iter().all(|entry| !entry["link"].is_null());
+            (phase("open") > 0 && phase("open") == phase("close") && sealed).then_some(entries)
+        })
+        .await
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    async fn run(&self, args: &[&str]) -> Told {
+        let token = self.file("token");
+        let service = ["audit", "--url", &self.url, "--token-file", &token];
+        quartermaster(&[&service[..], args].concat()).await
+    }
+
+    /// Verifies some lines as a file.
+    async fn judge(&self, lines: &[&str]) -> (i32, String) {
+        let file = self.file("judged");
+        std::fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let told = self.run(&["verify", &file]).await;
+        (told.code, told.out.trim_end().to_owned())
+    }
+}
+
+async fn call(agent: &Actor, times: usize) {
+    let client = agent.legacy().await;
+    for _ in 0..times {
+        client.call("memory_list", json!({})).await.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exported_ledger_is_verified_and_every_change_to_it_is_named() {
+    let world = embedded().await;
+    call(&world.tenant("acme").agent(), 4).await;
+    let auditor = Auditor::of(&world);
+    let count = auditor.settled(&world).await.len();
+
+    let file = auditor.file("ledger.jsonl");
+    let exported = auditor.run(&["export", "--out", &file]).await;
+    assert_eq!((exported.code, exported.out.as_str()), (0, ""), "{}", exported.said);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(auditor.run(&["export"]).await.out, text, "to the terminal goes the same");
+    assert!(!Path::new(&format!("{file}.partial")).exists());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + 2 * count, "a head, and each entry with its link");
+    let good = format!("the ledger of acme is as it was sealed: {count} entries, {count} sealed, 0 not yet");
+    assert_eq!(auditor.judge(&lines).await, (0, good.clone()));
+    assert_eq!(auditor.run(&["verify"]).await.out.trim_end(), good, "and the service's own is the same");
+
+    let place =
+        |seq: usize| serde_json::from_str::<Value>(lines[2 * seq - 1]).unwrap()["id"].as_str().unwrap().to_owned();
+    let broken = |seq: usize, what: &str| (1, format!("entry {seq} ({}) is {what}", place(seq)));
+    let edited = lines[5].replace("\"phase\":\"", "\"phase\":\"x");
+    let with = |at: usize, line: &str| [&lines[..at], &[line], &lines[at + 1..]].concat().join("\n");
+    assert_eq!(auditor.judge(&[&with(5, &edited)]).await, broken(3, "edited"));
+    assert_eq!(auditor.judge(&[&lines[..3], &lines[4..]].concat()).await, broken(2, "missing"));
+    let swapped = [&lines[..3], &[lines[5], lines[4], lines[3]], &lines[6..]].concat();
+    assert_eq!(auditor.judge(&swapped).await, (1, format!("entry 2 ({}) is reordered", place(3))));
+    assert_eq!(auditor.judge(&lines[..lines.len() - 2]).await, (1, format!("entry {count} is truncated")));
+    assert_eq!(auditor.judge(&[&lines[..3], &lines[5..]].concat()).await, (1, "entry 2 is missing".to_owned()));
+    let foreign = with(0, &lines[0].replace("acme", "other"));
+    assert_eq!(auditor.judge(&[&foreign]).await, broken(1, "edited"));
+    let torn = [&lines[..4], &[&lines[4][..lines[4].len() / 2]]].concat();
+    assert_eq!(auditor.judge(&torn).await, (1, "line 5 is no line of an exported ledger".to_owned()));
+    assert_eq!(auditor.judge(&lines[1..]).await, (1, "line 1 is no line of an exported ledger".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_are_told_in_json_and_bad_usage_is_not_an_answer() {
+    let world = embedded().await;
+    call(&world.tenant("acme").agent(), 1).await;
+    let auditor = Auditor::of(&world);
+    let count = auditor.settled(&world).await.len();
+
+    let told = auditor.run(&["verify", "--output", "json"]).await;
+    let wanted = json!({ "ok": true, "tenant": "acme", "entries": count, "sealed": count, "unsealed": 0 });
+    assert_eq!((told.code, serde_json::from_str::<Value>(&told.out).unwrap()), (0, wanted));
+    let file = auditor.file("ledger");
+    let head = auditor.run(&["export"]).await.out.lines().next().unwrap().to_owned();
+    std::fs::write(&file, head).unwrap();
+    let told = auditor.run(&["verify", &file, "--output", "json"]).await;
+    let wanted = json!({ "ok": false, "seq": 1, "entry": null, "what": "truncated" });
+    assert_eq!((told.code, serde_json::from_str::<Value>(&told.out).unwrap()), (1, wanted));
+
+    let empty = auditor.file("empty");
+    std::fs::write(&empty, "").unwrap();
+    let (nothing, nowhere) = (auditor.file("nothing"), auditor.file("no/where"));
+    for (args, said) in [
+        (&["verify", &nothing][..], "cannot read"),
+        (&["verify", &empty], "is no exported ledger"),
+        (&["export", "--out", &nowhere], "cannot write"),
+        (&["export", "--token-file", &nothing], "cannot read the token"),
+        (&["export", "--url", "http://127.0.0.1:1"], "the service did not answer"),
+    ] {
+        let told = auditor.run(args).await;
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{args:?}");
+        assert!(told.said.contains(said), "{args:?}: {}", told.said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_may_not_read_the_ledger_exports_nothing() {
+    let world = embedded().await;
+    let auditor = Auditor::of(&world);
+    let (token, file) = (auditor.file("other.token"), auditor.file("ledger"));
+    std::fs::write(&token, world.tenant("acme").agent().token()).unwrap();
+    let told = auditor.run(&["export", "--out", &file, "--token-file", &token]).await;
+    assert_eq!(told.code, 1);
+    assert!(told.said.contains("insufficient_scope"), "{}", told.said);
+    assert!(!Path::new(&file).exists() && !Path::new(&format!("{file}.partial")).exists());
+    let told = auditor.run(&["verify", "--token-file", &token]).await;
+    assert_eq!((told.code, told.out.as_str()), (1, ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_is_read_page_by_page_and_only_by_whoever_may() {
+    let world = embedded().await;
+    let acme = world.tenant("acme");
+    call(&acme.agent(), 3).await;
+    let auditor = Auditor::of(&world);
+    let whole = auditor.settled(&world).await;
+
+    let (mut seen, mut query) = (Vec::new(), "?limit=2".to_owned());
+    loop {
+        let page = auditor.get(&world, &query).await.json();
+        assert_eq!((&page["tenant"], &page["loose"]), (&json!("acme"), &json!([])));
+        seen.extend(page["entries"].as_array().unwrap().clone());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        query = format!("?limit=2&after={next}");
+    }
+    assert_eq!(seen, whole);
+    let numbers: Vec<u64> = seen.iter().map(|entry| entry["link"]["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=whole.len() as u64).collect::<Vec<_>>());
+
+    for actor in [acme.agent(), acme.reader(), acme.approver()] {
+        let refused = actor.rest().get("/v1/audit").await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (403, &json!("insufficient_scope")));
+        assert!(refused.header("www-authenticate").unwrap().contains("scope=\"audit:read\""));
+    }
+    let stranger = world.mint().token(|claims| {
+        claims.tenant = "other".to_owned();
+        claims.scope = "audit:read".to_owned();
+    });
+    let foreign = Auditor { token: stranger, ..Auditor::of(&world) };
+    let nothing = json!({ "tenant": "other", "seal": null, "entries": [], "loose": [], "next_cursor": null });
+    assert_eq!(foreign.get(&world, "").await.json(), nothing);
+    for (query, code) in [
+        ("?limit=0", "invalid_request"),
+        ("?limit=1001", "invalid_request"),
+        ("?limit=-1", "invalid_request"),
+        ("?before=1", "invalid_request"),
+        ("?after=", "bad_cursor"),
+        ("?after=1-0", "bad_cursor"),
+        ("?after=18446744073709551615-18446744073709551615.0-0", "bad_cursor"),
+    ] {
+        let refused = auditor.get(&world, query).await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(code)), "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn au1_replicas_seal_one_chain_and_an_entry_taken_out_beneath_them_is_named() {
+    let mut world = redis(2).await;
+    let agent = world.tenant("acme").agent();
+    let (on_a, on_b) = (agent.on(0), agent.on(1));
+    tokio::join!(call(&on_a, 10), call(&on_b, 10));
+    let auditor = Auditor::of(&world);
+    let entries = auditor.settled(&world).await;
+    let told = auditor.run(&["verify"]).await;
+    assert_eq!((told.code, told.out.contains(&format!("{} sealed", entries.len()))), (0, true), "{}", told.out);
+
+    let victim = entries[7]["id"].as_str().unwrap();
+    assert_eq!(world.redis().command(&["XDEL", "world:{acme}:audit", victim]), ":1");
+
+    let told = auditor.run(&["verify"]).await;
+    assert_eq!((told.code, told.out), (1, format!("entry 8 ({victim}) is missing\n")));
+    let page = auditor.get(&world, "?limit=1000").await.json();
+    assert_eq!((&page["loose"][0]["seq"], &page["loose"][0]["entry"]), (&json!(8), &json!(victim)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sealing_goes_on_after_the_store_was_away() {
+    let mut world = redis(1).await;
+    let agent = world.tenant("acme").agent();
+    call(&agent, 2).await;
+    let auditor = Auditor::of(&world);
+    let before = auditor.settled(&world).await.len();
+    world.redis().restart();
+    until("calls to work again", async || {
+        (agent.plain("tools/call", json!({ "name": "memory_list" })).await.code() == "ok").then_some(())
+    })
+    .await;
+    let after = auditor.settled(&world).await;
+    assert!(after.len() > before);
+    assert_eq!(auditor.run(&["verify"]).await.code, 0);
+}

@@ -1,0 +1,549 @@
+//! Replicas die, freeze and come back: a run is carried out once, or its outcome is honestly unknown.
+//!
+//! A dead owner is a record: what it would have written last, under a name nobody has. A frozen one is an executor that
+//! never renews its lease. The killed ones are real processes.
+
+use crate::here::{in_process, processes, redis};
+use crate::runs_desk::{
+    PENDING, acme, approve, ask, asker, asking, await_run, ended, id, note, path, pending, say, show, versions,
+};
+use crate::runs_yard::{BRIEF, RAZE, Reply, SET, Yard, frozen, lease_over, principal, run_id, told};
+use domain::run::{Answer, Ending, Event, State, Verdict};
+use domain::{Code, Moment, Tenant};
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::{AuditEntry, DocScope, Draft, FoldedRun, Limits, Phase, Put, Store, Trust, Version};
+use testkit::{Actor, Plan, until};
+
+const BRIEF_LEASE: Duration = Duration::from_millis(150);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r1_a_yes_whose_replica_died_is_claimed_by_another() {
+    for tool in [SET, RAZE] {
+        let world = redis(2).await;
+        let (a, b) = (world.part(0), world.part(1));
+        let yard = Yard::new();
+        let run = yard.ask(&a.executor, tool, 1).await;
+        yard.approved_by_the_dead(&a.store, run).await;
+
+        // Both look at once, as replicas do.
+        tokio::join!(yard.sweep(&a.executor), yard.sweep(&b.executor));
+
+        let ended = yard.settled(&a.executor, run).await;
+        assert_eq!((ended.state, ended.claim.unwrap().epoch), (State::Succeeded, 1));
+        yard.sweep(&a.executor).await;
+        yard.sweep(&b.executor).await;
+        assert_eq!(yard.target.effects(run), 1, "{tool}");
+        assert_eq!(yard.target.all_effects(), 1, "nothing without a run");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r2_a_silent_owner_of_an_idempotent_run_is_relieved() {
+    let world = redis(2).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let yard = Yard::new();
+    let run = yard.ask(&a.executor, SET, 1).await;
+    yard.claimed_by_the_dead(&a.store, run).await;
+
+    tokio::join!(yard.sweep(&a.executor), yard.sweep(&b.executor));
+
+    let ended = yard.settled(&a.executor, run).await;
+    let claim = ended.claim.unwrap();
+    assert_eq!((ended.state, claim.epoch, yard.target.effects(run)), (State::Succeeded, 2, 1));
+    assert!([a.store.replica(), b.store.replica()].contains(&claim.owner.as_str()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r2_a_lease_that_still_runs_is_left_alone() {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    for tool in [SET, RAZE] {
+        let run = yard.ask(&here.executor, tool, 1).await;
+        yard.approved_by_the_dead(&here.store, run).await;
+        let now = here.store.now().await.unwrap();
+        let lease_until = now.plus(Duration::from_secs(60));
+        yard.force(&here.store, run, &Event::Claimed { owner: "rep_slow".into(), lease_until }, now).await;
+        yard.sweep(&here.executor).await;
+        let seen = yard.run(&here.store, run).await;
+        assert_eq!((seen.state, seen.claim.unwrap().owner.as_str()), (State::Executing, "rep_slow"));
+    }
+    assert_eq!(yard.target.all_effects(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r2_what_is_not_idempotent_is_never_sent_again() {
+    let world = redis(2).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let yard = Yard::new();
+    let run = yard.ask(&a.executor, RAZE, 1).await;
+    yard.claimed_by_the_dead(&a.store, run).await;
+
+    tokio::join!(yard.sweep(&a.executor), yard.sweep(&b.executor));
+    yard.sweep(&a.executor).await;
+
+    let seen = yard.run(&a.store, run).await;
+    assert_eq!((seen.state, seen.claim.unwrap().epoch), (State::OutcomeUnknown, 1), "no proof leaves it to a person");
+    assert_eq!(yard.target.all_effects(), 0);
+    let told = yard.call(&a.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
+    assert_eq!(told.code, Code::OutcomeUnknown);
+    assert!(told.next.unwrap().contains("do not call again"));
+    assert_eq!(told.details.unwrap()["run"]["id"], run.to_string(), "the same call is not a new run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r2_proof_that_nothing_began_lets_the_agent_ask_anew() {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    yard.target.absence_proves();
+    let run = yard.ask(&here.executor, RAZE, 1).await;
+    yard.claimed_by_the_dead(&here.store, run).await;
+    yard.sweep(&here.executor).await;
+    let seen = yard.run(&here.store, run).await;
+    assert_eq!((seen.state, seen.ending.unwrap().attempted), (State::ReconciledFailed, false));
+    yard.call(&here.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
+    assert_ne!(yard.ask(&here.executor, RAZE, 1).await, run);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_a_target_that_does_not_answer_in_time_leaves_the_outcome_unknown_and_a_late_answer_settles_it() {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    yard.target.holds();
+    let run = yard.ask(&here.executor, BRIEF, 1).await;
+    yard.approve(&here.executor, run).await;
+    yard.target.reached(1).await;
+    let seen = yard.settled(&here.executor, run).await;
+    assert_eq!((seen.state, seen.ending.unwrap().code.as_deref()), (State::OutcomeUnknown, Some("deadline")));
+
+    yard.target.lets_go();
+
+    until("the late report", async || (yard.run(&here.store, run).await.state != State::OutcomeUnknown).then_some(()))
+        .await;
+    let seen = yard.run(&here.store, run).await;
+    assert_eq!((seen.state, yard.target.effects(run)), (State::ReconciledSucceeded, 1));
+    assert!(seen.ending.unwrap().basis.contains("late report"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_a_probe_does_not_settle_what_is_still_being_sent() {
+    let world = redis(2).await;
+    let (here, elsewhere) = (world.part(0), world.part(1));
+    let yard = Yard::new();
+    yard.target.absence_proves();
+    yard.target.holds();
+    let run = yard.ask(&here.executor, BRIEF, 1).await;
+    yard.approve(&here.executor, run).await;
+    yard.target.reached(1).await;
+    assert_eq!(yard.settled(&here.executor, run).await.state, State::OutcomeUnknown);
+
+    yard.sweep(&elsewhere.executor).await;
+    yard.target.lets_go();
+
+    until("the effect", async || (yard.target.effects(run) > 0).then_some(())).await;
+    until("the run to be settled", async || yard.run(&here.store, run).await.state.is_final().then_some(())).await;
+    let seen = yard.run(&here.store, run).await;
+    assert_eq!(
+        seen.state,
+        State::ReconciledSucceeded,
+        "it happened, and the run says that it did not: {:?}",
+        seen.ending
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_an_answer_that_proves_nothing_is_never_called_a_failure() {
+    for reply in [Reply::Lost, Reply::Panic] {
+        let world = redis(1).await;
+        let (here, yard) = (world.part(0), Yard::new());
+        yard.target.replies(reply);
+        let run = yard.ask(&here.executor, RAZE, 1).await;
+        yard.approve(&here.executor, run).await;
+        assert_eq!(yard.settled(&here.executor, run).await.state, State::OutcomeUnknown);
+        yard.sweep(&here.executor).await;
+        let seen = yard.run(&here.store, run).await;
+        assert_eq!((seen.state, yard.target.effects(run)), (State::ReconciledSucceeded, 1), "the probe finds it");
+        assert_eq!(seen.ending.unwrap().basis, "a probe of the target");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_a_person_settles_what_no_probe_can() {
+    for (outcome, state) in [(true, State::ReconciledSucceeded), (false, State::ReconciledFailed)] {
+        let world = redis(1).await;
+        let (here, yard) = (world.part(0), Yard::new());
+        let run = yard.ask(&here.executor, RAZE, 1).await;
+        yard.claimed_by_the_dead(&here.store, run).await;
+        yard.sweep(&here.executor).await;
+        for (who, scopes, code) in [
+            ("agent", "runs:decide", Code::OwnRequest),
+            ("zoe", "tools:write runs:decide", Code::InsufficientScope),
+            ("zoe", "tools:read", Code::InsufficientScope),
+        ] {
+            let refused = here.executor.resolve(&yard.caller(who, scopes), run, outcome).await.unwrap_err();
+            assert_eq!(refused.code, code, "{who} {scopes}");
+        }
+        let ana = yard.caller("ana", "runs:decide");
+        let settled = here.executor.resolve(&ana, run, outcome).await.unwrap();
+        let ending = settled.ending.unwrap();
+        assert_eq!((settled.state, ending.basis.as_str()), (state, "settled by ana"));
+        assert_eq!(ending.code.is_none(), outcome, "what is known to be done carries no failure: {:?}", ending.code);
+        let again = here.executor.resolve(&ana, run, !outcome).await.unwrap_err();
+        assert_eq!(again.code, Code::NotPossible, "what is settled stays so");
+        assert_eq!(yard.target.all_effects(), 0);
+    }
+}
+
+/// Writes the document of a run as its dead owner did.
+async fn written_by_the_dead(store: &Store, run: &str, name: &str, content: &str) {
+    let draft = Draft {
+        path: path(name),
+        title: name.into(),
+        kind: "note".into(),
+        tags: Vec::new(),
+        trust: Trust::Approved,
+        content: content.into(),
+        evidence: "seen in the logs".into(),
+        actor: principal("agent"),
+        actor_kind: "agent".into(),
+        session: None,
+        tainted: false,
+        run: Some(id(run)),
+    };
+    let limits = Limits { documents: 100, bytes: 1_000_000, keep: None };
+    let entry = AuditEntry::new(Phase::Transition);
+    let put = store.of(&acme()).memory().put(&DocScope::Tenant, draft, Version::NONE, limits, &entry).await.unwrap();
+    assert!(matches!(put, Put::Done(_)));
+}
+
+/// Moves a run of the tenant as somebody who is dead by now did.
+async fn moved_by_the_dead(store: &Store, run: &str, events: &[Event]) {
+    let runs = store.of(&acme()).runs();
+    for event in events {
+        let (held, now) = runs.find(id(run)).await.unwrap();
+        let held = held.unwrap();
+        let next = held.run.apply(event, now).unwrap();
+        let folded = runs.commit(&held, &next, None, &AuditEntry::new(Phase::Transition)).await.unwrap();
+        assert!(matches!(folded, FoldedRun::Done(_)), "{folded:?}");
+    }
+}
+
+fn yes() -> Event {
+    Event::Answered(Answer {
+        by: principal("ana"),
+        verdict: Verdict::Approve,
+        reason: None,
+        at: Moment::from_millis(1),
+    })
+}
+
+fn claim_that_is_over() -> Event {
+    Event::Claimed { owner: "rep_dead".into(), lease_until: Moment::from_millis(1) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_a_probe_that_finds_the_runs_document_settles_it() {
+    let plan = asking(Plan::redis(1), "deciders: 1").setting("QM_APPROVALS__SWEEP_EVERY", "1h");
+    let world = plan.start(in_process()).await;
+    let here = world.part(0);
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "r4", "x").await;
+    let ending = Ending::failed(Code::StoreUnavailable, "no answer");
+    let lost = Event::Lost { by: None, ending };
+    moved_by_the_dead(&here.store, &run, &[yes(), claim_that_is_over(), lost]).await;
+    written_by_the_dead(&here.store, &run, "r4", "x").await;
+
+    let snapshot = here.tenants.find(&acme()).unwrap();
+    Box::pin(here.executor.sweep(&snapshot, &acme())).await;
+
+    let seen = ended(&tenant.approver(), &run).await;
+    assert_eq!(
+        (&seen["state"], &seen["outcome"]["basis"]),
+        (&json!("reconciled_succeeded"), &json!("a probe of the target"))
+    );
+    assert_eq!(seen["outcome"]["result"]["version"], 1);
+    assert_eq!(await_run(&client, &run).await.ok()["result"]["path"], path("r4"));
+    assert_eq!(versions(&world, "r4").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_a_run_whose_effect_happened_before_the_takeover_has_not_failed() {
+    let plan = asking(Plan::redis(1), "deciders: 1").setting("QM_APPROVALS__SWEEP_EVERY", "1h");
+    let world = plan.start(in_process()).await;
+    let here = world.part(0);
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "r4", "x").await;
+    moved_by_the_dead(&here.store, &run, &[yes(), claim_that_is_over()]).await;
+    written_by_the_dead(&here.store, &run, "r4", "x").await;
+
+    let snapshot = here.tenants.find(&acme()).unwrap();
+    Box::pin(here.executor.sweep(&snapshot, &acme())).await;
+
+    let seen = ended(&tenant.approver(), &run).await;
+    assert_eq!(versions(&world, "r4").await, 1);
+    let done = ["succeeded", "reconciled_succeeded"].iter().any(|state| seen["state"] == *state);
+    assert!(done, "the document is there, and the agent is told: {} {}", seen["state"], seen["outcome"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_whoever_takes_over_cannot_say_that_nothing_was_sent() {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    let run = yard.ask(&here.executor, SET, 1).await;
+    yard.claimed_by_the_dead(&here.store, run).await;
+    yard.target.happened(run);
+    // The effect itself moved the target, so the preview is another.
+    yard.target.moved_by_somebody_else();
+    yard.sweep(&here.executor).await;
+    let seen = yard.settled(&here.executor, run).await;
+    let ending = seen.ending.unwrap();
+    assert!(ending.attempted, "the owner before had sent it: {:?} {ending:?}", seen.state);
+    assert_ne!(seen.state, State::Failed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r5_an_outcome_that_was_stored_and_not_delivered_is_handed_to_the_repeated_call() {
+    let world = redis(2).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let yard = Yard::new();
+    let run = yard.ask(&a.executor, RAZE, 1).await;
+    yard.approve(&a.executor, run).await;
+    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+
+    let again = told(&yard.call(&b.executor, RAZE, json!({ "n": 1 })).await);
+
+    assert_eq!((&again["run"]["replayed"], &again["run"]["state"]), (&json!(true), &json!("succeeded")));
+    assert_eq!((run_id(&again), &again["result"]), (run, &json!({ "set": 1 })));
+    assert_eq!(yard.target.all_effects(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_a_frozen_owner_is_fenced_when_it_comes_back() {
+    let world = redis(2).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let (yard, zombie) = (Yard::new(), frozen(a, BRIEF_LEASE));
+    yard.target.holds();
+    let run = yard.ask(&zombie, SET, 1).await;
+    yard.approve(&zombie, run).await;
+    yard.target.reached(1).await;
+    lease_over(&world, &yard, run).await;
+
+    yard.sweep(&b.executor).await;
+    yard.target.reached(1).await;
+    let taken = yard.run(&a.store, run).await.claim.unwrap();
+    assert_eq!((taken.epoch, taken.owner.as_str()), (2, b.store.replica()));
+    yard.target.lets_go();
+
+    let ended = yard.settled(&a.executor, run).await;
+    assert_eq!((ended.state, ended.claim), (State::Succeeded, Some(taken.clone())), "the end is the new owner's");
+    let steps = yard.moves(&a.store, run).await;
+    assert_eq!(steps.iter().filter(|to| *to == "succeeded").count(), 1, "one end in the ledger: {steps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_a_frozen_owner_of_what_is_not_idempotent_settles_it_by_its_late_report() {
+    let world = redis(2).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let (yard, zombie) = (Yard::new(), frozen(a, BRIEF_LEASE));
+    yard.target.holds();
+    let run = yard.ask(&zombie, RAZE, 1).await;
+    yard.approve(&zombie, run).await;
+    yard.target.reached(1).await;
+    lease_over(&world, &yard, run).await;
+
+    yard.sweep(&b.executor).await;
+    assert_eq!(yard.run(&b.store, run).await.state, State::OutcomeUnknown, "it is not taken over");
+    yard.target.lets_go();
+
+    until("the late report", async || yard.run(&b.store, run).await.state.is_final().then_some(())).await;
+    assert_eq!(yard.run(&b.store, run).await.state, State::ReconciledSucceeded);
+    assert_eq!(yard.target.effects(run), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_an_owner_that_lost_its_lease_before_sending_sends_nothing() {
+    let world = redis(2).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let (yard, zombie) = (Yard::new(), frozen(a, BRIEF_LEASE));
+    yard.target.absence_proves();
+    let run = yard.ask(&zombie, RAZE, 1).await;
+    yard.target.holds_previews();
+    yard.approve(&zombie, run).await;
+    // Claimed, and frozen while it looks at the target for the last time before it sends.
+    yard.target.preview_reached().await;
+    lease_over(&world, &yard, run).await;
+    yard.sweep(&b.executor).await;
+    let found = yard.run(&b.store, run).await.state;
+    assert!(found.is_settled(), "others have settled what they could: {found:?}");
+    let under_way = a.tasks.len();
+    yard.target.lets_previews_go();
+
+    let over = async || (a.tasks.len() < under_way || yard.target.effects(run) > 0).then_some(());
+    until("the thawed owner to have done what it does", over).await;
+    assert_eq!(yard.target.effects(run), 0, "the agent was told {found:?}, and then it happened");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_renewed_while_the_last_look_takes_its_time() {
+    let plan = Plan::redis(2).setting("QM_APPROVALS__LEASE", "450ms").setting("QM_APPROVALS__RENEW_EVERY", "100ms");
+    let world = plan.start(in_process()).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let yard = Yard::new();
+    let run = yard.ask(&a.executor, RAZE, 1).await;
+    yard.target.holds_previews();
+    yard.approve(&a.executor, run).await;
+    yard.target.preview_reached().await;
+    lease_over(&world, &yard, run).await;
+    yard.sweep(&b.executor).await;
+    let seen = yard.run(&b.store, run).await;
+    yard.target.lets_previews_go();
+    assert_eq!(seen.state, State::Executing, "the owner lives and only looks");
+    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_lives_keeps_its_lease_as_long_as_the_target_takes() {
+    let plan = Plan::redis(2).setting("QM_APPROVALS__LEASE", "450ms").setting("QM_APPROVALS__RENEW_EVERY", "100ms");
+    let world = plan.start(in_process()).await;
+    let (a, b) = (world.part(0), world.part(1));
+    let yard = Yard::new();
+    yard.target.holds();
+    let run = yard.ask(&a.executor, RAZE, 1).await;
+    yard.approve(&a.executor, run).await;
+    yard.target.reached(1).await;
+    let first = yard.run(&a.store, run).await.claim.unwrap().lease_until;
+    crate::runs_yard::pass(&b.store, first).await;
+    yard.sweep(&b.executor).await;
+    let seen = yard.run(&b.store, run).await;
+    assert_eq!((seen.state, seen.claim.unwrap().epoch), (State::Executing, 1));
+    yard.target.lets_go();
+    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.target.effects(run), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_open_runs_and_outcomes_outlive_every_replica() {
+    for (plan, replicas) in [(Plan::redis(2), 2), (Plan::file(), 1)] {
+        let mut world = asking(plan, "deciders: 1").start(in_process()).await;
+        let tenant = world.tenant("acme");
+        let client = asker(&tenant.agent()).await;
+        let (waits, done) = (ask(&client, "r7-waits", "x").await, ask(&client, "r7-done", "x").await);
+        approve(&tenant.approver(), &done).await;
+        let before = ended(&tenant.approver(), &done).await;
+        let pending_before = show(&tenant.approver(), &waits).await;
+
+        for replica in 0..replicas {
+            world.stop(replica).await;
+        }
+        for replica in 0..replicas {
+            world.begin(replica).await;
+        }
+
+        assert_eq!(show(&tenant.approver(), &done).await, before);
+        assert_eq!(show(&tenant.approver(), &waits).await, pending_before);
+        assert_eq!(
+            pending(&client.call("memory_remember", note("r7-waits", "x")).await),
+            waits,
+            "and it is found again"
+        );
+        let handed = client.call("memory_remember", note("r7-done", "x")).await;
+        assert_eq!((&handed.ok()["run"]["id"], &handed.ok()["run"]["replayed"]), (&json!(done), &json!(true)));
+        approve(&tenant.approver(), &waits).await;
+        assert_eq!(await_run(&client, &waits).await.ok()["run"]["state"], "succeeded");
+        assert_eq!((versions(&world, "r7-waits").await, versions(&world, "r7-done").await), (1, 1));
+    }
+}
+
+fn hasty(plan: Plan) -> Plan {
+    asking(plan, "deciders: 1")
+        .setting("QM_APPROVALS__LEASE", "600ms")
+        .setting("QM_APPROVALS__RENEW_EVERY", "150ms")
+        .setting("QM_APPROVALS__SWEEP_EVERY", "100ms")
+}
+
+/// How often the document was written, as an agent sees it.
+async fn written(agent: &Actor, name: &str) -> usize {
+    let outcome = agent.modern().call("memory_history", json!({ "path": path(name) })).await;
+    match outcome.code() {
+        "ok" => outcome.ok()["versions"].as_array().map_or(0, Vec::len),
+        "doc_not_found" => 0,
+        other => panic!("{other}: {outcome:?}"),
+    }
+}
+
+/// What the ledger of effects and the run say must be the same.
+fn honest(told: &Value, effects: usize) {
+    let state = told["state"].as_str().unwrap();
+    match state {
+        "succeeded" | "reconciled_succeeded" => assert_eq!(effects, 1, "{told}"),
+        PENDING | "failed" | "reconciled_failed" | "expired" => assert_eq!(effects, 0, "{told}"),
+        "outcome_unknown" => assert!(effects <= 1, "{told}"),
+        other => panic!("a run that is left {other}: {told}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_killed_around_an_approval_leaves_the_truth() {
+    let mut world = hasty(Plan::redis(2)).start(processes()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent().on(1)).await;
+    for round in 0..6_u64 {
+        let name = format!("kill-{round}");
+        let run = ask(&client, &name, "x").await;
+        let token = tenant.approver().token().to_owned();
+        let approval = format!(
+            "POST /v1/runs/{run}/approve HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+        );
+        // Killed at a moment of its own in every round: before, while or after the run is carried out.
+        tokio::join!(world.raw(0, approval.as_bytes()), async {
+            tokio::time::sleep(Duration::from_millis(round * 3)).await;
+            world.part(0).kill();
+        });
+        drop(world.take(0));
+
+        let told = until("the run to be left alone or ended", async || {
+            let told = show(&tenant.approver().on(1), &run).await;
+            (!["approved", "executing"].iter().any(|state| told["state"] == *state)).then_some(told)
+        })
+        .await;
+        honest(&told, written(&tenant.agent().on(1), &name).await);
+        if told["state"] == PENDING {
+            approve(&tenant.approver().on(1), &run).await;
+            assert_eq!(ended(&tenant.approver().on(1), &run).await["state"], "succeeded");
+            assert_eq!(written(&tenant.agent().on(1), &name).await, 1);
+        }
+        world.begin(0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_finds_its_runs_in_its_file_again() {
+    let mut world = hasty(Plan::file()).start(processes()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let (waits, yes) = (ask(&client, "file-waits", "x").await, ask(&client, "file-yes", "x").await);
+    assert_eq!(say(&tenant.approver(), &yes, "approve", json!({})).await.status, 200);
+    world.take(0).part.kill();
+    world.begin(0).await;
+    assert_eq!(show(&tenant.approver(), &waits).await["state"], PENDING);
+    let told = ended(&tenant.approver(), &yes).await;
+    honest(&told, written(&tenant.agent(), "file-yes").await);
+    approve(&tenant.approver(), &waits).await;
+    assert_eq!(ended(&tenant.approver(), &waits).await["state"], "succeeded");
+    assert_eq!(written(&tenant.agent(), "file-waits").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_a_tenant_nobody_serves_stay_as_they_are() {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    let run = yard.ask(&here.executor, RAZE, 1).await;
+    yard.approved_by_the_dead(&here.store, run).await;
+    let nobody = Tenant::parse("nobody").unwrap();
+    Box::pin(here.executor.sweep(&yard.snapshot, &nobody)).await;
+    assert_eq!(yard.run(&here.store, run).await.state, State::Approved);
+    assert_eq!(yard.target.all_effects(), 0);
+}

@@ -1,0 +1,164 @@
+//! One connection for each runtime that asks.
+//!
+//! A worker of the server is a thread with a runtime of its own. If its calls went over a connection that is driven
+//! elsewhere, each of them would wake another thread and be woken by it: that costs more than the round trip. So the
+//! connection is driven where it is used. The runtime of the background work is another one, and has one for all its
+//! threads. A runtime that ends takes its connection along.
+
+use super::link::{Back, Link};
+use crate::StoreError;
+use redis::Client;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+use tokio::runtime::{Handle, Id};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(super) struct Links {
+    client: Client,
+    deadline: Duration,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Told by the first link that finds the server again, so that the others do not sit out their pauses.
+    back: Arc<Back>,
+    /// Few, so looking through them is the quickest way.
+    held: RwLock<Vec<(Id, Arc<Link>)>>,
+}
+
+impl Links {
+    pub(super) fn new(client: Client, deadline: Duration, tasks: TaskTracker, stop: CancellationToken) -> Arc<Links> {
+        Arc::new(Links { client, deadline, tasks, stop, back: Arc::default(), held: RwLock::default() })
+    }
+
+    /// The link of the runtime that this is called on, made when it asks for the first time.
+    pub(super) fn here(self: &Arc<Links>) -> Result<Arc<Link>, StoreError> {
+        let id = Handle::current().id();
+        let find = |held: &[(Id, Arc<Link>)]| held.iter().find(|(of, _)| *of == id).map(|(_, link)| Arc::clone(link));
+        if let Some(link) = find(&self.held.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(link);
+        }
+        if self.stop.is_cancelled() {
+            return Err(StoreError::unavailable("the store is closed"));
+        }
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread of the same runtime may have been faster.
+        if let Some(link) = find(&held) {
+            return Ok(link);
+        }
+        let link = Link::new(self.client.clone(), self.deadline, Arc::clone(&self.back));
+        held.push((id, Arc::clone(&link)));
+        let (kept, stop) = (Kept { links: Arc::downgrade(self), link: Arc::clone(&link) }, self.stop.clone());
+        self.tasks.spawn(async move {
+            let kept = kept;
+            Arc::clone(&kept.link).keep(stop).await;
+        });
+        Ok(link)
+    }
+}
+
+/// Held by the task that keeps a link, and dropped with it: on closing, or when its runtime ends.
+struct Kept {
+    links: Weak<Links>,
+    link: Arc<Link>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.link.end();
+        if let Some(links) = self.links.upgrade() {
+            let mut held = links.held.write().unwrap_or_else(PoisonError::into_inner);
+            held.retain(|(_, link)| !Arc::ptr_eq(link, &self.link));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::redis::RedisServer;
+    use tokio::runtime::{Builder, Runtime};
+
+    fn links(url: &str) -> Arc<Links> {
+        let client = super::super::client(url, redis::ProtocolVersion::RESP3).unwrap();
+        Links::new(client, Duration::from_secs(10), TaskTracker::new(), CancellationToken::new())
+    }
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    async fn asks(links: &Arc<Links>) -> Arc<Link> {
+        let link = links.here().unwrap();
+        let mut connection = link.connection().await.unwrap();
+        redis::cmd("PING").exec_async(&mut connection).await.unwrap();
+        link
+    }
+
+    #[test]
+    fn each_runtime_has_a_connection_of_its_own_and_takes_it_along() {
+        let server = RedisServer::start();
+        let links = links(&server.url());
+        let (one, two) = (runtime(), runtime());
+        let first = one.block_on(asks(&links));
+        assert!(Arc::ptr_eq(&first, &one.block_on(asks(&links))), "asked again, it is the same");
+        assert!(!Arc::ptr_eq(&first, &two.block_on(asks(&links))));
+        assert_eq!(links.held.read().unwrap().len(), 2);
+
+        drop(one);
+        assert_eq!(links.held.read().unwrap().len(), 1);
+        assert!(two.block_on(first.connection()).is_none(), "a link whose runtime is gone gives nothing out");
+        two.block_on(asks(&links));
+        runtime().block_on(asks(&links));
+        assert_eq!(links.held.read().unwrap().len(), 1, "the third one is gone already");
+    }
+
+    #[tokio::test]
+    async fn a_burst_of_first_calls_waits_for_the_one_dial_and_none_fails() {
+        let server = RedisServer::start();
+        let links = links(&server.url());
+        futures_util::future::join_all((0..50).map(|_| asks(&links))).await;
+        assert_eq!(links.held.read().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn after_closing_nobody_gets_a_connection() {
+        let server = RedisServer::start();
+        let links = links(&server.url());
+        asks(&links).await;
+        links.stop.cancel();
+        links.tasks.close();
+        links.tasks.wait().await;
+        assert!(links.here().is_err());
+        assert!(links.held.read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn every_runtime_finds_a_server_that_comes_back() {
+        let mut server = RedisServer::start();
+        let links = links(&server.url());
+        let (one, two) = (runtime(), runtime());
+        one.block_on(asks(&links));
+        two.block_on(asks(&links));
+        server.stop();
+        for runtime in [&one, &two] {
+            let link = runtime.block_on(async { links.here().unwrap() });
+            link.overdue();
+            runtime.block_on(async {
+                while link.connection().await.is_some() {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        server.restart();
+        for runtime in [&one, &two] {
+            runtime.block_on(async {
+                let link = links.here().unwrap();
+                while link.connection().await.is_none() {
+                    tokio::task::yield_now().await;
+                }
+            });
+            runtime.block_on(asks(&links));
+        }
+        assert_eq!(links.held.read().unwrap().len(), 2, "the links are the same, with new connections");
+    }
+}

@@ -1,0 +1,204 @@
+//! Verifying a ledger: entries and links walked side by side, and the first thing that does not fit, by name.
+//!
+//! Pure, so the store's own streams and an exported file are judged by the same lines. What comes next is held back for
+//! a stretch, because whether something is missing or only elsewhere shows in what follows.
+//!
+//! Not here: where entries and links come from.
+
+use crate::StreamId;
+use crate::chain::{Chain, Link};
+use domain::Tenant;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// How far ahead is looked for something that is not where it should be.
+const AHEAD: usize = 256;
+/// If one side is this far ahead, the other one has ended.
+const FAR_AHEAD: usize = 4 * AHEAD;
+
+/// What is wrong with a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// The entry, or its link, is not what was sealed.
+    Edited,
+    /// An entry that was sealed is gone, and later ones are there.
+    Missing,
+    /// The entry is there and its link is gone.
+    Unlinked,
+    /// It stands elsewhere than when it was sealed.
+    Reordered,
+    /// Everything from here to the seal is gone.
+    Truncated,
+    /// It stands where nothing was sealed.
+    Inserted,
+}
+
+impl Flaw {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Flaw::Edited => "edited",
+            Flaw::Missing => "missing",
+            Flaw::Unlinked => "unlinked",
+            Flaw::Reordered => "reordered",
+            Flaw::Truncated => "truncated",
+            Flaw::Inserted => "inserted",
+        }
+    }
+}
+
+/// The first bad entry of a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub struct ChainBreak {
+    /// Which entry of the ledger it is, counted from 1.
+    pub seq: u64,
+    /// Its place, as far as it is known.
+    pub entry: Option<StreamId>,
+    /// What is wrong with it.
+    pub what: Flaw,
+}
+
+impl fmt::Display for ChainBreak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {}", self.seq)?;
+        if let Some(entry) = self.entry {
+            write!(f, " ({entry})")?;
+        }
+        write!(f, " is {}", self.what.as_str())
+    }
+}
+
+/// How much of a ledger was found to be as it was sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// Entries seen.
+    pub entries: u64,
+    /// Of these, how many the seal holds.
+    pub sealed: u64,
+    /// And how many came after it, which nothing vouches for yet.
+    pub unsealed: u64,
+}
+
+/// Walks a ledger from its first entry to its last.
+#[derive(Debug)]
+pub struct Walker {
+    chain: Chain,
+    seal: Option<Link>,
+    entries: VecDeque<(StreamId, Vec<u8>)>,
+    links: VecDeque<Link>,
+    newest: Option<StreamId>,
+    unsealed: u64,
+}
+
+impl Walker {
+    /// At the beginning of a tenant's ledger, which is sealed as far as `seal`.
+    pub fn new(tenant: &Tenant, seal: Option<Link>) -> Walker {
+        let (entries, links) = (VecDeque::new(), VecDeque::new());
+        Walker { chain: Chain::of(tenant), seal, entries, links, newest: None, unsealed: 0 }
+    }
+
+    /// Hands over the next entry, in the order in which they stand.
+    pub fn entry(&mut self, id: StreamId, body: Vec<u8>) -> Result<(), ChainBreak> {
+        self.entries.push_back((id, body));
+        self.advance()
+    }
+
+    /// Hands over the next link, in the order in which they stand.
+    pub fn link(&mut self, link: Link) -> Result<(), ChainBreak> {
+        self.links.push_back(link);
+        self.advance()
+    }
+
+    /// There is no more; tells how much was found to be in order.
+    pub fn finish(mut self) -> Result<Verified, ChainBreak> {
+        while self.under_seal() {
+            self.step()?;
+        }
+        if let Some(extra) = self.links.front() {
+            return Err(ChainBreak { seq: extra.seq, entry: Some(extra.entry), what: Flaw::Inserted });
+        }
+        self.pass_unsealed()?;
+        let sealed = self.chain.len();
+        Ok(Verified { entries: sealed + self.unsealed, sealed, unsealed: self.unsealed })
+    }
+
+    fn advance(&mut self) -> Result<(), ChainBreak> {
+        while self.under_seal() && self.sees_enough() {
+            self.step()?;
+        }
+        if self.under_seal() { Ok(()) } else { self.pass_unsealed() }
+    }
+
+    fn under_seal(&self) -> bool {
+        self.seal.is_some_and(|seal| self.chain.len() < seal.seq)
+    }
+
+    fn sees_enough(&self) -> bool {
+        let (entries, links) = (self.entries.len(), self.links.len());
+        entries.min(links) > AHEAD || entries.max(links) > FAR_AHEAD
+    }
+
+    /// Takes one entry with its link, or tells why that cannot be.
+    fn step(&mut self) -> Result<(), ChainBreak> {
+        let seq = self.chain.len() + 1;
+        let found = |entry: Option<StreamId>, what: Flaw| Err(ChainBreak { seq, entry, what });
+        let present = self.entries.front().map(|(id, _)| *id);
+        let Some(link) = self.links.front().copied() else { return found(present, Flaw::Truncated) };
+        if link.seq != seq {
+            let (entry, what) = self.out_of_turn(seq, &link, present);
+            return found(entry, what);
+        }
+        let Some((id, body)) = self.entries.front() else { return found(Some(link.entry), Flaw::Truncated) };
+        if *id != link.entry {
+            let (entry, what) = self.elsewhere(*id, &link);
+            return found(Some(entry), what);
+        }
+        let last = self.seal.filter(|seal| seal.seq == seq);
+        if self.chain.link(*id, body) != link || last.is_some_and(|seal| seal != link) {
+            let moved = self.entries.iter().skip(1).take(AHEAD).any(|(_, body)| self.chain.link(*id, body) == link);
+            return found(Some(*id), if moved { Flaw::Reordered } else { Flaw::Edited });
+        }
+        self.chain = Chain::behind(&link);
+        self.newest = Some(link.entry);
+        self.entries.pop_front();
+        self.links.pop_front();
+        Ok(())
+    }
+
+    /// The link in front has another number than the next one.
+    fn out_of_turn(&self, seq: u64, link: &Link, present: Option<StreamId>) -> (Option<StreamId>, Flaw) {
+        if let Some(later) = self.links.iter().take(AHEAD).find(|later| later.seq == seq) {
+            return (Some(later.entry), Flaw::Reordered);
+        }
+        if link.seq < seq {
+            return (Some(link.entry), Flaw::Inserted);
+        }
+        // If entry and link in front belong together, both of the one before are gone.
+        if present == Some(link.entry) { (None, Flaw::Missing) } else { (present, Flaw::Unlinked) }
+    }
+
+    /// The entry in front is another one than the link in front is about.
+    fn elsewhere(&self, id: StreamId, link: &Link) -> (StreamId, Flaw) {
+        if !self.entries.iter().take(AHEAD).any(|(later, _)| *later == link.entry) {
+            return (link.entry, Flaw::Missing);
+        }
+        let known = self.links.iter().take(AHEAD).any(|later| later.entry == id);
+        (id, if known { Flaw::Reordered } else { Flaw::Inserted })
+    }
+
+    /// Nothing vouches for these but their own order.
+    fn pass_unsealed(&mut self) -> Result<(), ChainBreak> {
+        while let Some((id, _)) = self.entries.pop_front() {
+            if self.newest.is_some_and(|newest| id <= newest) {
+                let seq = self.chain.len() + self.unsealed + 1;
+                return Err(ChainBreak { seq, entry: Some(id), what: Flaw::Reordered });
+            }
+            self.newest = Some(id);
+            self.unsealed += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

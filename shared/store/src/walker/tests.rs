@@ -1,0 +1,191 @@
+use super::*;
+use domain::Moment;
+use proptest::prelude::*;
+
+fn acme() -> Tenant {
+    Tenant::parse("acme").unwrap()
+}
+
+fn place(number: u64) -> StreamId {
+    StreamId { at: Moment::from_millis(1_000 + number / 3), seq: number % 3 }
+}
+
+/// A ledger as it can be handed over, and changed before.
+#[derive(Clone)]
+struct Ledger {
+    entries: Vec<(StreamId, Vec<u8>)>,
+    links: Vec<Link>,
+    seal: Option<Link>,
+}
+
+/// That many entries, the first `sealed` of them sealed. Entry `n` stands at `place(n)`, counted from 1.
+fn ledger(entries: u64, sealed: u64) -> Ledger {
+    let mut chain = Chain::of(&acme());
+    let entries: Vec<_> = (1..=entries).map(|n| (place(n), format!("entry {n}").into_bytes())).collect();
+    let sealed = usize::try_from(sealed).unwrap();
+    let links: Vec<Link> = entries.iter().take(sealed).map(|(id, body)| chain.add(*id, body)).collect();
+    Ledger { entries, seal: links.last().copied(), links }
+}
+
+impl Ledger {
+    /// Handed over as a file is: each link behind its entry.
+    fn verify(&self) -> Result<Verified, ChainBreak> {
+        let mut walker = Walker::new(&acme(), self.seal);
+        let mut links = self.links.iter();
+        for (id, body) in &self.entries {
+            walker.entry(*id, body.clone())?;
+            links.next().map_or(Ok(()), |link| walker.link(*link))?;
+        }
+        links.try_for_each(|link| walker.link(*link))?;
+        walker.finish()
+    }
+
+    fn broken(&self) -> (u64, Option<StreamId>, Flaw) {
+        let ChainBreak { seq, entry, what } = self.verify().unwrap_err();
+        (seq, entry, what)
+    }
+}
+
+#[test]
+fn a_ledger_that_nobody_touched_is_verified_whole() {
+    for (entries, sealed) in [(0, 0), (1, 0), (1, 1), (7, 5), (3_000, 3_000), (3_000, 0), (3_000, 1_500)] {
+        let wanted = Verified { entries, sealed, unsealed: entries - sealed };
+        assert_eq!(ledger(entries, sealed).verify(), Ok(wanted));
+    }
+}
+
+#[test]
+fn an_edited_entry_is_named() {
+    for (total, at) in [(5, 1), (5, 5), (3_000, 1_700)] {
+        let mut ledger = ledger(total, total);
+        ledger.entries[at - 1].1.push(b'!');
+        let at = at as u64;
+        assert_eq!(ledger.broken(), (at, Some(place(at)), Flaw::Edited));
+    }
+}
+
+#[test]
+fn an_edited_link_is_named_and_so_is_an_edited_seal() {
+    let mut changed = ledger(5, 5);
+    changed.links[2].link[0] ^= 1;
+    assert_eq!(changed.broken(), (3, Some(place(3)), Flaw::Edited));
+    let mut changed = ledger(5, 5);
+    changed.seal.as_mut().unwrap().link[31] ^= 1;
+    assert_eq!(changed.broken(), (5, Some(place(5)), Flaw::Edited));
+}
+
+#[test]
+fn a_missing_entry_is_named_whether_or_not_its_link_is_there() {
+    for (total, at) in [(5, 1), (5, 4), (3_000, 1_700)] {
+        let mut without = ledger(total, total);
+        without.entries.remove(at - 1);
+        let seq = at as u64;
+        assert_eq!(without.broken(), (seq, Some(place(seq)), Flaw::Missing));
+        without.links.remove(at - 1);
+        assert_eq!(without.broken(), (seq, None, Flaw::Missing));
+    }
+}
+
+#[test]
+fn an_entry_whose_link_is_gone_is_named() {
+    let mut ledger = ledger(5, 5);
+    ledger.links.remove(1);
+    assert_eq!(ledger.broken(), (2, Some(place(2)), Flaw::Unlinked));
+}
+
+#[test]
+fn entries_that_changed_places_are_told_from_edited_ones() {
+    let whole = ledger(9, 9);
+    let mut swapped = whole.clone();
+    swapped.entries.swap(2, 6);
+    assert_eq!(swapped.broken(), (3, Some(place(7)), Flaw::Reordered));
+    let mut bodies = whole.clone();
+    let other = bodies.entries[6].1.clone();
+    bodies.entries[6].1 = std::mem::replace(&mut bodies.entries[2].1, other);
+    assert_eq!(bodies.broken(), (3, Some(place(3)), Flaw::Reordered));
+    let mut links = whole;
+    links.links.swap(2, 6);
+    assert_eq!(links.broken(), (3, Some(place(3)), Flaw::Reordered));
+}
+
+#[test]
+fn a_ledger_cut_off_before_its_seal_is_truncated() {
+    let whole = ledger(9, 9);
+    let mut entries = whole.clone();
+    entries.entries.truncate(6);
+    assert_eq!(entries.broken(), (7, Some(place(7)), Flaw::Truncated));
+    let mut both = entries;
+    both.links.truncate(6);
+    assert_eq!(both.broken(), (7, None, Flaw::Truncated));
+    let mut links = whole.clone();
+    links.links.truncate(6);
+    assert_eq!(links.broken(), (7, Some(place(7)), Flaw::Truncated));
+    let nothing = Ledger { entries: Vec::new(), links: Vec::new(), ..whole };
+    assert_eq!(nothing.broken(), (1, None, Flaw::Truncated));
+}
+
+#[test]
+fn what_was_never_sealed_there_is_inserted() {
+    let whole = ledger(9, 9);
+    let foreign = StreamId { at: place(4).at, seq: 77 };
+    let mut entry = whole.clone();
+    entry.entries.insert(4, (foreign, b"forged".to_vec()));
+    assert_eq!(entry.broken(), (5, Some(foreign), Flaw::Inserted));
+    let mut unsealed = whole.clone();
+    unsealed.seal = Some(whole.links[6]);
+    assert_eq!(unsealed.broken(), (8, Some(place(8)), Flaw::Inserted));
+    let mut again = whole.clone();
+    again.links.extend_from_slice(&whole.links);
+    assert_eq!(again.broken(), (1, Some(place(1)), Flaw::Inserted));
+    let without = Ledger { seal: None, ..whole };
+    assert_eq!(without.broken(), (1, Some(place(1)), Flaw::Inserted));
+}
+
+#[test]
+fn unsealed_entries_are_held_to_their_order() {
+    let mut ledger = ledger(9, 5);
+    ledger.entries.swap(6, 7);
+    assert_eq!(ledger.broken(), (8, Some(place(7)), Flaw::Reordered));
+}
+
+#[test]
+fn another_tenants_ledger_does_not_pass_for_this_one() {
+    let Ledger { entries, links, seal } = ledger(1, 1);
+    let mut walker = Walker::new(&Tenant::parse("other").unwrap(), seal);
+    walker.entry(entries[0].0, entries[0].1.clone()).unwrap();
+    walker.link(links[0]).unwrap();
+    assert_eq!(walker.finish().unwrap_err().what, Flaw::Edited);
+}
+
+#[test]
+fn a_side_that_has_ended_is_noticed_long_before_the_other_one_ends() {
+    let ledger = ledger(100_000, 100_000);
+    let mut walker = Walker::new(&acme(), ledger.seal);
+    let taken = ledger.entries.into_iter().take_while(|(id, body)| walker.entry(*id, body.clone()).is_ok()).count();
+    assert_eq!(taken, FAR_AHEAD);
+}
+
+#[test]
+fn a_break_is_told_in_one_sentence() {
+    let known = ChainBreak { seq: 12, entry: Some(place(12)), what: Flaw::Edited };
+    assert_eq!(known.to_string(), "entry 12 (1004-0) is edited");
+    let gone = ChainBreak { seq: 12, entry: None, what: Flaw::Missing };
+    assert_eq!(gone.to_string(), "entry 12 is missing");
+}
+
+proptest! {
+    #[test]
+    fn no_change_to_what_is_sealed_goes_unseen(kind in 0..5_usize, at in 0..40_usize, to in 0..40_usize, byte in 0..7_usize) {
+        let whole = ledger(40, 40);
+        let mut changed = whole.clone();
+        match kind {
+            0 => changed.entries[at].1[byte] ^= 0x20,
+            1 => drop(changed.entries.remove(at)),
+            2 => changed.entries.swap(at, to),
+            3 => drop(changed.links.remove(at)),
+            _ => changed.entries.truncate(at),
+        }
+        let same = changed.entries == whole.entries && changed.links == whole.links;
+        prop_assert_eq!(changed.verify().is_ok(), same);
+    }
+}
