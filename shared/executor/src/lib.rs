@@ -1,7 +1,7 @@
 //! The executor: the one path of a call, whichever door it came in by.
 //!
-//! Reading order: [`snapshot`] (what a call is judged against), [`call`] (the path), [`invoke`] (the tool itself, under
-//! its deadline), [`virtuals`] (calls the service answers itself), [`runs`] (calls that wait for a person),
+//! Reading order: [`snapshot`] (what a call is judged against), [`call`] (the path), `invoke` (the tool itself, under
+//! its deadline), `virtuals` (calls the service answers itself), [`runs`] (calls that wait for a person),
 //! [`sessions`] (opening and reading them), [`tasks`].
 //!
 //! Not here: HTTP, JSON-RPC, and which tools exist.

@@ -1,6 +1,6 @@
 //! Policy: rules, call and evidence in, a [`Decision`] out. Pure, and the only maker of [`Permit`].
 //!
-//! Reading order: [`rule`] (what a tenant may say), [`evidence`] (what is known), [`decide`], [`permit`] (the proof).
+//! Reading order: [`rule`] (what a tenant may say), [`evidence`] (what is known), [`decide()`], [`permit`] (the proof).
 //! Rules only tighten: there is no way to write one that lets more through than the product's own defaults.
 //!
 //! Not here: clocks, stores, HTTP, and what the tools do.

@@ -1,7 +1,7 @@
 //! `/mcp` and `/mcp/x/SELECTION`: both protocol eras on one endpoint.
 //!
-//! `POST` is here; calls are carried out in [`mcp_call`](super::mcp_call), streams are held in
-//! [`streams`](super::streams). Bytes are read and written by the `mcp` crate alone.
+//! `POST` is here; calls are carried out in [`mcp_call`], streams are held in
+//! [`streams`]. Bytes are read and written by the `mcp` crate alone.
 
 use crate::app::Gateway;
 use crate::http::body::{self, Accepts};

@@ -1,7 +1,7 @@
 //! Runs: calls that wait for a person, and what became of them.
 //!
-//! Reading order: [`ask`] (a gated call becomes a run), [`answer`] (a person decides), [`carry_out`] (a claimed run is
-//! executed), [`sweep`] (whatever is due is looked at, whoever left it), [`notice`] (who else is told), [`wait`] (how an agent learns of it),
+//! Reading order: `ask` (a gated call becomes a run), `answer` (a person decides), `carry_out` (a claimed run is
+//! executed), `sweep` (whatever is due is looked at, whoever left it), [`notice`] (who else is told), `wait` (how an agent learns of it),
 //! [`told`] (what it is told).
 //!
 //! A run is a record that moves only through [`Run::apply`], folded by one compare-and-set. Whoever waits reads the
