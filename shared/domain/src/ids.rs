@@ -51,7 +51,8 @@ macro_rules! id {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str($prefix)?;
-                self.0.iter().try_for_each(|digit| fmt::Write::write_char(f, char::from(*digit)))
+                // Digits of the alphabet only, so the fallback is never taken.
+                f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
             }
         }
 

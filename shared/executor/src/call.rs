@@ -307,9 +307,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 /// 128 random bits for an id.
 pub(crate) fn random() -> Result<[u8; 16], Failure> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits).map_err(|_| Failure::new(Code::Internal, "the system gave no randomness"))?;
-    Ok(bits)
+    store::random_bits().map_err(|_| Failure::new(Code::Internal, "the system gave no randomness"))
 }
 
 fn unknown_tool(snapshot: &Snapshot, name: &str) -> Failure {

@@ -184,6 +184,22 @@ async fn asking_the_same_again_finds_the_run_until_its_end_was_handed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_old_ending_is_not_replayed_when_the_way_to_it_was_forgotten() {
+    let mut world = world("deciders: 1").await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "old", "x").await;
+    approve(&tenant.approver(), &run).await;
+    await_run(&client, &run).await.ok();
+    // A day later the digest leads nowhere any more, and the run itself is still kept.
+    for key in world.redis().keys().into_iter().filter(|key| key.contains(":dig:")) {
+        world.redis().command(&["DEL", &key]);
+    }
+    let again = pending(&client.call("memory_remember", note("old", "x")).await);
+    assert_ne!(again, run, "a person is asked anew");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_replicas_asked_the_same_at_once_open_one_run() {
     let world = world("most_waiting: 100").await;
     let client = asker(&world.tenant("acme").agent()).await;

@@ -3,7 +3,7 @@
 //! The run's name is derived from the digest and the run before it, so two replicas that are asked the same thing at the
 //! same moment write the same record, and the second finds the first's.
 
-use super::{moved, told};
+use super::{FOLDS, moved, told};
 use crate::call::{CallRequest, Executor, OpenCall, no_store};
 use crate::snapshot::Snapshot;
 use catalog::{Drawn, Entry, Parsed};
@@ -68,7 +68,7 @@ impl Executor {
         let Some(id) = past.same_digest else { return Ok(None) };
         let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
         // An ending that nobody has heard of is still owed; one that was handed over is history.
-        let Some(held) = held.filter(|held| !(held.run.state.is_final() && held.run.delivered)) else {
+        let Some(held) = held.filter(|held| !is_history(&held.run)) else {
             return Ok(None);
         };
         if let Some(key) = &request.idempotency_key {
@@ -137,20 +137,26 @@ impl Executor {
             execute_within_ms: u64::try_from(approvals.execute_within.as_millis()).unwrap_or(u64::MAX),
             trace: request.trace.clone(),
         };
-        let run = Run::new(self.run_id(&call.digest, past.same_digest), asked);
-        let ledger = moved(None, &run, Some(&request.caller));
         let key = request.idempotency_key.as_deref();
         let most = u64::try_from(approvals.most_waiting).unwrap_or(u64::MAX);
-        match open.shelf.runs().open(&run, key, most, &ledger).await.map_err(|e| no_store(&e))? {
-            FoldedRun::Done(held) => {
-                self.notices.tell(&call.caller.tenant, None, &held.run);
-                Ok((held, false))
+        let mut last = past.same_digest;
+        for _ in 0..FOLDS {
+            let run = Run::new(self.run_id(&call.digest, last), asked.clone());
+            let ledger = moved(None, &run, Some(&request.caller));
+            match open.shelf.runs().open(&run, key, most, &ledger).await.map_err(|e| no_store(&e))? {
+                FoldedRun::Done(held) => {
+                    self.notices.tell(&call.caller.tenant, None, &held.run);
+                    return Ok((held, false));
+                }
+                // The way to an old run may be forgotten before the run is; what was handed over is history all the same.
+                FoldedRun::Conflict(held) if is_history(&held.run) => last = Some(held.run.id),
+                FoldedRun::Conflict(held) => return Ok((held, true)),
+                // Others were asked for meanwhile, and the store counts what is there.
+                FoldedRun::Late(_) => return Err(too_many(snapshot)),
+                FoldedRun::Gone => break,
             }
-            FoldedRun::Conflict(held) => Ok((held, true)),
-            // Others were asked for meanwhile, and the store counts what is there.
-            FoldedRun::Late(_) => Err(too_many(snapshot)),
-            FoldedRun::Gone => Err(Failure::new(Code::Internal, "the run could not be written")),
         }
+        Err(Failure::new(Code::Internal, "the run could not be written"))
     }
 
     /// Keyed, so that nobody can guess it; the same for whoever asks the same after the same history.
@@ -175,6 +181,11 @@ impl Executor {
         }
         told::to_agent(&run, replayed)
     }
+}
+
+/// Whether a run is over and its requester knows how.
+fn is_history(run: &Run) -> bool {
+    run.state.is_final() && run.delivered
 }
 
 fn too_many(snapshot: &Snapshot) -> Failure {
