@@ -6,7 +6,7 @@ use crate::here::World;
 use domain::{RunId, Tenant};
 use serde_json::{Value, json};
 use store::DocScope;
-use testkit::{Actor, Answer, Legacy, Outcome, Plan};
+use testkit::{Actor, Answer, Legacy, Outcome, Plan, until};
 
 /// The state of a run that nobody has decided.
 pub(crate) const PENDING: &str = "pending_approval";
@@ -101,8 +101,11 @@ pub(crate) fn refusal(answer: &Answer) -> (u16, String) {
 
 /// How often a document of the tenant was written.
 pub(crate) async fn versions(world: &World, name: &str) -> usize {
-    let acme = world.part(0).store.of(&acme());
-    acme.memory().history(&DocScope::Tenant, &path(name), 100).await.unwrap().len()
+    let memory = world.part(0).store.of(&acme()).memory();
+    // The test's runtime has a connection of its own, which may come back a moment after the replica's.
+    let versions =
+        until("the store to answer the test", async || memory.history(&DocScope::Tenant, &path(name), 100).await.ok());
+    versions.await.len()
 }
 
 /// The tenant.
