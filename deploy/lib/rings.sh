@@ -34,7 +34,7 @@ ring_deny() {
 ring_unit() {
     need_command redis-server redis-server
     # A snapshot that differs is a failure to look at, never a file to leave in the checkout.
-    INSTA_UPDATE=no cargo test --workspace --locked
+    INSTA_UPDATE=no cargo test --workspace --locked --no-fail-fast
 }
 
 ring_build() {

@@ -85,9 +85,9 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
 fn policy_only_tightens() {
     assert_snapshot!(told("tenant: acme\npolicy:\n  allow: [k8s_exec]\n  approval: { deciders: 0 }"), @"
         acme.yaml:3:3: unknown_key: `policy` has no key `allow`
-            hint: a tenant's policy only tightens; known keys here: deny, require_approval
-        acme.yaml:4:3: unknown_key: `policy` has no key `approval`
-            hint: a tenant's policy only tightens; did you mean `require_approval`? known keys here: deny, require_approval
+            hint: a tenant's policy only tightens; known keys here: deny, require_approval, approval
+        acme.yaml:4:25: out_of_range: `deciders` is `0`, which is out of range
+            hint: choose from 1 to 10
     ");
 }
 
@@ -240,7 +240,7 @@ fn a_file_with_eight_errors_reports_eight() {
         acme.yaml:6:10: matches_no_tool: `k8s_exce` matches no tool
             hint: did you mean `k8s_exec`?
         acme.yaml:7:3: unknown_key: `policy` has no key `allow`
-            hint: a tenant's policy only tightens; known keys here: deny, require_approval
+            hint: a tenant's policy only tightens; known keys here: deny, require_approval, approval
         acme.yaml:8:28: out_of_range: `calls_in_flight` is `0`, which is out of range
             hint: choose from 1 to 10000
         acme.yaml:8:45: wrong_type: `result_bytes` must be a whole number, and a plain value stands here
