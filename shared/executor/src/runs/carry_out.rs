@@ -30,7 +30,7 @@ impl Executor {
             Folded::Done(held) => {
                 let run = held.run.clone();
                 let executor = self.clone();
-                self.tasks.spawn("run", async move { executor.carry_out(&snapshot, &tenant, *held).await });
+                self.tasks.spawn_lasting("run", async move { executor.carry_out(&snapshot, &tenant, *held).await });
                 Ok(run)
             }
             Folded::No(_, held) | Folded::Late(held) => Ok(held.run),
@@ -105,7 +105,7 @@ impl Executor {
     ) -> Result<(), Failure> {
         let Prepared { parsed, permit, deadline, .. } = ready;
         let id = lease.held.run.id;
-        let mut work = self.tasks.spawn("tool of a run", async move {
+        let mut work = self.tasks.spawn_lasting("tool of a run", async move {
             let progress = Progress::default();
             parsed.work.run(&permit, &progress).await
         });
