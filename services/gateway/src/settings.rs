@@ -11,6 +11,8 @@ use toml::{Table, Value};
 /// Every key with its default and its reason.
 pub const DEFAULTS: &str = include_str!("../defaults.toml");
 const PREFIX: &str = "QM_";
+/// Documents in session scope are kept for this long, so no session may live longer.
+const LONGEST_SESSION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// All settings of one process.
 #[derive(Debug, Clone, Deserialize)]
@@ -177,6 +179,9 @@ impl Settings {
         if self.sessions.idle > self.sessions.longest {
             return wrong("sessions.idle is longer than sessions.longest");
         }
+        if self.sessions.longest > LONGEST_SESSION {
+            return wrong("sessions.longest is over 30d, which is how long a session's documents are kept");
+        }
         if self.approvals.renew_every * 3 > self.approvals.lease || self.approvals.renew_every.is_zero() {
             return wrong("approvals.renew_every must fit three times into approvals.lease");
         }
@@ -271,6 +276,8 @@ mod tests {
     fn contradictions_are_found_before_anything_listens() {
         let text = format!("{ISSUER}\n[sessions]\nidle = \"31d\"");
         assert!(read(&text, &[]).unwrap_err().contains("longest"));
+        let text = format!("{ISSUER}\n[sessions]\nlongest = \"31d\"");
+        assert!(read(&text, &[]).unwrap_err().contains("documents"));
         let text = format!("{ISSUER}\n[approvals]\nrenew_every = \"11s\"");
         assert!(read(&text, &[]).unwrap_err().contains("three times"));
         assert!(read("not toml", &[]).unwrap_err().contains("not TOML"));
