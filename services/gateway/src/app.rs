@@ -9,11 +9,12 @@ use crate::tenants::Tenants;
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
-use domain::{Code, Failure};
+use domain::{Code, Failure, Tenant};
 use executor::runs::notice::Notices;
 use executor::{Executor, Keys, Leases, Tasks};
 use identity::Verifier;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{SessionConfig, Shelf, Store, StoreError};
@@ -21,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
+/// The list of runs is tidied in one of this many sweeps.
+const TIDIED_EVERY: u64 = 600;
 /// Entries that are sealed in one step.
 const SEALED_AT_ONCE: usize = 250;
 
@@ -154,16 +157,43 @@ fn watch_runs(gateway: &Arc<Gateway>) {
     let every = gateway.settings.approvals.sweep_every;
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
     gateway.tasks.spawn("sweep", async move {
-        loop {
+        let mut leaving: HashSet<Tenant> = HashSet::new();
+        // Read before the first pause, so that a tenant that leaves during it is missed.
+        let mut served: HashSet<Tenant> = watched.tenants.all().into_iter().map(|(tenant, _)| tenant).collect();
+        for round in 1_u64.. {
             tokio::select! {
                 () = stopping.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
             }
-            for (tenant, snapshot) in watched.tenants.all() {
+            let tenants = watched.tenants.all();
+            let now: HashSet<Tenant> = tenants.iter().map(|(tenant, _)| tenant.clone()).collect();
+            leaving.extend(served.difference(&now).cloned());
+            leaving.retain(|tenant| !now.contains(tenant));
+            served = now;
+            for (tenant, snapshot) in tenants {
                 watched.executor.sweep(&snapshot, &tenant).await;
+                if round % TIDIED_EVERY == 0 {
+                    watched.executor.tidy(&tenant).await;
+                }
             }
+            switch_off(&watched, &mut leaving).await;
         }
     });
+}
+
+/// Nobody could decide what waits in a tenant that is no longer served, so it is taken back. What cannot be done now is
+/// tried again in the next round.
+async fn switch_off(gateway: &Gateway, leaving: &mut HashSet<Tenant>) {
+    for tenant in leaving.clone() {
+        match gateway.executor.cancel_waiting(&tenant).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::info!(%tenant, "the tenant is no longer served; what waited for a person was taken back");
+                leaving.remove(&tenant);
+            }
+            Err(failure) => tracing::debug!(%tenant, code = failure.code.as_str(), "waiting runs were not taken back"),
+        }
+    }
 }
 
 /// Seals the ledger of every tenant, again and again. Every replica tries; whoever is first has done it for all.

@@ -198,9 +198,10 @@ fn snapshot(
 fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
     let mut default_toolsets: Vec<ToolsetName> = tools.iter().map(|e| e.definition().toolset.clone()).collect();
     default_toolsets.dedup();
+    let only_read = tools.iter().all(|e| e.definition().most == domain::Effect::Read);
     TenantConfig {
         tenant: tenant.clone(),
-        mode: domain::Mode::Read,
+        mode: if only_read { domain::Mode::Read } else { domain::Mode::Write },
         default_toolsets,
         deny: Vec::new(),
         require_approval: Vec::new(),

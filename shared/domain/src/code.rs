@@ -83,6 +83,8 @@ pub enum Code {
     StoreUnavailable,
     /// The state store is full; nothing was executed.
     StoreFull,
+    /// What a person said was written down, but may still be forgotten: say it again.
+    DecisionNotDurable,
     /// The service is shutting down.
     Draining,
     /// The request is not of the form it must have.
@@ -97,7 +99,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and snapshots.
-    pub const ALL: [Code; 44] = [
+    pub const ALL: [Code; 45] = [
         Code::InvalidArgument,
         Code::UnknownArgument,
         Code::UnknownTool,
@@ -137,6 +139,7 @@ impl Code {
         Code::ResultTooLarge,
         Code::StoreUnavailable,
         Code::StoreFull,
+        Code::DecisionNotDurable,
         Code::Draining,
         Code::InvalidRequest,
         Code::BadOrigin,
@@ -186,6 +189,7 @@ impl Code {
             Code::ResultTooLarge => "result_too_large",
             Code::StoreUnavailable => "store_unavailable",
             Code::StoreFull => "store_full",
+            Code::DecisionNotDurable => "decision_not_durable",
             Code::Draining => "draining",
             Code::InvalidRequest => "invalid_request",
             Code::BadOrigin => "bad_origin",
@@ -207,6 +211,7 @@ impl Code {
                 | Code::Deadline
                 | Code::StoreUnavailable
                 | Code::StoreFull
+                | Code::DecisionNotDurable
                 | Code::Draining
                 | Code::KeysUnavailable
         )

@@ -3,7 +3,7 @@
 //! The record lives in the store and moves only through the transitions here, each of which returns the next
 //! session or nothing at all when there is nothing to write.
 
-use crate::{Level, Loaded, Mode, Moment, Principal, RunId, SessionId, ToolsetName};
+use crate::{Level, Loaded, Mode, Moment, Principal, SessionId, ToolsetName};
 
 /// One line of work of one principal in one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,6 @@ pub struct Session {
     pub catalog: String,
     /// Whether it has read text from outside; then every change asks, whatever the policy says.
     pub tainted: bool,
-    /// The rejected run that ended its step: it changes nothing more until a person clears it.
-    pub stopped: Option<RunId>,
     /// When it was opened.
     pub opened_at: Moment,
 }
@@ -52,12 +50,6 @@ impl Session {
         moved.then_some(next)
     }
 
-    /// Ends the session's step because of a rejected run, or clears it.
-    #[must_use]
-    pub fn stop(&self, run: Option<RunId>) -> Option<Session> {
-        (self.stopped != run).then(|| Session { stopped: run, ..self.clone() })
-    }
-
     /// Notes the catalog the session now draws from.
     #[must_use]
     pub fn pin(&self, catalog: &str) -> Option<Session> {
@@ -79,7 +71,6 @@ mod tests {
             grown: false,
             catalog: "c1".into(),
             tainted: false,
-            stopped: None,
             opened_at: Moment::from_secs(1),
         }
     }

@@ -192,7 +192,7 @@ impl Executor {
                 mode: held.session.mode,
                 tainted: held.session.tainted,
                 calls_this_minute,
-                stopped: held.session.stopped.is_some(),
+                stopped: past.stopped_by.is_some(),
                 approved: None,
             },
             (None, Handle::None) => Evidence {

@@ -7,6 +7,7 @@
 //! Not here: HTTP, JSON-RPC, and which tools exist.
 
 pub mod call;
+mod failpoint;
 mod invoke;
 pub mod keys;
 pub mod runs;

@@ -109,7 +109,6 @@ pub(crate) fn fresh(
         grown: false,
         catalog: snapshot.catalog.digest().to_owned(),
         tainted: false,
-        stopped: None,
         opened_at: now,
     })
 }

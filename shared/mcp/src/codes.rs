@@ -65,7 +65,9 @@ pub const fn travel(code: Code) -> Travel {
         | Code::ResultTooLarge
         | Code::StoreFull => Travel::ToolError,
         Code::UnknownTool | Code::BadCursor => Travel::Rpc(rpc(-32602, 200, 400)),
-        Code::StoreUnavailable | Code::Draining | Code::Internal => Travel::Rpc(rpc(-32603, 200, 200)),
+        Code::StoreUnavailable | Code::DecisionNotDurable | Code::Draining | Code::Internal => {
+            Travel::Rpc(rpc(-32603, 200, 200))
+        }
         Code::InvalidRequest => Travel::Rpc(rpc(-32600, 400, 400)),
         // An issuer without keys vouches for nobody; `/mcp` itself never answers 5xx.
         Code::Unauthenticated | Code::KeysUnavailable => Travel::Rpc(rpc(1001, 401, 401)),
@@ -111,7 +113,11 @@ pub const fn rest_status(code: Code) -> u16 {
         Code::SecretFound | Code::ResultTooLarge | Code::PreviewUnavailable => 422,
         Code::RateLimited | Code::TooManyPending => 429,
         Code::Internal => 500,
-        Code::StoreUnavailable | Code::StoreFull | Code::Draining | Code::KeysUnavailable => 503,
+        Code::StoreUnavailable
+        | Code::StoreFull
+        | Code::DecisionNotDurable
+        | Code::Draining
+        | Code::KeysUnavailable => 503,
         Code::Deadline => 504,
     }
 }

@@ -83,6 +83,7 @@ impl Audit {
 
     /// The entry as it rides in the commit of the change it records.
     pub(crate) fn write_out(&self, entry: &AuditEntry) -> Result<(Stream, Vec<u8>), StoreError> {
+        crate::failpoint::audit(entry)?;
         let id = AuditId::from_random(random_bits()?);
         let replica = self.0.store().replica();
         Ok((Stream::audit(), entry.to_bytes(self.0.tenant(), id, replica)))

@@ -3,6 +3,7 @@
 use crate::audit::Receipt;
 use crate::entry::{ActorKind, Line, Phase, Who};
 use crate::ops::Op;
+use crate::runs::{FULL, first};
 use crate::sessions::{Held, SessionConfig, live};
 use crate::{Index, RecordKey, Shelf, StoreError, Stream, random_bits};
 use domain::{AuditId, Call, Moment, RunId, SessionId};
@@ -11,8 +12,6 @@ use std::time::Duration;
 
 /// The window in which calls are counted.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Every rank there is; above it Redis would lose count.
-const FULL: u64 = u64::MAX >> 11;
 
 /// What is known when a call begins.
 #[derive(Debug, Clone)]
@@ -57,6 +56,8 @@ pub struct Past {
     pub same_key: Option<RunId>,
     /// How many runs of this principal wait for a person.
     pub waiting: usize,
+    /// The rejected run that ended the session's step.
+    pub stopped_by: Option<RunId>,
 }
 
 /// What a call begins with.
@@ -78,6 +79,7 @@ impl Shelf {
     /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
     /// No receipt, no action.
     pub async fn begin(&self, opening: &Opening<'_>) -> Result<Begun, StoreError> {
+        crate::failpoint::audit_open()?;
         let mut ops = Vec::with_capacity(3);
         ops.push(self.opened(opening)?);
         ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
@@ -92,6 +94,7 @@ impl Shelf {
             let waiting = self.space.index(&Index::waiting(owner));
             ops.push(newest(Index::same_digest(gated.digest)));
             ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
+            ops.extend(opening.session.map(|session| newest(Index::stopped(session))));
             ops.extend(gated.key.map(|key| newest(Index::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
@@ -110,10 +113,11 @@ impl Shelf {
         let past = match &opening.gated {
             None => Past::default(),
             Some(gated) => {
-                let same_digest = first(answers.members()?);
+                let same_digest = first(&answers.members()?);
                 let waiting = answers.members()?.len();
-                let same_key = if gated.key.is_some() { first(answers.members()?) } else { None };
-                Past { same_digest, same_key, waiting }
+                let stopped_by = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let same_key = if gated.key.is_some() { first(&answers.members()?) } else { None };
+                Past { same_digest, same_key, waiting, stopped_by }
             }
         };
         Ok(Begun { receipt, session, calls_this_minute, now, past })
@@ -138,8 +142,4 @@ impl Shelf {
         };
         Ok(Op::Append { stream: self.space.stream(&stream), body: line.to_bytes(), lives: stream.lives })
     }
-}
-
-fn first(members: Vec<(String, u64)>) -> Option<RunId> {
-    members.first().and_then(|(id, _)| RunId::parse(id).ok())
 }

@@ -19,6 +19,34 @@ pub struct Config {
     pub deadline: Duration,
     /// Serve although Redis may evict or forget what it holds; the operator's word in writing.
     pub accept_unsafe: bool,
+    /// How many replicas of Redis must have a decision or a claim before it counts.
+    pub confirm_replicas: Confirm,
+}
+
+/// How many replicas must have what may not be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Confirm {
+    /// One, once the server was seen to have any.
+    #[default]
+    Auto,
+    /// That many, whatever the server says it has.
+    Exactly(u8),
+}
+
+impl<'de> Deserialize<'de> for Confirm {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Confirm, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "store.confirm_replicas must be \"auto\" or a number up to 255")]
+        enum Said {
+            Number(u8),
+            Word(String),
+        }
+        match Said::deserialize(deserializer)? {
+            Said::Number(many) => Ok(Confirm::Exactly(many)),
+            Said::Word(word) if word == "auto" => Ok(Confirm::Auto),
+            Said::Word(_) => Err(serde::de::Error::custom("store.confirm_replicas must be \"auto\" or a number")),
+        }
+    }
 }
 
 /// The address may hold a password, so only its kind is printed.
@@ -30,6 +58,7 @@ impl fmt::Debug for Config {
             .field("prefix", &self.prefix)
             .field("deadline", &self.deadline)
             .field("accept_unsafe", &self.accept_unsafe)
+            .field("confirm_replicas", &self.confirm_replicas)
             .finish()
     }
 }
@@ -66,7 +95,13 @@ mod tests {
     use super::*;
 
     fn config(url: &str, prefix: &str) -> Config {
-        Config { url: url.into(), prefix: prefix.into(), deadline: Duration::from_secs(1), accept_unsafe: false }
+        Config {
+            url: url.into(),
+            prefix: prefix.into(),
+            deadline: Duration::from_secs(1),
+            accept_unsafe: false,
+            confirm_replicas: Confirm::Auto,
+        }
     }
 
     #[test]
@@ -89,10 +124,18 @@ mod tests {
 
     #[test]
     fn settings_are_read_strictly() {
-        let text = r#"{"url":"memory:","prefix":"qm","deadline":"250ms","accept_unsafe":false}"#;
+        let text = r#"{"url":"memory:","prefix":"qm","deadline":"250ms","accept_unsafe":false,"confirm_replicas":2}"#;
         let config: Config = serde_json::from_str(text).unwrap();
-        assert_eq!(config.deadline, Duration::from_millis(250));
-        for bad in [text.replace("250ms", "soon"), text.replace("prefix", "prefixes"), text.replace("{", "{\"x\":1,")] {
+        assert_eq!((config.deadline, config.confirm_replicas), (Duration::from_millis(250), Confirm::Exactly(2)));
+        let auto: Config = serde_json::from_str(&text.replace(":2}", ":\"auto\"}")).unwrap();
+        assert_eq!(auto.confirm_replicas, Confirm::Auto);
+        for bad in [
+            text.replace("250ms", "soon"),
+            text.replace("prefix", "prefixes"),
+            text.replace("{", "{\"x\":1,"),
+            text.replace(":2}", ":\"all\"}"),
+            text.replace(":2}", ":-1}"),
+        ] {
             assert!(serde_json::from_str::<Config>(&bad).is_err(), "{bad}");
         }
         assert!(matches!(Config { deadline: Duration::ZERO, ..config }.place(), Err(OpenError::Deadline)));

@@ -19,6 +19,8 @@ pub enum Phase {
     Close,
     /// A record moved to another state.
     Transition,
+    /// A replica found that a run it had claimed is no longer its own; the epoch is that of its claim.
+    Fenced,
     /// Somebody changed how the tenant is set up.
     Admin,
     /// A call was refused.
@@ -32,6 +34,7 @@ impl Phase {
             Phase::Open => "open",
             Phase::Close => "close",
             Phase::Transition => "transition",
+            Phase::Fenced => "fenced",
             Phase::Admin => "admin",
             Phase::Denied => "denied",
         }

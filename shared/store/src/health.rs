@@ -13,6 +13,8 @@ pub enum Finding {
     StoreNotPersistent,
     /// It has no room.
     StoreFull,
+    /// It lost everything it held, not long ago.
+    StoreLost,
     /// It does not tell how it is set up.
     StoreSettingsUnreadable,
 }
@@ -26,6 +28,7 @@ impl Finding {
             Finding::StoreEvicts => "store_evicts",
             Finding::StoreNotPersistent => "store_not_persistent",
             Finding::StoreFull => "store_full",
+            Finding::StoreLost => "store_lost",
             Finding::StoreSettingsUnreadable => "store_settings_unreadable",
         }
     }

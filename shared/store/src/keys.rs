@@ -115,6 +115,11 @@ impl Index {
         Index { name: format!("wait:{}", fingerprint(owner)), lives: None }
     }
 
+    /// Rejected runs that ended a session's step and were not cleared since.
+    pub fn stopped(session: SessionId) -> Index {
+        Index { name: format!("stop:{session}"), lives: None }
+    }
+
     /// The same index, to be forgotten that long after its last change.
     #[must_use]
     pub fn forgotten_after(self, lives: Option<Duration>) -> Index {
@@ -148,6 +153,11 @@ impl Space {
         format!("{}lim:calls", self.0)
     }
 
+    /// Written so that replicas have something to catch up with.
+    pub(crate) fn ack(&self) -> String {
+        format!("{}ack", self.0)
+    }
+
     /// The channel of the tenant's wake-ups.
     pub(crate) fn wake(&self) -> String {
         format!("{}wake", self.0)
@@ -157,6 +167,11 @@ impl Space {
 /// Written now and then to see whether writing works; belongs to no tenant, since `~` is in no slug.
 pub(crate) fn probe(prefix: &str) -> String {
     format!("{prefix}:{{~}}:probe")
+}
+
+/// The store's own mark, by whose absence a loss is known.
+pub(crate) fn mark(prefix: &str) -> String {
+    format!("{prefix}:{{~}}:mark")
 }
 
 fn scope_name(scope: &DocScope) -> String {

@@ -51,6 +51,13 @@ impl Walk {
     }
 }
 
+/// A record as a server holds it, and whether enough of its replicas have all it was told before.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) record: Option<Record>,
+    pub(crate) enough: bool,
+}
+
 /// One step. Keys are full keys, made by `keys`.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
@@ -82,6 +89,11 @@ pub(crate) enum Op {
         stream: String,
         walk: Walk,
         limit: usize,
+    },
+    /// Takes members out of an index.
+    TakeOut {
+        index: String,
+        members: Vec<String>,
     },
     /// Deletes whatever stands under the keys.
     Forget {

@@ -4,10 +4,10 @@
 
 use crate::commit::{Commit, Committed, Placing, Version};
 use crate::entry::AuditEntry;
-use crate::ops::Op;
+use crate::ops::{Held, Op};
 use crate::{Index, Record, RecordKey, Shelf, StoreError, Topic};
-use domain::run::{Answer, Asked, Claim, Ending, Run, State};
-use domain::{Moment, RunId};
+use domain::run::{Answer, Asked, Claim, Ending, OnReject, Run, State};
+use domain::{Moment, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -17,6 +17,10 @@ const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const REMEMBERED: Duration = Duration::from_secs(25 * 60 * 60);
 /// Ranks count down from here, so that the newest comes first. Below 2^53, which is where Redis loses count.
 const NEWEST_FIRST: u64 = 1 << 52;
+/// Every rank there is; above it Redis would lose count.
+pub(crate) const FULL: u64 = u64::MAX >> 11;
+/// How long a rejection holds a session's step: longer than any session lives.
+const STEP_ENDED: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 /// A run as it was read, and the version that a change has to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,16 @@ pub enum FoldedRun {
     Late(Moment),
     /// There is no such run any more.
     Gone,
+}
+
+/// A run as the store's server holds it, and whether enough of its replicas hold everything up to there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "what is not held by enough may be forgotten"]
+pub struct StandingRun {
+    /// The run; `None` if there is none (any more).
+    pub held: Option<HeldRun>,
+    /// Whether a failover would keep it.
+    pub enough: bool,
 }
 
 /// The runs of one tenant.
@@ -93,7 +107,51 @@ impl Runs {
         not_after: Option<Moment>,
         entry: &AuditEntry,
     ) -> Result<FoldedRun, StoreError> {
-        self.write(Change { not_after, ..Change::of(held.version, next, places(next)) }, entry).await
+        let mut index = places(next);
+        if next.state != held.run.state {
+            // In the same step as the rejection, so that no replica can die between the two.
+            index.extend(ends_step(next));
+        }
+        self.write(Change { not_after, ..Change::of(held.version, next, index) }, entry).await
+    }
+
+    /// Asks how firmly a run stands, with everything that was written before; others may take that long to catch up.
+    /// `None`: nobody but the store itself has to hold it, and nobody was asked.
+    pub async fn confirm(&self, id: RunId, within: Duration) -> Result<Option<StandingRun>, StoreError> {
+        let key = self.0.space.record(&RecordKey::run(id));
+        let Some(Held { record, enough }) = self.0.store().confirm(&key, &self.0.space.ack(), within).await? else {
+            return Ok(None);
+        };
+        let held = |record: Record| Ok(HeldRun { run: from_bytes(id, &record.body)?, version: record.version });
+        Ok(Some(StandingRun { held: record.map(held).transpose()?, enough }))
+    }
+
+    /// Writes a run that the store has forgotten, or holds as it was before; `found` is what it holds instead.
+    pub async fn write_back(
+        &self,
+        run: &Run,
+        found: Option<&HeldRun>,
+        entry: &AuditEntry,
+    ) -> Result<FoldedRun, StoreError> {
+        let (newest, member) = (newest_first(run.asked.asked_at), run.id.to_string());
+        let mut index = places(run);
+        let digest = Index::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
+        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Some(newest) });
+        index.push(Placing { index: digest, member, rank: Some(newest) });
+        let expect = found.map_or(Version::NONE, |found| found.version);
+        self.write(Change::of(expect, run, index), entry).await
+    }
+
+    /// The rejected run that ended a session's step and was not cleared since.
+    pub async fn stopped_by(&self, session: SessionId) -> Result<Option<RunId>, StoreError> {
+        let members = self.0.range(&Index::stopped(session), 0, FULL, 1).await?;
+        Ok(first(&members))
+    }
+
+    /// Lets a session whose step a run ended go on.
+    pub async fn clear(&self, held: &HeldRun, session: SessionId, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
+        let index = vec![Placing { index: Index::stopped(session), member: held.run.id.to_string(), rank: None }];
+        self.write(Change::of(held.version, &held.run, index), entry).await
     }
 
     /// Runs somebody has to look at by now, the longest overdue first.
@@ -101,6 +159,38 @@ impl Runs {
         let now = self.0.store().now().await?;
         let members = self.0.range(&Index::due(), 0, now.millis(), limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    }
+
+    /// Runs that are not over yet, whenever they are due.
+    pub async fn open_ones(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let members = self.0.range(&Index::due(), 0, FULL, limit).await?;
+        Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    }
+
+    /// Takes runs whose records were forgotten out of the list of all runs: at most `limit`, the oldest being looked at.
+    /// Tells how many.
+    pub async fn tidy(&self, limit: usize) -> Result<usize, StoreError> {
+        let now = self.0.store().now().await?;
+        let before = Moment::from_millis(now.millis().saturating_sub(crate::ops::millis(KEEP)));
+        let members = self.0.range(&Index::runs(), newest_first(before), FULL, limit).await?;
+        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut answers = self.0.run(&ids.iter().map(get).collect::<Vec<Op>>()).await?;
+        let mut gone = Vec::new();
+        for id in ids {
+            if answers.record()?.is_none() {
+                gone.push(id.to_string());
+            }
+        }
+        let taken = gone.len();
+        if taken > 0 {
+            let index = self.0.space.index(&Index::runs());
+            self.0.run(&[Op::TakeOut { index, members: gone }]).await?;
+        }
+        Ok(taken)
     }
 
     /// Lets a caller's own key lead to a run that was there before the key was.
@@ -126,7 +216,7 @@ impl Runs {
     /// Runs, newest first, beginning with those asked at `from`.
     pub async fn page(&self, from: Option<Moment>, limit: usize) -> Result<Vec<Run>, StoreError> {
         let from = from.map_or(0, newest_first);
-        let members = self.0.range(&Index::runs(), from, u64::MAX >> 11, limit).await?;
+        let members = self.0.range(&Index::runs(), from, FULL, limit).await?;
         let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
         let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
         let ops: Vec<Op> = ids.iter().map(get).collect();
@@ -190,6 +280,20 @@ fn places(run: &Run) -> Vec<Placing> {
         Placing { index: Index::due(), member: member.clone(), rank: run.due().map(Moment::millis) },
         Placing { index: Index::waiting(&run.asked.requester), member, rank: waits },
     ]
+}
+
+/// A rejection that ends the step of the session that asked.
+fn ends_step(run: &Run) -> Option<Placing> {
+    let session = run.asked.session?;
+    (run.state == State::Rejected && run.asked.on_reject == OnReject::Fail).then(|| Placing {
+        index: Index::stopped(session).forgotten_after(Some(STEP_ENDED)),
+        member: run.id.to_string(),
+        rank: Some(run.changed_at.millis()),
+    })
+}
+
+pub(crate) fn first(members: &[(String, u64)]) -> Option<RunId> {
+    members.first().and_then(|(id, _)| RunId::parse(id).ok())
 }
 
 pub(crate) fn newest_first(at: Moment) -> u64 {

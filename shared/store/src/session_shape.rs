@@ -1,7 +1,7 @@
 //! A session as it is stored: a shape of our own with a number, so that the noun may change without the records.
 
 use crate::StoreError;
-use domain::{Level, Mode, Moment, Principal, RunId, Session, SessionId, ToolsetName};
+use domain::{Level, Mode, Moment, Principal, Session, SessionId, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,8 +18,6 @@ struct Shape {
     catalog: String,
     tainted: bool,
     opened: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stopped: Option<RunId>,
 }
 
 pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
@@ -33,7 +31,6 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
         catalog: session.catalog.clone(),
         tainted: session.tainted,
         opened: session.opened_at.millis(),
-        stopped: session.stopped,
     };
     serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
 }
@@ -54,7 +51,6 @@ pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreEr
             grown: shape.grown,
             catalog: shape.catalog,
             tainted: shape.tainted,
-            stopped: shape.stopped,
             opened_at: Moment::from_millis(shape.opened),
         }),
         _ => Err(UNREADABLE),

@@ -7,7 +7,8 @@ use crate::error::{OpenError, StoreError};
 use crate::health::Health;
 use crate::hub::Hub;
 use crate::keys::{self, Space};
-use crate::ops::{Answers, Op, RawCommit};
+use crate::lineage::Lineages;
+use crate::ops::{Answers, Held, Op, RawCommit};
 use crate::redis::Redis;
 use crate::{Committed, Config, Shelf};
 use domain::{Moment, Tenant};
@@ -112,6 +113,14 @@ impl Store {
         }
     }
 
+    /// Which store this is, and whether it is still the one it was.
+    pub fn lineages(&self) -> Lineages {
+        match self.0.backend.as_ref() {
+            Backend::Redis(redis) => redis.lineages(),
+            Backend::Embedded(_) => Lineages::constant(),
+        }
+    }
+
     /// Writes what is queued for the ledger, then lets go of connections and files. Calls fail from here on.
     pub async fn close(&self) {
         self.0.queue.close().await;
@@ -162,13 +171,26 @@ impl Store {
     }
 
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+        crate::failpoint::round_trip().await?;
         self.0.round_trips.fetch_add(1, Ordering::Relaxed);
         self.0.backend.run(ops).await
     }
 
     pub(crate) async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {
+        crate::failpoint::round_trip().await?;
         self.0.round_trips.fetch_add(1, Ordering::Relaxed);
         self.0.backend.commit(commit).await
+    }
+
+    /// Whether others have what was written before; `None` where there are none who should.
+    pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<Option<Held>, StoreError> {
+        match self.0.backend.as_ref() {
+            Backend::Redis(redis) if redis.confirms() => {
+                self.0.round_trips.fetch_add(1, Ordering::Relaxed);
+                redis.confirm(record, ack, within).await.map(Some)
+            }
+            Backend::Redis(_) | Backend::Embedded(_) => Ok(None),
+        }
     }
 }
 

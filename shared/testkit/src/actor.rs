@@ -122,6 +122,17 @@ impl Actor {
         Actor { subject: subject.to_owned(), token, ..self.clone() }
     }
 
+    /// The same principal with other scopes.
+    #[must_use]
+    pub fn scoped(&self, scope: &str) -> Actor {
+        let token = self.mint.token(|claims| {
+            claims.tenant.clone_from(&self.tenant);
+            claims.sub.clone_from(&self.subject);
+            scope.clone_into(&mut claims.scope);
+        });
+        Actor { scope: scope.to_owned(), token, ..self.clone() }
+    }
+
     /// The same principal with a token that ends that soon.
     #[must_use]
     pub fn for_only(&self, span: Duration) -> Actor {

@@ -61,11 +61,13 @@ impl Request {
 
     /// Sends it and reads the whole answer.
     pub async fn send(&self, to: SocketAddr) -> Answer {
-        let (mut head, mut body) = self.open(to).await;
-        while let Some(chunk) = body.chunk().await {
-            head.body.extend_from_slice(&chunk);
-        }
-        head
+        whole(self.open(to).await).await
+    }
+
+    /// Sends it to somebody who may die over it; `None` if nobody was there, or it was not answered.
+    pub async fn try_send(&self, to: SocketAddr) -> Option<Answer> {
+        let stream = TcpStream::connect(to).await.ok()?;
+        Some(whole(over(stream, &self.bytes(to)).await?).await)
     }
 
     /// Sends it and reads only the head; the body is read by whoever wants it.
@@ -96,15 +98,22 @@ impl Request {
 
 /// Sends bytes as they are; `None` if the connection was closed without an answer.
 pub async fn raw(to: SocketAddr, bytes: &[u8]) -> Option<Answer> {
-    let (mut head, mut body) = exchange(to, bytes).await?;
+    Some(whole(exchange(to, bytes).await?).await)
+}
+
+async fn whole((mut head, mut body): (Answer, Body)) -> Answer {
     while let Some(chunk) = body.chunk().await {
         head.body.extend_from_slice(&chunk);
     }
-    Some(head)
+    head
 }
 
 async fn exchange(to: SocketAddr, bytes: &[u8]) -> Option<(Answer, Body)> {
     let stream = TcpStream::connect(to).await.unwrap_or_else(|error| panic!("cannot reach {to}: {error}"));
+    over(stream, bytes).await
+}
+
+async fn over(stream: TcpStream, bytes: &[u8]) -> Option<(Answer, Body)> {
     let (reader, mut writer) = stream.into_split();
     let mut wire = Wire { reader, buffer: Vec::new() };
     // Both at once: a server that has seen enough answers before it has read everything, and then stops reading.

@@ -2,13 +2,14 @@
 //!
 //! Reading order: [`plan`] (what a world is made of), [`world`] (replicas that run, and are tidy when they stop),
 //! [`actor`] (who speaks), then the ways to speak: [`legacy`], [`modern`], [`rest`]. Below them stand [`http`], [`sse`]
-//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs, and [`patience`].
+//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs, [`mod@line`] between them, and [`patience`].
 //!
 //! Not here: the gateway. Whoever builds a world hands in how a replica is started.
 
 pub mod actor;
 pub mod http;
 pub mod legacy;
+pub mod line;
 pub mod modern;
 pub mod outcome;
 pub mod patience;
@@ -22,6 +23,7 @@ pub mod world;
 pub use actor::{Actor, TenantActors};
 pub use http::{Answer, Request};
 pub use legacy::Legacy;
+pub use line::Line;
 pub use modern::Modern;
 pub use outcome::Outcome;
 pub use patience::until;

@@ -4,7 +4,6 @@ use crate::patience::until;
 use crate::world::{Leftovers, Replica, Setup, Start};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,12 +16,25 @@ pub struct Process {
 
 impl Process {
     /// How replicas are started as processes: `PROGRAM serve --config FILE`.
+    #[expect(clippy::disallowed_methods, reason = "a test's own process, never part of the service")]
     pub fn starter(program: &'static str) -> Start<Process> {
-        Arc::new(move |setup| Box::pin(Process::start(program, setup)))
+        Process::started_by(move |setup| {
+            let mut command = Command::new(program);
+            command.args(["serve", "--config"]).arg(&setup.config);
+            command
+        })
     }
 
-    async fn start(program: &str, setup: Setup) -> anyhow::Result<Replica<Process>> {
-        let process = Process::spawn(program, &setup.config, &setup.environment)?;
+    /// How replicas are started by another command; its environment is laid over by that of the setup.
+    pub fn started_by(command: impl Fn(&Setup) -> Command + Send + Sync + 'static) -> Start<Process> {
+        Arc::new(move |setup| {
+            let command = command(&setup);
+            Box::pin(Process::start(command, setup))
+        })
+    }
+
+    async fn start(command: Command, setup: Setup) -> anyhow::Result<Replica<Process>> {
+        let process = Process::spawn(command, &setup.environment)?;
         let looked = until("a process to serve", async || match process.ended() {
             Some(status) => Some(Err(anyhow::anyhow!("the process ended with {status}: {}", process.log()))),
             None => process.address().map(Ok),
@@ -42,11 +54,8 @@ impl Process {
         Ok(Replica { address, part: process, stop: Box::new(stop) })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a test's own process, never part of the service")]
-    fn spawn(program: &str, config: &Path, environment: &[(String, String)]) -> anyhow::Result<Process> {
-        let mut child = Command::new(program)
-            .args(["serve", "--config"])
-            .arg(config)
+    fn spawn(mut command: Command, environment: &[(String, String)]) -> anyhow::Result<Process> {
+        let mut child = command
             .envs(environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

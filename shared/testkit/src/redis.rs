@@ -10,6 +10,9 @@ use tempfile::TempDir;
 
 /// The settings a ledger asks for.
 pub const SAFE: [&str; 4] = ["--appendonly", "yes", "--maxmemory-policy", "noeviction"];
+/// The same, and what it has answered for is in its file: one that syncs every second holds its writes back while the disk
+/// is busy, and then a kill does lose the last of them.
+pub const SYNCED: [&str; 6] = ["--appendonly", "yes", "--maxmemory-policy", "noeviction", "--appendfsync", "always"];
 /// How long the server may take to come up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -42,6 +45,45 @@ impl RedisServer {
     /// Where to reach it.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Follows another server from now on, by way of this port, and has caught up with it when this ends.
+    pub fn follow(&self, port: u16) {
+        assert_eq!(self.command(&["REPLICAOF", "127.0.0.1", &port.to_string()]), "+OK");
+        const LINKED: &str = "return redis.call('INFO','replication'):match('master_link_status:(%a+)')";
+        self.until("it to follow", || self.info(LINKED) == "up");
+    }
+
+    /// Follows nobody from now on.
+    pub fn lead(&self) {
+        assert_eq!(self.command(&["REPLICAOF", "NO", "ONE"]), "+OK");
+    }
+
+    /// Waits until that many others follow this one.
+    pub fn followed_by(&self, many: usize) {
+        const ONLINE: &str = "return tostring(select(2, redis.call('INFO','replication'):gsub('state=online', '')))";
+        self.until("others to follow", || self.info(ONLINE) == many.to_string());
+    }
+
+    /// What a script over the server's account of itself says.
+    fn info(&self, script: &str) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
+        let text = format!("*3\r\n$7\r\nEVAL_RO\r\n${}\r\n{script}\r\n$1\r\n0\r\n", script.len());
+        stream.write_all(text.as_bytes()).expect("redis-server should take a command");
+        BufReader::new(stream).lines().nth(1).and_then(Result::ok).unwrap_or_default()
+    }
+
+    fn until(&self, what: &str, so: impl Fn() -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !so() {
+            assert!(Instant::now() < end, "waited too long for {what}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Ends the server at once, without letting it tidy up. What it has synced stays in its folder.
@@ -107,6 +149,8 @@ impl RedisServer {
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file should be made");
         Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"])
+            // A replica waits for no others before it copies.
+            .args(["--repl-diskless-sync-delay", "0"])
             .arg("--dir")
             .arg(self.folder.path())
             .args(&self.settings)

@@ -15,6 +15,7 @@ async fn catalog() -> Catalog {
         prefix: "qm".into(),
         deadline: Duration::from_secs(1),
         accept_unsafe: true,
+        confirm_replicas: store::Confirm::Auto,
     };
     let store = store::Store::open(&config).await.unwrap();
     let defaults = [ToolsetName::parse("memory").unwrap()];

@@ -49,6 +49,7 @@ pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entr
         prefix: "qm".to_owned(),
         deadline: std::time::Duration::from_secs(1),
         accept_unsafe: true,
+        confirm_replicas: store::Confirm::Auto,
     };
     Ok(tools::all(&Store::open(&config).await?)?)
 }

@@ -12,7 +12,7 @@ use catalog::Progress;
 use domain::run::{Run, State, Verdict};
 use domain::{Code, Failure, Moment, RunId, Scope};
 use executor::Said;
-use executor::runs::told;
+use executor::runs::{Until, Waiting, told};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -90,20 +90,15 @@ pub async fn show(known: Known, id: Path<String>, patience: Query<Patience>, gat
         sees_runs(&known)?;
         let id = parse(&id)?;
         let tenant = &known.caller.tenant;
-        let run = gateway.executor.run(tenant, id).await?;
-        if !may_see(&known, &run) {
-            return Err(unknown());
-        }
-        let wait = Duration::from_millis(patience.wait_ms.min(sessions::LONGEST_WAIT_MS));
-        let run = if wait.is_zero() || run.state.is_settled() {
-            run
-        } else {
-            gateway.executor.wait_for(tenant, id, wait, &Progress::default()).await?
+        let waiting = Waiting {
+            until: Until::Moved,
+            patience: Duration::from_millis(patience.wait_ms.min(sessions::LONGEST_WAIT_MS)),
+            may_see: &|run| may_see(&known, run),
+            progress: &Progress::default(),
         };
-        if run.state.is_final() {
-            gateway.executor.note_delivery(&known.caller, id).await;
-        }
-        Ok(told::to_person(&run))
+        let held = gateway.executor.wait_for(tenant, id, waiting).await?;
+        gateway.executor.note_delivery(&known.caller, &held).await;
+        Ok(told::to_person(&held.run))
     };
     answer(&gateway, &known, shown.await)
 }

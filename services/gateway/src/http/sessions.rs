@@ -12,7 +12,7 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::{Progress, View};
 use domain::run::State;
-use domain::{Code, Content, Failure, Mode, Output, Scope, Session};
+use domain::{Code, Content, Failure, Mode, Output, RunId, Scope, Session};
 use executor::{CallRequest, Handle};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -53,15 +53,20 @@ pub async fn open(known: Known, request: HttpRequest, payload: Payload, gateway:
         gateway.executor.open_session(&known.snapshot, &known.caller, opening.mode, None).await
     };
     match opened.await {
-        Ok(session) => reply::json(StatusCode::CREATED, &known.trace_id, shown(&gateway, &session).to_string()),
+        Ok(session) => reply::json(StatusCode::CREATED, &known.trace_id, shown(&gateway, &session, None).to_string()),
         Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
     }
 }
 
 /// `GET /v1/sessions/{id}`.
 pub async fn show(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    match held(&gateway, &known, &id).await {
-        Ok(session) => reply::json(StatusCode::OK, &known.trace_id, shown(&gateway, &session).to_string()),
+    let found = async {
+        let session = held(&gateway, &known, &id).await?;
+        let stopped_by = gateway.executor.stopped_by(&known.caller.tenant, session.id).await?;
+        Ok(shown(&gateway, &session, stopped_by).to_string())
+    };
+    match found.await {
+        Ok(told) => reply::json(StatusCode::OK, &known.trace_id, told),
         Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
     }
 }
@@ -194,7 +199,7 @@ fn waits(output: &Output) -> bool {
     state.is_some_and(|state| OPEN.iter().any(|open| open.as_str() == state))
 }
 
-fn shown(gateway: &Gateway, session: &Session) -> Value {
+fn shown(gateway: &Gateway, session: &Session, stopped_by: Option<RunId>) -> Value {
     let last = session.opened_at.plus(gateway.lives.longest);
     let idle = gateway.clock.now().plus(gateway.lives.idle);
     json!({
@@ -202,7 +207,7 @@ fn shown(gateway: &Gateway, session: &Session) -> Value {
         "mode": session.mode.as_str(),
         "loaded_toolsets": session.loaded,
         "tainted": session.tainted,
-        "stopped_by": session.stopped.map(|run| run.to_string()),
+        "stopped_by": stopped_by.map(|run| run.to_string()),
         "opened_at": session.opened_at.to_string(),
         "expires_at": idle.min(last).to_string(),
     })

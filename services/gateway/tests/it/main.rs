@@ -46,9 +46,31 @@ mod runs_decide;
 #[cfg(test)]
 mod runs_desk;
 #[cfg(test)]
+mod runs_failover;
+#[cfg(test)]
+mod runs_frozen;
+#[cfg(test)]
 mod runs_integrity;
 #[cfg(test)]
+mod runs_invariants;
+#[cfg(test)]
+mod runs_killed;
+#[cfg(test)]
+mod runs_lease;
+#[cfg(test)]
 mod runs_list;
+#[cfg(test)]
+mod runs_matrix;
+#[cfg(test)]
+mod runs_replica;
+#[cfg(test)]
+mod runs_scene;
+#[cfg(test)]
+mod runs_store;
+#[cfg(test)]
+mod runs_target;
+#[cfg(test)]
+mod runs_unrecorded;
 #[cfg(test)]
 mod runs_yard;
 #[cfg(test)]

@@ -341,6 +341,23 @@ async fn a_key_is_counted_in_letters_at_every_door() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reader_who_waits_is_answered_when_the_run_moves_and_not_only_when_it_ends() {
+    let world = asking(Plan::redis(2), "deciders: 1").start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "moves", "x").await;
+    let (ana, reader) = (tenant.approver(), tenant.agent().on(1));
+    let waiting = async { reader.rest().get(&format!("/v1/runs/{run}?wait_ms=20000")).await.json() };
+    let (told, _) = tokio::join!(waiting, approve(&ana, &run));
+    assert_ne!(told["state"], PENDING);
+    assert_eq!(ended(&ana, &run).await["state"], "succeeded");
+    // What is settled does not move any more: nobody waits for it.
+    assert_eq!(reader.rest().get(&format!("/v1/runs/{run}?wait_ms=55000")).await.json()["state"], "succeeded");
+    let stranger = reader.named("bob");
+    assert_eq!(stranger.rest().get(&format!("/v1/runs/{run}?wait_ms=55000")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_that_lets_the_agent_go_on_is_a_signal_and_no_error() {
     let world = world("deciders: 1").await;
     let tenant = world.tenant("acme");

@@ -1,9 +1,10 @@
 //! How often anybody waits for the store on the way of a run: the numbers the architecture promises.
 
 use crate::here::{in_process, redis};
-use crate::runs_desk::{ask, asker, asking, note, pending};
+use crate::runs_desk::{ask, asker, asking, note, pending, reject};
 use crate::runs_yard::{RAZE, Yard};
 use domain::run::{State, Verdict};
+use serde_json::json;
 use testkit::Plan;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,6 +36,27 @@ async fn a_gated_call_waits_twice_until_it_is_pending_and_an_approval_three_time
     let before = trips();
     yard.answer(&here.executor, "bo", run, Verdict::Approve).await.unwrap_err();
     assert_eq!(trips() - before, 1, "a loser reads and learns who won");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_looks_once_and_notes_once_that_it_was_told() {
+    let plan = asking(Plan::redis(1), "deciders: 1").setting("QM_APPROVALS__SWEEP_EVERY", "1h");
+    let world = plan.start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let store = &world.part(0).store;
+    let run = ask(&client, "await", "x").await;
+    let waits = async || {
+        let before = store.round_trips();
+        let told = client.call("await_run", json!({ "run_id": run, "wait_ms": 0 })).await;
+        assert!(["ok", "rejected"].contains(&told.code()), "{told:?}");
+        store.round_trips() - before
+    };
+    let begins = 1;
+    assert_eq!(waits().await, begins + 1, "a look");
+    reject(&tenant.approver(), &run, "no").await;
+    assert_eq!(waits().await, begins + 2, "a look, and the delivery is noted");
+    assert_eq!(waits().await, begins + 1, "it was noted before");
 }
 
 #[tokio::test(flavor = "multi_thread")]

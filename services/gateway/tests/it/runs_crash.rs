@@ -1,21 +1,17 @@
-//! Replicas die, freeze and come back: a run is carried out once, or its outcome is honestly unknown.
+//! What the living make of what the dead left: a run is carried out once, or its outcome is honestly unknown.
 //!
-//! A dead owner is a record: what it would have written last, under a name nobody has. A frozen one is an executor that
-//! never renews its lease. The killed ones are real processes.
+//! A dead owner is a record: what it would have written last, under a name nobody has. Real ones are killed in
+//! `runs_matrix` and `runs_killed`.
 
-use crate::here::{in_process, processes, redis};
-use crate::runs_desk::{
-    PENDING, acme, approve, ask, asker, asking, await_run, ended, id, note, path, pending, say, show, versions,
-};
-use crate::runs_yard::{BRIEF, RAZE, Reply, SET, Yard, frozen, lease_over, principal, run_id, told};
+use crate::here::{in_process, redis};
+use crate::runs_desk::{acme, approve, ask, asker, asking, await_run, ended, id, note, path, pending, show, versions};
+use crate::runs_yard::{BRIEF, RAZE, Reply, SET, Yard, principal, run_id, told};
 use domain::run::{Answer, Ending, Event, State, Verdict};
 use domain::{Code, Moment, Tenant};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use store::{AuditEntry, DocScope, Draft, FoldedRun, Limits, Phase, Put, Store, Trust, Version};
-use testkit::{Actor, Plan, until};
-
-const BRIEF_LEASE: Duration = Duration::from_millis(150);
+use testkit::{Plan, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_a_yes_whose_replica_died_is_claimed_by_another() {
@@ -320,110 +316,6 @@ async fn r5_an_outcome_that_was_stored_and_not_delivered_is_handed_to_the_repeat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r6_a_frozen_owner_is_fenced_when_it_comes_back() {
-    let world = redis(2).await;
-    let (a, b) = (world.part(0), world.part(1));
-    let (yard, zombie) = (Yard::new(), frozen(a, BRIEF_LEASE));
-    yard.target.holds();
-    let run = yard.ask(&zombie, SET, 1).await;
-    yard.approve(&zombie, run).await;
-    yard.target.reached(1).await;
-    lease_over(&world, &yard, run).await;
-
-    yard.sweep(&b.executor).await;
-    yard.target.reached(1).await;
-    let taken = yard.run(&a.store, run).await.claim.unwrap();
-    assert_eq!((taken.epoch, taken.owner.as_str()), (2, b.store.replica()));
-    yard.target.lets_go();
-
-    let ended = yard.settled(&a.executor, run).await;
-    assert_eq!((ended.state, ended.claim), (State::Succeeded, Some(taken.clone())), "the end is the new owner's");
-    let steps = yard.moves(&a.store, run).await;
-    assert_eq!(steps.iter().filter(|to| *to == "succeeded").count(), 1, "one end in the ledger: {steps:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn r6_a_frozen_owner_of_what_is_not_idempotent_settles_it_by_its_late_report() {
-    let world = redis(2).await;
-    let (a, b) = (world.part(0), world.part(1));
-    let (yard, zombie) = (Yard::new(), frozen(a, BRIEF_LEASE));
-    yard.target.holds();
-    let run = yard.ask(&zombie, RAZE, 1).await;
-    yard.approve(&zombie, run).await;
-    yard.target.reached(1).await;
-    lease_over(&world, &yard, run).await;
-
-    yard.sweep(&b.executor).await;
-    assert_eq!(yard.run(&b.store, run).await.state, State::OutcomeUnknown, "it is not taken over");
-    yard.target.lets_go();
-
-    until("the late report", async || yard.run(&b.store, run).await.state.is_final().then_some(())).await;
-    assert_eq!(yard.run(&b.store, run).await.state, State::ReconciledSucceeded);
-    assert_eq!(yard.target.effects(run), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn r6_an_owner_that_lost_its_lease_before_sending_sends_nothing() {
-    let world = redis(2).await;
-    let (a, b) = (world.part(0), world.part(1));
-    let (yard, zombie) = (Yard::new(), frozen(a, BRIEF_LEASE));
-    yard.target.absence_proves();
-    let run = yard.ask(&zombie, RAZE, 1).await;
-    yard.target.holds_previews();
-    yard.approve(&zombie, run).await;
-    // Claimed, and frozen while it looks at the target for the last time before it sends.
-    yard.target.preview_reached().await;
-    lease_over(&world, &yard, run).await;
-    yard.sweep(&b.executor).await;
-    let found = yard.run(&b.store, run).await.state;
-    assert!(found.is_settled(), "others have settled what they could: {found:?}");
-    let under_way = a.tasks.len();
-    yard.target.lets_previews_go();
-
-    let over = async || (a.tasks.len() < under_way || yard.target.effects(run) > 0).then_some(());
-    until("the thawed owner to have done what it does", over).await;
-    assert_eq!(yard.target.effects(run), 0, "the agent was told {found:?}, and then it happened");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lease_is_renewed_while_the_last_look_takes_its_time() {
-    let plan = Plan::redis(2).setting("QM_APPROVALS__LEASE", "450ms").setting("QM_APPROVALS__RENEW_EVERY", "100ms");
-    let world = plan.start(in_process()).await;
-    let (a, b) = (world.part(0), world.part(1));
-    let yard = Yard::new();
-    let run = yard.ask(&a.executor, RAZE, 1).await;
-    yard.target.holds_previews();
-    yard.approve(&a.executor, run).await;
-    yard.target.preview_reached().await;
-    lease_over(&world, &yard, run).await;
-    yard.sweep(&b.executor).await;
-    let seen = yard.run(&b.store, run).await;
-    yard.target.lets_previews_go();
-    assert_eq!(seen.state, State::Executing, "the owner lives and only looks");
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_owner_that_lives_keeps_its_lease_as_long_as_the_target_takes() {
-    let plan = Plan::redis(2).setting("QM_APPROVALS__LEASE", "450ms").setting("QM_APPROVALS__RENEW_EVERY", "100ms");
-    let world = plan.start(in_process()).await;
-    let (a, b) = (world.part(0), world.part(1));
-    let yard = Yard::new();
-    yard.target.holds();
-    let run = yard.ask(&a.executor, RAZE, 1).await;
-    yard.approve(&a.executor, run).await;
-    yard.target.reached(1).await;
-    let first = yard.run(&a.store, run).await.claim.unwrap().lease_until;
-    crate::runs_yard::pass(&b.store, first).await;
-    yard.sweep(&b.executor).await;
-    let seen = yard.run(&b.store, run).await;
-    assert_eq!((seen.state, seen.claim.unwrap().epoch), (State::Executing, 1));
-    yard.target.lets_go();
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
-    assert_eq!(yard.target.effects(run), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn r7_open_runs_and_outcomes_outlive_every_replica() {
     for (plan, replicas) in [(Plan::redis(2), 2), (Plan::file(), 1)] {
         let mut world = asking(plan, "deciders: 1").start(in_process()).await;
@@ -454,86 +346,6 @@ async fn r7_open_runs_and_outcomes_outlive_every_replica() {
         assert_eq!(await_run(&client, &waits).await.ok()["run"]["state"], "succeeded");
         assert_eq!((versions(&world, "r7-waits").await, versions(&world, "r7-done").await), (1, 1));
     }
-}
-
-fn hasty(plan: Plan) -> Plan {
-    asking(plan, "deciders: 1")
-        .setting("QM_APPROVALS__LEASE", "600ms")
-        .setting("QM_APPROVALS__RENEW_EVERY", "150ms")
-        .setting("QM_APPROVALS__SWEEP_EVERY", "100ms")
-}
-
-/// How often the document was written, as an agent sees it.
-async fn written(agent: &Actor, name: &str) -> usize {
-    let outcome = agent.modern().call("memory_history", json!({ "path": path(name) })).await;
-    match outcome.code() {
-        "ok" => outcome.ok()["versions"].as_array().map_or(0, Vec::len),
-        "doc_not_found" => 0,
-        other => panic!("{other}: {outcome:?}"),
-    }
-}
-
-/// What the ledger of effects and the run say must be the same.
-fn honest(told: &Value, effects: usize) {
-    let state = told["state"].as_str().unwrap();
-    match state {
-        "succeeded" | "reconciled_succeeded" => assert_eq!(effects, 1, "{told}"),
-        PENDING | "failed" | "reconciled_failed" | "expired" => assert_eq!(effects, 0, "{told}"),
-        "outcome_unknown" => assert!(effects <= 1, "{told}"),
-        other => panic!("a run that is left {other}: {told}"),
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replica_killed_around_an_approval_leaves_the_truth() {
-    let mut world = hasty(Plan::redis(2)).start(processes()).await;
-    let tenant = world.tenant("acme");
-    let client = asker(&tenant.agent().on(1)).await;
-    for round in 0..6_u64 {
-        let name = format!("kill-{round}");
-        let run = ask(&client, &name, "x").await;
-        let token = tenant.approver().token().to_owned();
-        let approval = format!(
-            "POST /v1/runs/{run}/approve HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
-        );
-        // Killed at a moment of its own in every round: before, while or after the run is carried out.
-        tokio::join!(world.raw(0, approval.as_bytes()), async {
-            tokio::time::sleep(Duration::from_millis(round * 3)).await;
-            world.part(0).kill();
-        });
-        drop(world.take(0));
-
-        let told = until("the run to be left alone or ended", async || {
-            let told = show(&tenant.approver().on(1), &run).await;
-            (!["approved", "executing"].iter().any(|state| told["state"] == *state)).then_some(told)
-        })
-        .await;
-        honest(&told, written(&tenant.agent().on(1), &name).await);
-        if told["state"] == PENDING {
-            approve(&tenant.approver().on(1), &run).await;
-            assert_eq!(ended(&tenant.approver().on(1), &run).await["state"], "succeeded");
-            assert_eq!(written(&tenant.agent().on(1), &name).await, 1);
-        }
-        world.begin(0).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_finds_its_runs_in_its_file_again() {
-    let mut world = hasty(Plan::file()).start(processes()).await;
-    let tenant = world.tenant("acme");
-    let client = asker(&tenant.agent()).await;
-    let (waits, yes) = (ask(&client, "file-waits", "x").await, ask(&client, "file-yes", "x").await);
-    assert_eq!(say(&tenant.approver(), &yes, "approve", json!({})).await.status, 200);
-    world.take(0).part.kill();
-    world.begin(0).await;
-    assert_eq!(show(&tenant.approver(), &waits).await["state"], PENDING);
-    let told = ended(&tenant.approver(), &yes).await;
-    honest(&told, written(&tenant.agent(), "file-yes").await);
-    approve(&tenant.approver(), &waits).await;
-    assert_eq!(ended(&tenant.approver(), &waits).await["state"], "succeeded");
-    assert_eq!(written(&tenant.agent(), "file-waits").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -380,7 +380,7 @@ async fn d9_a_target_that_moved_is_drawn_again_and_must_show_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_a_tenant_that_was_switched_off_is_not_acted_for() {
+async fn d10_a_tenant_that_was_switched_off_is_not_acted_for_and_what_waited_is_taken_back() {
     let world = asking(Plan::embedded(), "deciders: 1").start(in_process()).await;
     let tenant = world.tenant("acme");
     let client = asker(&tenant.agent()).await;
@@ -395,14 +395,24 @@ async fn d10_a_tenant_that_was_switched_off_is_not_acted_for() {
 
     let refused = say(&ana, &run, "approve", json!({})).await;
     assert_eq!(refusal(&refused), (403, "forbidden_tenant".into()));
-    // A yes that was given before, and not acted on, is not acted on either.
     let runs = world.part(0).store.of(&acme()).runs();
-    let held = runs.find(id(&run)).await.unwrap().0.unwrap();
+    until("what waited to be taken back", async || {
+        let run = runs.find(id(&run)).await.unwrap().0.unwrap().run;
+        (run.state == State::Cancelled).then_some(())
+    })
+    .await;
+    assert_eq!(moves(&world, &run).await.last().unwrap(), "pending_approval>cancelled");
+    // A yes that was given before, and not acted on, is not acted on either.
+    let cancelled = runs.find(id(&run)).await.unwrap().0.unwrap().run;
+    let waiting = domain::Run { id: domain::RunId::from_random([7; 16]), state: State::PendingApproval, ..cancelled };
+    let entry = store::AuditEntry::new(store::Phase::Transition);
+    let opened = runs.open(&waiting, None, u64::MAX, &entry).await.unwrap();
+    let store::FoldedRun::Done(held) = opened else { panic!("it should be there: {opened:?}") };
+    let run = waiting.id.to_string();
     let at = world.part(0).store.now().await.unwrap();
     let by = crate::runs_yard::principal("ana");
     let next =
         held.run.apply(&Event::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at }), at).unwrap();
-    let entry = store::AuditEntry::new(store::Phase::Transition);
     assert!(matches!(runs.commit(&held, &next, None, &entry).await.unwrap(), store::FoldedRun::Done(_)));
     // Another tenant's run is carried out meanwhile, so sweeps have come by.
     let other = world.tenant("other");
@@ -499,6 +509,68 @@ async fn d16_a_decision_about_an_unknown_or_foreign_run_starts_nothing() {
     assert_eq!(show(&ana, &run).await["state"], PENDING);
     assert_eq!(ledger(&world, &run).await.len(), 1, "nothing was written about it");
     assert_eq!(versions(&world, "d16").await, 0);
+}
+
+/// Yes against no on two replicas, two thousand times; whoever is asked first is not always the same one.
+#[tokio::test(flavor = "multi_thread")]
+async fn d2_two_thousand_races_of_yes_against_no_have_one_winner_and_no_effect_without_a_yes() {
+    const ROUNDS: usize = 2_000;
+    const AT_ONCE: usize = 16;
+    let world = redis(2).await;
+    let yard = Yard::new();
+    let seed = yard.ask(&world.part(0).executor, RAZE, 1).await;
+    let seed = yard.run(&world.part(0).store, seed).await;
+    let runs = world.part(0).store.of(&yard.tenant).runs();
+    let entry = store::AuditEntry::new(store::Phase::Transition);
+    let race = async |round: usize| {
+        let mut bits = [5; 16];
+        bits[..8].copy_from_slice(&(round as u64).to_be_bytes());
+        let run = domain::Run { id: domain::RunId::from_random(bits), ..seed.clone() };
+        assert!(matches!(runs.open(&run, None, u64::MAX, &entry).await.unwrap(), store::FoldedRun::Done(_)));
+        let (one, other) = (&world.part(round % 2).executor, &world.part((round + 1) % 2).executor);
+        let (yes, no) = tokio::join!(
+            yard.answer(one, "ana", run.id, Verdict::Approve),
+            yard.answer(other, "bo", run.id, Verdict::Reject)
+        );
+        assert_ne!(yes.is_ok(), no.is_ok(), "round {round}: {yes:?} {no:?}");
+        let (winner, effects, state) =
+            if yes.is_ok() { ("ana", 1, State::Succeeded) } else { ("bo", 0, State::Rejected) };
+        let refused = if yes.is_ok() { no } else { yes }.unwrap_err();
+        assert_eq!((refused.code, &refused.details.unwrap()["by"]), (Code::AlreadyDecided, &json!(winner)));
+        assert_eq!(yard.settled(&world.part(0).executor, run.id).await.state, state);
+        assert_eq!(yard.target.effects(run.id), effects);
+        effects
+    };
+    let mut approved = 0;
+    for first in (0..ROUNDS).step_by(AT_ONCE) {
+        approved += futures_util::future::join_all((first..first + AT_ONCE).map(&race)).await.iter().sum::<usize>();
+    }
+    assert_eq!(yard.target.all_effects(), approved);
+    assert!(approved > 0 && approved < ROUNDS, "both win now and then: {approved}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d11_the_yes_of_somebody_who_may_no_longer_decide_stands_with_the_claims_it_was_given_with() {
+    let world = asking(Plan::redis(2), "deciders: 2").start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "d11", "x").await;
+    let ana = tenant.approver();
+    assert_eq!(approve(&ana, &run).await["state"], PENDING);
+
+    // Ana is no longer an approver: whatever token she gets from now on lacks the scope.
+    let removed = ana.scoped("audit:read");
+    let other = ask(&client, "d11-other", "x").await;
+    assert_eq!(refusal(&say(&removed, &other, "approve", json!({})).await), (403, "insufficient_scope".into()));
+    assert_eq!(refusal(&say(&removed, &run, "reject", json!({})).await), (403, "insufficient_scope".into()));
+
+    approve(&tenant.approver().named("bo").on(1), &run).await;
+    assert_eq!(ended(&ana, &run).await["state"], "succeeded");
+    assert_eq!(versions(&world, "d11").await, 1);
+    let entries = ledger(&world, &run).await;
+    let hers = entries.iter().find(|entry| entry["actor"]["sub"] == "ana").expect("her decision is in the ledger");
+    assert!(hers["actor"]["scopes"].to_string().contains("runs:decide"), "{hers}");
+    assert_eq!(hers["decision"]["verdict"], "approve");
 }
 
 /// Eight people on two replicas decide two thousand runs, every one of them at the same time.

@@ -10,6 +10,7 @@ use domain::{
     Caller, Code, Effect, Failure, Level, Loaded, Mode, Moment, Outcome, Output, Principal, RunId, Scopes, Tenant,
     ToolName, ToolsetName,
 };
+use executor::runs::{Until, Waiting};
 use executor::{Approvals, CallRequest, Era, Executor, Handle, Leases, Said, Snapshot};
 use gateway::app::Gateway;
 use policy::{Extent, Gate, Pattern, Permit, Policy};
@@ -392,7 +393,20 @@ impl Yard {
 
     /// Waits until a run is settled.
     pub(crate) async fn settled(&self, executor: &Executor, run: RunId) -> Run {
-        let run = executor.wait_for(&self.tenant, run, PATIENCE, &Progress::default()).await.unwrap();
+        let run = executor
+            .wait_for(
+                &self.tenant,
+                run,
+                Waiting {
+                    until: Until::Settled,
+                    patience: PATIENCE,
+                    may_see: &|_| true,
+                    progress: &Progress::default(),
+                },
+            )
+            .await
+            .unwrap()
+            .run;
         assert!(run.state.is_settled(), "it should have ended: {run:?}");
         run
     }
@@ -437,7 +451,7 @@ impl Yard {
     /// The states a run went through, as the ledger has them: one entry per move.
     pub(crate) async fn moves(&self, store: &Store, run: RunId) -> Vec<String> {
         let entries = store.of(&self.tenant).audit().page(None, 10_000).await.unwrap();
-        let of_run = |entry: &&Value| entry["run"]["id"] == run.to_string();
+        let of_run = |entry: &&Value| entry["phase"] == "transition" && entry["run"]["id"] == run.to_string();
         let entries: Vec<Value> = entries.into_iter().map(|noted| noted.entry).collect();
         entries.iter().filter(of_run).map(|entry| entry["run"]["to"].as_str().unwrap().to_owned()).collect()
     }

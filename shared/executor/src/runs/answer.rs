@@ -1,12 +1,16 @@
 //! A person decides. One decision wins; every loser learns who won and when.
 
-use super::{Folded, told};
+use super::{FOLDS, Folded, told};
 use crate::call::{Executor, no_store};
 use crate::snapshot::Snapshot;
-use domain::run::{Answer, Ending, Event, NotAnEdge, OnReject, Run, State, Verdict};
-use domain::{Caller, Code, Failure, RunId, Scope, Session};
+use domain::run::{Answer, Ending, Event, NotAnEdge, Run, State, Verdict};
+use domain::{Caller, Code, Failure, Principal, RunId, Scope, SessionId, Tenant};
 use serde_json::json;
 use std::sync::Arc;
+use store::FoldedRun;
+
+/// How many runs are taken back in one step.
+const AT_ONCE: usize = 256;
 
 /// What a person says about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,21 +34,23 @@ impl Executor {
         let (held, now) = self.find_run(&decider.tenant, id).await?;
         let answer = Answer { by: decider.principal.clone(), verdict: said.verdict, reason: said.reason, at: now };
         let shelf = self.store.of(&decider.tenant);
-        let decided = match self.fold_run(&shelf, held, &Event::Answered(answer), now, Some(decider)).await? {
+        let (event, before) = (Event::Answered(answer.clone()), self.store.lineages().now());
+        let decided = match self.fold_run(&shelf, held, &event, now, Some(decider)).await? {
             Folded::Done(held) => *held,
             // The same person saying the same again is no second decision, and no error.
-            Folded::No(NotAnEdge::Repeated, held) => return Ok(held.run),
+            Folded::No(NotAnEdge::Repeated, held) => {
+                self.confirm_answer(&shelf, id, &answer, before).await?;
+                return Ok(held.run);
+            }
             Folded::No(no, held) => return Err(refused(no, &held.run)),
             Folded::Late(held) => return Err(refused(NotAnEdge::Late, &held.run)),
         };
+        self.confirm_answer(&shelf, id, &answer, before).await?;
         tracing::info!(run = %id, state = decided.run.state.as_str(), "a person answered");
         match decided.run.state {
             State::Approved => self.begin(Arc::clone(snapshot), decider.tenant.clone(), decided, now).await,
-            State::Rejected => {
-                self.end_step(decider, &decided.run).await;
-                Ok(decided.run)
-            }
-            State::PendingApproval
+            State::Rejected
+            | State::PendingApproval
             | State::Expired
             | State::Cancelled
             | State::Executing
@@ -94,28 +100,40 @@ impl Executor {
     /// A person lets a session whose step was ended by a rejection go on.
     pub async fn clear(&self, decider: &Caller, id: RunId) -> Result<Run, Failure> {
         may_decide(decider)?;
-        let (held, _) = self.find_run(&decider.tenant, id).await?;
-        self.stop_session(decider, &held.run, None).await?;
-        Ok(held.run)
+        let (mut held, _) = self.find_run(&decider.tenant, id).await?;
+        let Some(session) = held.run.asked.session else { return Ok(held.run) };
+        let runs = self.store.of(&decider.tenant).runs();
+        for _ in 0..FOLDS {
+            let entry = self.moved(&decider.tenant, Some(&held.run), &held.run, Some(decider));
+            match runs.clear(&held, session, &entry).await.map_err(|e| no_store(&e))? {
+                FoldedRun::Done(held) => return Ok(held.run),
+                FoldedRun::Conflict(newer) => held = newer,
+                FoldedRun::Late(_) | FoldedRun::Gone => return Err(super::no_run()),
+            }
+        }
+        Err(super::too_fast())
     }
 
-    /// `on_reject: fail`: the session that asked changes nothing more until a person clears it.
-    async fn end_step(&self, decider: &Caller, run: &Run) {
-        if run.asked.on_reject != OnReject::Fail {
-            return;
-        }
-        if let Err(failure) = self.stop_session(decider, run, Some(run.id)).await {
-            tracing::error!(run = %run.id, code = failure.code.as_str(), "a rejected run could not end its session's step");
-        }
+    /// The rejected run that ended a session's step, if one did and nobody has cleared it.
+    pub async fn stopped_by(&self, tenant: &Tenant, session: SessionId) -> Result<Option<RunId>, Failure> {
+        self.store.of(tenant).runs().stopped_by(session).await.map_err(|e| no_store(&e))
     }
 
-    async fn stop_session(&self, decider: &Caller, run: &Run, stopped: Option<RunId>) -> Result<(), Failure> {
-        let Some(id) = run.asked.session else { return Ok(()) };
-        let sessions = self.store.of(&decider.tenant).sessions();
-        let found = sessions.find(id, &run.asked.requester, self.lives).await.map_err(|e| no_store(&e))?;
-        let Some(held) = found else { return Ok(()) };
-        let step = |session: &Session| session.stop(stopped);
-        self.fold_session(&sessions, held, decider, "step", step).await.map(|_| ())
+    /// Takes back whatever waits for a person in a tenant that is no longer served. Tells whether anything is left.
+    pub async fn cancel_waiting(&self, tenant: &Tenant) -> Result<bool, Failure> {
+        let shelf = self.store.of(tenant);
+        let open = shelf.runs().open_ones(AT_ONCE).await.map_err(|e| no_store(&e))?;
+        let full = open.len() == AT_ONCE;
+        let mut cancelled = 0;
+        for id in open {
+            let (held, now) = self.find_run(tenant, id).await?;
+            let by = Principal { issuer: "quartermaster".into(), subject: "tenant switched off".into() };
+            if let Folded::Done(_) = self.fold_run(&shelf, held, &Event::Cancelled { by }, now, None).await? {
+                cancelled += 1;
+            }
+        }
+        // What is approved or under way is left to its own end; a page of nothing else would be read for ever.
+        Ok(full && cancelled > 0)
     }
 }
 

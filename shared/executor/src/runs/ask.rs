@@ -3,8 +3,9 @@
 //! The run's name is derived from the digest and the run before it, so two replicas that are asked the same thing at the
 //! same moment write the same record, and the second finds the first's.
 
-use super::{FOLDS, moved, told};
+use super::{FOLDS, Until, Waiting, told};
 use crate::call::{CallRequest, Executor, OpenCall, no_store};
+use crate::failpoint::stop_at;
 use crate::snapshot::Snapshot;
 use catalog::{Drawn, Entry, Parsed};
 use domain::run::{Asked, Preview, Run, State};
@@ -73,7 +74,7 @@ impl Executor {
         };
         if let Some(key) = &request.idempotency_key {
             // The key is new, the run is not: from now on the one leads to the other.
-            let entry = moved(Some(&held.run), &held.run, Some(&request.caller));
+            let entry = self.moved(open.shelf.tenant(), Some(&held.run), &held.run, Some(&request.caller));
             match runs.remember(&held, key, &entry).await.map_err(|e| no_store(&e))? {
                 FoldedRun::Done(held) | FoldedRun::Conflict(held) => return Ok(Some(held)),
                 FoldedRun::Late(_) | FoldedRun::Gone => return Ok(None),
@@ -142,7 +143,7 @@ impl Executor {
         let mut last = past.same_digest;
         for _ in 0..FOLDS {
             let run = Run::new(self.run_id(&call.digest, last), asked.clone());
-            let ledger = moved(None, &run, Some(&request.caller));
+            let ledger = self.moved(open.shelf.tenant(), None, &run, Some(&request.caller));
             match open.shelf.runs().open(&run, key, most, &ledger).await.map_err(|e| no_store(&e))? {
                 FoldedRun::Done(held) => {
                     self.notices.tell(&call.caller.tenant, None, &held.run);
@@ -161,21 +162,30 @@ impl Executor {
 
     /// Keyed, so that nobody can guess it; the same for whoever asks the same after the same history.
     fn run_id(&self, digest: &str, last: Option<RunId>) -> RunId {
-        let last = last.map(|id| id.to_string()).unwrap_or_default();
-        RunId::from_random(self.keys.run_bits(digest, &last))
+        let history = match (last, self.store.lineages().now().generation) {
+            (Some(last), _) => last.to_string(),
+            (None, 0 | 1) => String::new(),
+            // A store that lost everything knows no history, but the target may remember what was sent under a name.
+            (None, generation) => format!("generation {generation}"),
+        };
+        RunId::from_random(self.keys.run_bits(digest, &history))
     }
 
     /// Answers with the run at once, or waits for it as long as the caller wants to.
     async fn hold(&self, request: &CallRequest, held: HeldRun, replayed: bool) -> Outcome {
-        let run = match request.hold {
+        let held = match request.hold {
             Some(patience) if !held.run.state.is_settled() => {
-                self.wait_for(&request.caller.tenant, held.run.id, patience, &request.progress).await?
+                let (until, progress) = (Until::Settled, &request.progress);
+                let waiting = Waiting { until, patience, may_see: &|_| true, progress };
+                self.wait_for(&request.caller.tenant, held.run.id, waiting).await?
             }
-            Some(_) | None => held.run,
+            Some(_) | None => held,
         };
-        if run.state.is_final() {
-            self.note_delivery(&request.caller, run.id).await;
+        if held.run.state.is_final() {
+            stop_at!("after_record");
         }
+        self.note_delivery(&request.caller, &held).await;
+        let run = held.run;
         if run.state == State::PendingApproval {
             tracing::info!(run = %run.id, tool = %run.asked.tool, "a call waits for a person");
         }

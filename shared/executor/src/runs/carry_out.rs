@@ -3,17 +3,21 @@
 //! The claim comes before the first byte. Whatever turns out wrong after it and before anything was sent ends the run as
 //! failed and not attempted; there is no way around the claim. What was sent and not answered is unknown, never failed.
 
-use super::{Folded, ask};
-use crate::call::{Executor, digest};
+use super::Folded;
+use super::ready::{Looked, Prepared, last_look, prepare};
+use super::standing::{Stands, Wanted, forgotten};
+use crate::call::{Executor, no_store};
+use crate::failpoint::stop_at;
 use crate::snapshot::Snapshot;
-use catalog::{Entry, Found, Parsed, Probe, Progress};
+use catalog::{Probe, Progress};
 use domain::run::{Claim, Ending, Event, NotAnEdge, Run, State};
-use domain::{Call, CallId, Caller, Code, Failure, Level, Loaded, Moment, Outcome, Scopes, Tenant};
-use policy::{Approved, Decision, Evidence, Permit};
-use serde_json::{Map, Value};
+use domain::{Code, Failure, Moment, Outcome, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
-use store::HeldRun;
+use store::{AuditEntry, HeldRun, Lineage, Phase};
+
+/// How long until a lease that could not be renewed is tried again.
+const SOON: Duration = Duration::from_millis(500);
 
 impl Executor {
     /// Claims an approved run and carries it out in the background. Losing the claim is no failure: another has it.
@@ -24,21 +28,27 @@ impl Executor {
         held: HeldRun,
         now: Moment,
     ) -> Result<Run, Failure> {
+        stop_at!("before_claim");
+        // All before the claim: what the lease is counted from, whose word it is, and what it writes over.
+        let (taken, lineage) = (tokio::time::Instant::now(), self.store.lineages().now());
+        let approved_at = (held.run.state == State::Approved).then_some(held.run.changed_at);
         let owner = self.store.replica().to_owned();
         let event = Event::Claimed { owner, lease_until: now.plus(self.leases.lease) };
         match self.fold_run(&self.store.of(&tenant), held, &event, now, None).await? {
             Folded::Done(held) => {
                 let run = held.run.clone();
                 let executor = self.clone();
-                self.tasks.spawn_lasting("run", async move { executor.carry_out(&snapshot, &tenant, *held).await });
+                let lease = Lease { held: *held, renewed: taken, lineage, approved_at, sent: false };
+                self.tasks.spawn_lasting("run", async move { executor.carry_out(&snapshot, &tenant, lease).await });
                 Ok(run)
             }
             Folded::No(_, held) | Folded::Late(held) => Ok(held.run),
         }
     }
 
-    async fn carry_out(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, held: HeldRun) {
-        let run = &held.run;
+    async fn carry_out(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, lease: Lease) {
+        stop_at!("after_claim");
+        let run = &lease.held.run;
         let Some(claim) = run.claim.clone() else { return };
         let span = tracing::info_span!(
             "execute_tool",
@@ -49,7 +59,7 @@ impl Executor {
             quartermaster.run.id = %run.id,
             quartermaster.run.epoch = claim.epoch,
         );
-        let carried = self.carry(snapshot, tenant, held, &claim);
+        let carried = self.carry(snapshot, tenant, lease, &claim);
         if let Err(failure) = tracing::Instrument::instrument(carried, span).await {
             // The record says "executing" until the lease is over; the sweep then finds out what happened.
             tracing::error!(code = failure.code.as_str(), "the end of a run could not be written");
@@ -61,34 +71,57 @@ impl Executor {
         &self,
         snapshot: &Arc<Snapshot>,
         tenant: &Tenant,
-        held: HeldRun,
+        mut lease: Lease,
         claim: &Claim,
     ) -> Result<(), Failure> {
-        let run = held.run.clone();
+        let run = lease.held.run.clone();
+        match self.confirm_claim(tenant, &run, lease.lineage, lease.renewed).await {
+            Stands::Firm => {}
+            // Whoever may repeat it takes it over with the end of the lease.
+            Stands::Loose if run.asked.idempotent => return Ok(()),
+            Stands::Loose => {
+                let why = "the store's replicas did not confirm the claim, so nothing was sent";
+                return self.write_lost(tenant, &lease, claim, unsent(why)).await;
+            }
+            Stands::Not => {
+                self.note_fenced(tenant, run.id, claim).await;
+                return Ok(());
+            }
+        }
+        let wanted = Wanted::of(&run, lease.approved_at, self.store.lineages().now(), self.leases.lease);
+        // Then nobody can say that nothing was sent, and a difference may be what that one did.
+        let somebody_held_it = claim.epoch > 1 || matches!(wanted, Wanted::Proof | Wanted::More);
+        let doubted =
+            |ending: Ending| Ending { code: Some(Code::OutcomeUnknown.as_str().into()), attempted: true, ..ending };
         let ready = match prepare(snapshot, tenant, &run) {
             Ok(ready) => ready,
-            Err(ending) => return self.write_end(tenant, held, claim, ending).await,
+            Err(ending) if somebody_held_it => return self.write_lost(tenant, &lease, claim, doubted(ending)).await,
+            Err(ending) => return self.write_end(tenant, &lease, claim, ending).await,
         };
-        let mut lease = Lease { held, renewed: tokio::time::Instant::now() };
-        let Some(looked) = self.renewing(tenant, &mut lease, claim, last_look(&ready, &run, claim.epoch)).await else {
-            tracing::warn!(run = %run.id, "a run was taken over before anything was sent");
+        let Some(looked) = self.renewing(tenant, &mut lease, claim, last_look(&ready, &run, wanted)).await else {
+            self.note_fenced(tenant, run.id, claim).await;
             return Ok(());
         };
         match looked {
             Looked::Same => {}
             Looked::Happened(result) => {
                 let ending = Ending { basis: "a probe of the target".into(), ..Ending::done(result) };
-                return self.write_end(tenant, lease.held, claim, ending).await;
+                return self.write_end(tenant, &lease, claim, ending).await;
             }
-            // Somebody held it before, so the difference may be what that one did.
-            Looked::Other(ending) if claim.epoch > 1 => {
-                let ending = Ending { code: Some(Code::OutcomeUnknown.as_str().into()), attempted: true, ..ending };
-                return self.write_lost(tenant, lease.held, claim, ending).await;
+            Looked::Unproven => {
+                let why = "the store was restarted or replaced after the yes, and nothing proves that this was not \
+                           sent before; nothing was sent now";
+                return self.write_lost(tenant, &lease, claim, unsent(why)).await;
             }
-            Looked::Other(ending) => return self.write_end(tenant, lease.held, claim, ending).await,
+            Looked::Other(ending) if somebody_held_it => {
+                return self.write_lost(tenant, &lease, claim, doubted(ending)).await;
+            }
+            Looked::Other(ending) => return self.write_end(tenant, &lease, claim, ending).await,
         }
-        // A replica that was frozen must not send what others have settled meanwhile.
-        if lease.renewed.elapsed() * 2 > self.leases.lease && !self.renew_now(tenant, &mut lease, claim).await? {
+        // A replica that was frozen must not send what others have settled meanwhile, nor what the store has forgotten.
+        let doubtful = lease.renewed.elapsed() * 2 > self.leases.lease || self.store.lineages().now() != lease.lineage;
+        if doubtful && !self.renew_now(tenant, &mut lease, claim).await? {
+            self.note_fenced(tenant, run.id, claim).await;
             return Ok(());
         }
         self.execute(tenant, lease, claim, ready, snapshot.result_bytes).await
@@ -105,24 +138,29 @@ impl Executor {
     ) -> Result<(), Failure> {
         let Prepared { parsed, permit, deadline, .. } = ready;
         let id = lease.held.run.id;
+        lease.sent = true;
         let mut work = self.tasks.spawn_lasting("tool of a run", async move {
             let progress = Progress::default();
             parsed.work.run(&permit, &progress).await
         });
+        stop_at!("in_flight");
         let ended = tokio::time::timeout(deadline, self.renewing(tenant, &mut lease, claim, &mut work)).await;
         match ended {
-            Ok(Some(ended)) => match ending(ended.ok().flatten(), cap) {
-                Ok(ending) => self.write_end(tenant, lease.held, claim, ending).await,
-                Err(unknown) => self.write_lost(tenant, lease.held, claim, unknown).await,
-            },
+            Ok(Some(ended)) => {
+                stop_at!("after_effect");
+                match ending(ended.ok().flatten(), cap) {
+                    Ok(ending) => self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await,
+                    Err(unknown) => self.insist(|| self.write_lost(tenant, &lease, claim, unknown.clone())).await,
+                }
+            }
             // Taken over while it was being sent: what comes of it is evidence, and no more.
             Ok(None) => {
-                tracing::warn!(run = %id, "a run was taken over while this replica still held it");
+                self.note_fenced(tenant, id, claim).await;
                 self.late_report(tenant, id, work.await.ok().flatten(), cap).await
             }
             Err(_) => {
                 let late = Ending::failed(Code::Deadline, format!("no answer within {} s", deadline.as_secs()));
-                self.write_lost(tenant, lease.held, claim, late).await?;
+                self.insist(|| self.write_lost(tenant, &lease, claim, late.clone())).await?;
                 self.late_report(tenant, id, work.await.ok().flatten(), cap).await
             }
         }
@@ -139,33 +177,50 @@ impl Executor {
         tokio::pin!(work);
         let every = self.leases.renew_every;
         let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+        let mut lineages = self.store.lineages();
         loop {
             tokio::select! {
                 biased; // what is done wins a tie against the tick
                 done = &mut work => return Some(done),
-                _ = tick.tick() => match self.renew_now(tenant, lease, claim).await {
-                    Ok(true) => {}
-                    Ok(false) => return None,
-                    // Not renewed is not yet lost; the next tick tries again while the lease lasts.
-                    Err(failure) => tracing::warn!(code = failure.code.as_str(), "a lease could not be renewed"),
-                },
+                _ = tick.tick() => {}
+                // Another server may have forgotten the claim, and shows the run to others as if nobody had it.
+                _ = lineages.changed() => {}
+            }
+            match self.renew_now(tenant, lease, claim).await {
+                Ok(true) => {}
+                Ok(false) => return None,
+                // Not renewed is not yet lost; it is tried again soon, while the lease lasts.
+                Err(failure) => {
+                    tracing::warn!(code = failure.code.as_str(), "a lease could not be renewed");
+                    tick.reset_after(every.min(SOON));
+                }
             }
         }
     }
 
     async fn renew_now(&self, tenant: &Tenant, lease: &mut Lease, claim: &Claim) -> Result<bool, Failure> {
         let asked = tokio::time::Instant::now();
-        match self.renew(tenant, lease.held.clone(), claim).await? {
+        match self.renew(tenant, lease, claim).await? {
             Some(held) => {
-                *lease = Lease { held, renewed: asked };
+                (lease.held, lease.renewed) = (held, asked);
                 Ok(true)
             }
             None => Ok(false),
         }
     }
 
-    async fn renew(&self, tenant: &Tenant, held: HeldRun, claim: &Claim) -> Result<Option<HeldRun>, Failure> {
-        let (held, now) = self.find_run(tenant, held.run.id).await?;
+    async fn renew(&self, tenant: &Tenant, lease: &Lease, claim: &Claim) -> Result<Option<HeldRun>, Failure> {
+        let mine = &lease.held.run;
+        let (found, now) = self.store.of(tenant).runs().find(mine.id).await.map_err(|e| no_store(&e))?;
+        let held = match found {
+            Some(held) if !forgotten(&held.run, claim) => held,
+            // Nothing has left this process: the run may begin once more, by whoever claims it.
+            Some(_) if !lease.sent => return Ok(None),
+            found => {
+                self.write_back(tenant, mine, found, lease.sent).await?;
+                return Ok(None);
+            }
+        };
         let lease_until = now.plus(self.leases.lease);
         let event = Event::Renewed { owner: claim.owner.clone(), epoch: claim.epoch, lease_until };
         match self.fold_run(&self.store.of(tenant), held, &event, now, None).await? {
@@ -174,40 +229,71 @@ impl Executor {
         }
     }
 
-    async fn write_end(&self, tenant: &Tenant, held: HeldRun, claim: &Claim, ending: Ending) -> Result<(), Failure> {
-        let id = held.run.id;
+    async fn write_end(&self, tenant: &Tenant, lease: &Lease, claim: &Claim, ending: Ending) -> Result<(), Failure> {
+        let id = lease.held.run.id;
         let event = Event::Finished { owner: claim.owner.clone(), epoch: claim.epoch, ending: ending.clone() };
-        match self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await? {
+        match self.fold_held(tenant, lease, claim, &event).await? {
             Folded::Done(held) => {
+                stop_at!("after_record");
                 tracing::info!(run = %id, state = held.run.state.as_str(), "a run ended");
                 Ok(())
             }
-            Folded::No(NotAnEdge::State(State::OutcomeUnknown), held) => self.reconcile(tenant, *held, ending).await,
+            // The lease was over before the answer came. The answer still says what happened.
+            Folded::No(NotAnEdge::State(State::OutcomeUnknown), held) => {
+                self.note_fenced(tenant, id, claim).await;
+                self.reconcile(tenant, *held, ending).await
+            }
+            Folded::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => Ok(()),
             Folded::No(..) | Folded::Late(_) => {
-                tracing::warn!(run = %id, "the end of a run came from an epoch that no longer holds it");
+                self.note_fenced(tenant, id, claim).await;
                 Ok(())
             }
         }
     }
 
-    async fn write_lost(&self, tenant: &Tenant, held: HeldRun, claim: &Claim, ending: Ending) -> Result<(), Failure> {
-        let event = Event::Lost { by: Some((claim.owner.clone(), claim.epoch)), ending };
-        let id = held.run.id;
-        match self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await? {
+    async fn write_lost(&self, tenant: &Tenant, lease: &Lease, claim: &Claim, ending: Ending) -> Result<(), Failure> {
+        let event = Event::Lost { by: Some((claim.owner.clone(), claim.epoch)), ending: ending.clone() };
+        let id = lease.held.run.id;
+        match self.fold_held(tenant, lease, claim, &event).await? {
             Folded::Done(_) => tracing::warn!(run = %id, "the outcome of a run is unknown"),
-            Folded::No(..) | Folded::Late(_) => {}
+            Folded::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => {}
+            Folded::No(..) | Folded::Late(_) => self.note_fenced(tenant, id, claim).await,
         }
         Ok(())
     }
 
+    /// Folds the end of a run that this replica holds. One that the store has forgotten is written back first, and is
+    /// then what anybody's is whose lease was over: unknown, until it is settled.
+    async fn fold_held(&self, tenant: &Tenant, lease: &Lease, claim: &Claim, event: &Event) -> Result<Folded, Failure> {
+        let mine = &lease.held;
+        let folded = self.fold_run(&self.store.of(tenant), mine.clone(), event, self.time().await?, None).await;
+        let found = match folded {
+            Ok(Folded::No(_, found)) if lease.sent && forgotten(&found.run, claim) => Some(*found),
+            Err(failure) if failure.code == super::no_run().code => None,
+            folded => return folded,
+        };
+        let held = self.write_back(tenant, &mine.run, found, lease.sent).await?;
+        Ok(Folded::No(NotAnEdge::State(held.run.state), Box::new(held)))
+    }
+
+    /// Puts into the ledger that this replica was too late: others hold or have settled the run it had claimed. What it
+    /// wrote to the run was refused, so nothing depends on this entry; it tells whoever asks why an effect has two senders.
+    async fn note_fenced(&self, tenant: &Tenant, id: RunId, claim: &Claim) {
+        tracing::warn!(run = %id, epoch = claim.epoch, "a run is no longer this replica's");
+        let noted = async {
+            let (held, _) = self.find_run(tenant, id).await?;
+            let now = self.moved(tenant, Some(&held.run), &held.run, None);
+            let run = now.run.clone().map(|run| store::RunMove { epoch: claim.epoch, ..run });
+            let entry = AuditEntry { phase: Phase::Fenced, run, ..now };
+            self.store.of(tenant).audit().note(&entry).await.map_err(|error| no_store(&error))
+        };
+        if let Err(failure) = noted.await {
+            tracing::error!(run = %id, code = failure.code.as_str(), "a fenced claim could not be put into the ledger");
+        }
+    }
+
     /// What the former owner learns late settles what was unknown.
-    async fn late_report(
-        &self,
-        tenant: &Tenant,
-        id: domain::RunId,
-        ended: Option<Outcome>,
-        cap: usize,
-    ) -> Result<(), Failure> {
+    async fn late_report(&self, tenant: &Tenant, id: RunId, ended: Option<Outcome>, cap: usize) -> Result<(), Failure> {
         let Ok(ending) = ending(ended, cap) else { return Ok(()) };
         let (held, _) = self.find_run(tenant, id).await?;
         let ending = Ending { basis: "a late report of the replica that sent it".into(), ..ending };
@@ -237,99 +323,27 @@ impl Executor {
     }
 }
 
-/// Everything that must be there before a byte is sent.
-struct Prepared {
-    entry: Arc<Entry>,
-    parsed: Parsed,
-    permit: Permit,
-    deadline: Duration,
-}
-
-/// Finds the tool again, understands the arguments again, and asks today's policy with the yes as evidence.
-fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result<Prepared, Ending> {
-    let asked = &run.asked;
-    let stale = |what: &str| Ending::not_attempted(Code::Stale, format!("{what} since it was approved"));
-    let Found::Tool(entry) = snapshot.catalog.find(asked.tool.as_str()) else { return Err(stale("the tool is gone")) };
-    if entry.schema_digest() != asked.schema {
-        return Err(stale("the tool's schema has changed"));
-    }
-    let arguments: Map<String, Value> =
-        serde_json::from_str(&asked.arguments).map_err(|_| stale("the arguments can no longer be read"))?;
-    let parsed = entry.parse(arguments).map_err(|_| stale("the arguments no longer fit"))?;
-    let caller = Caller {
-        tenant: tenant.clone(),
-        principal: asked.requester.clone(),
-        scopes: Scopes::parse(&asked.scopes),
-        expires_at: asked.expires_at,
-    };
-    let mut call = Call {
-        id: CallId::from_random(crate::call::random().map_err(|f| Ending::not_attempted(f.code, f.message))?),
-        caller: Arc::new(caller),
-        session: asked.session,
-        tool: asked.tool.clone(),
-        toolset: entry.definition().toolset.clone(),
-        needs: entry.list(),
-        effect: parsed.effect,
-        about: parsed.about.clone(),
-        digest: String::new(),
-    };
-    call.digest = digest(&call, entry.schema_digest(), &parsed.arguments);
-    let evidence = Evidence {
-        // What was issued when it was asked was judged then; what the tenant forbids today is judged below.
-        loaded: Loaded::from_iter([(asked.toolset.clone(), Level::Write)]),
-        mode: domain::Mode::Write,
-        tainted: asked.tainted,
-        calls_this_minute: 0,
-        stopped: false,
-        approved: Some(Approved { run: run.id, digest: asked.digest.clone() }),
-    };
-    match policy::decide(&snapshot.policy, call, &evidence) {
-        Decision::Permit(permit) => {
-            Ok(Prepared { entry: Arc::clone(entry), parsed, permit, deadline: entry.definition().deadline })
-        }
-        Decision::Ask(..) => Err(stale("what would be done is no longer what was approved")),
-        Decision::Deny(reason) => Err(Ending::not_attempted(Code::PolicyDenied, reason.0.message)),
-    }
-}
-
 /// A run as this replica holds it, and when it last said so.
 struct Lease {
     held: HeldRun,
     renewed: tokio::time::Instant,
+    /// Which store took the claim.
+    lineage: Lineage,
+    /// When the run that was claimed had been approved; `None` if it was taken over.
+    approved_at: Option<Moment>,
+    /// Whether anything may have reached the target.
+    sent: bool,
 }
 
-/// What the last look before sending says.
-enum Looked {
-    /// What the approver judged is still so.
-    Same,
-    /// It has happened already; this is its result.
-    Happened(Option<String>),
-    /// It is no longer so.
-    Other(Ending),
+/// Nothing was sent by this replica, and nobody can say whether it was by another.
+fn unsent(why: &str) -> Ending {
+    Ending { basis: why.to_owned(), ..Ending::not_attempted(Code::OutcomeUnknown, why) }
 }
 
-/// Looks at the target for the last time. Whoever takes a run over asks first whether it has happened: the effect itself
-/// would make everything look different.
-async fn last_look(ready: &Prepared, run: &Run, epoch: u64) -> Looked {
-    let look = policy::look(ready.permit.call().clone(), run.id);
-    let work = &ready.parsed.work;
-    let stale = |what: String| Looked::Other(Ending::not_attempted(Code::Stale, what));
-    if epoch > 1
-        && let Ok(Probe::Done(result)) = tokio::time::timeout(ready.deadline, work.probe(&look)).await
-    {
-        return Looked::Happened(result);
-    }
-    let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
-        Ok(Ok(drawn)) => drawn,
-        Ok(Err(failure)) => return stale(format!("the target can no longer be looked at: {}", failure.message)),
-        Err(_) => return stale("the target can no longer be looked at in time".to_owned()),
-    };
-    let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);
-    // Where the target moved and what would be done is still the same, the yes still covers it.
-    if now.fingerprint == was.fingerprint || (now.text == was.text && now.warnings == was.warnings) {
-        return Looked::Same;
-    }
-    stale(format!("the target has changed since it was approved; now: {}", now.summary))
+/// Whether the record says what this claim wanted to write: an earlier try was taken and only its answer got lost.
+fn is_written(holder: &Option<Claim>, stored: &Option<Ending>, claim: &Claim, ending: &Ending) -> bool {
+    let mine = |held: &Claim| held.owner == claim.owner && held.epoch == claim.epoch;
+    holder.as_ref().is_some_and(mine) && stored.as_ref() == Some(ending)
 }
 
 /// What a tool's answer proves. `Err`: it proves nothing, because something may have been sent.
@@ -352,4 +366,26 @@ fn ending(ended: Option<Outcome>, cap: usize) -> Result<Ending, Ending> {
 /// Codes after which the change may have happened all the same.
 fn is_ambiguous(code: Code) -> bool {
     matches!(code, Code::OutcomeUnknown | Code::StoreUnavailable | Code::Deadline | Code::Internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ones_own_words_under_ones_own_claim_were_written_before() {
+        let claim = |owner: &str, epoch| Claim { owner: owner.into(), epoch, lease_until: Moment::from_millis(epoch) };
+        let renewed = Claim { lease_until: Moment::from_millis(9), ..claim("a", 1) };
+        let (mine, done) = (claim("a", 1), Ending::done(Some("7".into())));
+        assert!(is_written(&Some(renewed), &Some(done.clone()), &mine, &done));
+        for (holder, stored) in [
+            (Some(claim("a", 2)), Some(done.clone())),
+            (Some(claim("b", 1)), Some(done.clone())),
+            (Some(mine.clone()), Some(Ending::done(None))),
+            (Some(mine.clone()), None),
+            (None, Some(done.clone())),
+        ] {
+            assert!(!is_written(&holder, &stored, &mine, &done), "{holder:?} {stored:?}");
+        }
+    }
 }

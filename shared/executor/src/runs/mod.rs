@@ -1,7 +1,8 @@
 //! Runs: calls that wait for a person, and what became of them.
 //!
 //! Reading order: `ask` (a gated call becomes a run), `answer` (a person decides), `carry_out` (a claimed run is
-//! executed), `sweep` (whatever is due is looked at, whoever left it), [`notice`] (who else is told), `wait` (how an agent learns of it),
+//! executed), `ready` (what is looked at just before), `standing` (how firmly the store holds all that), `sweep`
+//! (whatever is due is looked at, whoever left it), [`notice`] (who else is told), `wait` (how an agent learns of it),
 //! [`told`] (what it is told).
 //!
 //! A run is a record that moves only through [`Run::apply`], folded by one compare-and-set. Whoever waits reads the
@@ -11,11 +12,14 @@ mod answer;
 pub(crate) mod ask;
 mod carry_out;
 pub mod notice;
+mod ready;
+mod standing;
 mod sweep;
 pub mod told;
 mod wait;
 
 pub use answer::{Said, may_decide};
+pub use wait::{Until, Waiting};
 
 use crate::call::{Executor, no_store};
 use domain::run::{Answer, Event, NotAnEdge, Run};
@@ -85,7 +89,10 @@ impl Executor {
                 | Event::Reconciled { .. }
                 | Event::Delivered => None,
             };
-            let entry = AuditEntry { decision: said.map(recorded), ..moved(Some(&held.run), &next, actor) };
+            let entry = AuditEntry {
+                decision: said.map(recorded),
+                ..self.moved(shelf.tenant(), Some(&held.run), &next, actor)
+            };
             match runs.commit(&held, &next, not_after, &entry).await.map_err(|e| no_store(&e))? {
                 FoldedRun::Done(now) => {
                     self.notices.tell(shelf.tenant(), Some(held.run.state), &now.run);
@@ -96,7 +103,40 @@ impl Executor {
                 FoldedRun::Gone => return Err(no_run()),
             }
         }
-        Err(Failure::new(Code::StoreUnavailable, "the run changes faster than it can be written").retry_after_ms(200))
+        Err(too_fast())
+    }
+
+    /// The ledger's entry for a run that moved.
+    pub(crate) fn moved(&self, tenant: &Tenant, from: Option<&Run>, to: &Run, actor: Option<&Caller>) -> AuditEntry {
+        let actor = actor.map(|caller| Actor {
+            principal: caller.principal.clone(),
+            kind: crate::call::kind_of(caller),
+            scopes: caller.scopes,
+            token: None,
+        });
+        let service = || Actor {
+            principal: to.asked.requester.clone(),
+            kind: ActorKind::Service,
+            scopes: domain::Scopes::default(),
+            token: None,
+        };
+        AuditEntry {
+            actor: Some(actor.unwrap_or_else(service)),
+            session: to.asked.session,
+            tool: Some(to.asked.tool.clone()),
+            toolset: Some(to.asked.toolset.clone()),
+            effect: Some(to.asked.effect),
+            run: Some(RunMove {
+                id: to.id,
+                from: from.map(|run| run.state.as_str()),
+                to: to.state.as_str(),
+                epoch: to.claim.as_ref().map_or(0, |claim| claim.epoch),
+                // Keyed like every digest in the ledger: arguments are few enough to be guessed.
+                digest: self.keys.audit_digest(tenant, &to.asked.digest),
+            }),
+            trace: to.asked.trace.clone(),
+            ..AuditEntry::new(Phase::Transition)
+        }
     }
 
     /// Reads a run of this tenant, and the store's time.
@@ -132,36 +172,8 @@ fn recorded(answer: &Answer) -> Verdict {
     Verdict { verdict, basis: None, comment: answer.reason.clone() }
 }
 
-/// The ledger's entry for a run that moved.
-pub(crate) fn moved(from: Option<&Run>, to: &Run, actor: Option<&Caller>) -> AuditEntry {
-    let actor = actor.map(|caller| Actor {
-        principal: caller.principal.clone(),
-        kind: crate::call::kind_of(caller),
-        scopes: caller.scopes,
-        token: None,
-    });
-    let service = || Actor {
-        principal: to.asked.requester.clone(),
-        kind: ActorKind::Service,
-        scopes: domain::Scopes::default(),
-        token: None,
-    };
-    AuditEntry {
-        actor: Some(actor.unwrap_or_else(service)),
-        session: to.asked.session,
-        tool: Some(to.asked.tool.clone()),
-        toolset: Some(to.asked.toolset.clone()),
-        effect: Some(to.asked.effect),
-        run: Some(RunMove {
-            id: to.id,
-            from: from.map(|run| run.state.as_str()),
-            to: to.state.as_str(),
-            epoch: to.claim.as_ref().map_or(0, |claim| claim.epoch),
-            digest: to.asked.digest.clone(),
-        }),
-        trace: to.asked.trace.clone(),
-        ..AuditEntry::new(Phase::Transition)
-    }
+fn too_fast() -> Failure {
+    Failure::new(Code::StoreUnavailable, "the run changes faster than it can be written").retry_after_ms(200)
 }
 
 /// Another tenant's run answers like one that never was.

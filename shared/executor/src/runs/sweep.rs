@@ -2,7 +2,7 @@
 //!
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
-use super::{Folded, moved};
+use super::Folded;
 use crate::call::{Executor, no_store};
 use crate::snapshot::Snapshot;
 use catalog::Probe;
@@ -14,6 +14,8 @@ use store::HeldRun;
 
 /// How many runs are looked at in one sweep of one tenant.
 const AT_ONCE: usize = 32;
+/// How many of the oldest runs are looked at in one tidying.
+const TIDIED_AT_ONCE: usize = 256;
 /// When an unknown outcome is looked at again after it became unknown; then only a person can settle it.
 const PROBES: [Duration; 3] = [Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
 
@@ -32,6 +34,14 @@ impl Executor {
         }
     }
 
+    /// Takes what the store has forgotten out of the list of a tenant's runs.
+    pub async fn tidy(&self, tenant: &Tenant) {
+        match self.store.of(tenant).runs().tidy(TIDIED_AT_ONCE).await {
+            Ok(0) | Err(_) => {}
+            Ok(taken) => tracing::debug!(%tenant, taken, "forgotten runs were taken out of the list"),
+        }
+    }
+
     async fn look(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, id: RunId) -> Result<(), Failure> {
         let (held, now) = self.find_run(tenant, id).await?;
         let shelf = self.store.of(tenant);
@@ -41,6 +51,9 @@ impl Executor {
                 let late = held.run.execute_by.is_some_and(|by| now >= by);
                 if late {
                     return self.fold_run(&shelf, held, &Event::Expired, now, None).await.map(|_| ());
+                }
+                if self.may_be_under_way(&held.run, now) {
+                    return Ok(());
                 }
                 self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
             }
@@ -92,7 +105,7 @@ impl Executor {
                 let next = PROBES.into_iter().find(|at| *at > age).map(|at| held.run.changed_at.plus(at));
                 let lease = held.run.claim.as_ref().map(|claim| claim.lease_until).filter(|_| owner_may_act);
                 let next = lease.map_or(next, |lease| Some(next.map_or(lease, |next| next.min(lease.max(now)))));
-                let entry = moved(Some(&held.run), &held.run, None);
+                let entry = self.moved(tenant, Some(&held.run), &held.run, None);
                 let looked = self.store.of(tenant).runs().look_again(&held, next, &entry).await;
                 looked.map(|_| ()).map_err(|e| no_store(&e))
             }

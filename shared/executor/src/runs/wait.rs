@@ -6,29 +6,50 @@ use catalog::Progress;
 use domain::run::{Event, Run, State};
 use domain::{Caller, Failure, RunId, Tenant};
 use std::time::Duration;
-use store::{Topic, Wake};
+use store::{HeldRun, Topic, Wake};
 
 /// How long a wake-up may be lost before the record is read all the same.
 const TICK: Duration = Duration::from_secs(2);
 
+/// What somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The run is over, or nobody can say how it ended.
+    Settled,
+    /// The run is in another state than when the waiting began.
+    Moved,
+}
+
+/// Who waits, for what, and how long.
+pub struct Waiting<'a> {
+    /// What for.
+    pub until: Until,
+    /// How long.
+    pub patience: Duration,
+    /// Who may wait for the run; for anybody else it is as if it never was.
+    pub may_see: &'a (dyn Fn(&Run) -> bool + Send + Sync),
+    /// Where each change is told.
+    pub progress: &'a Progress,
+}
+
 impl Executor {
-    /// Waits until a run is settled, or until patience runs out; gives the run as it then is.
-    pub async fn wait_for(
-        &self,
-        tenant: &Tenant,
-        id: RunId,
-        patience: Duration,
-        progress: &Progress,
-    ) -> Result<Run, Failure> {
+    /// Waits for a run; gives it as it is when the waiting ends. One look per wake-up or tick, and no other.
+    pub async fn wait_for(&self, tenant: &Tenant, id: RunId, waiting: Waiting<'_>) -> Result<HeldRun, Failure> {
+        let Waiting { until: what, patience, may_see, progress } = waiting;
         let until = tokio::time::Instant::now() + patience;
         // Watched before the first look, so that nothing falls in between.
         let mut watch = self.store.of(tenant).watch();
         let mut seen: Option<State> = None;
         let mut steps = 0;
         loop {
-            let run = self.run(tenant, id).await?;
-            if run.state.is_settled() {
-                return Ok(run);
+            let held = self.run(tenant, id).await?;
+            let run = &held.run;
+            if !may_see(run) {
+                return Err(super::no_run());
+            }
+            let moved = what == Until::Moved && seen.is_some_and(|state| state != run.state);
+            if run.state.is_settled() || moved || patience.is_zero() {
+                return Ok(held);
             }
             if seen != Some(run.state) {
                 seen = Some(run.state);
@@ -37,7 +58,7 @@ impl Executor {
             }
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep_until(until) => return Ok(run),
+                    () = tokio::time::sleep_until(until) => return Ok(held),
                     () = tokio::time::sleep(TICK) => break,
                     wake = watch.next() => match wake {
                         Wake::Topic(Topic::Run(moved)) if moved == id => break,
@@ -50,26 +71,27 @@ impl Executor {
     }
 
     /// Notes that the requester was handed the ending. If that fails, the same call gets the same ending once more.
-    pub async fn note_delivery(&self, caller: &Caller, id: RunId) {
-        let Ok((held, now)) = self.find_run(&caller.tenant, id).await else { return };
-        if held.run.asked.requester != caller.principal || held.run.delivered {
+    pub async fn note_delivery(&self, caller: &Caller, held: &HeldRun) {
+        let run = &held.run;
+        if run.asked.requester != caller.principal || run.delivered || !run.state.is_final() {
             return;
         }
         let shelf = self.store.of(&caller.tenant);
-        if let Err(failure) = self.fold_run(&shelf, held, &Event::Delivered, now, Some(caller)).await {
+        if let Err(failure) = self.fold_run(&shelf, held.clone(), &Event::Delivered, run.changed_at, Some(caller)).await
+        {
             tracing::debug!(code = failure.code.as_str(), "a delivery could not be noted");
         }
     }
 
     /// A run as anybody of the tenant who may see it sees it. The first reader after its time ends it, so that nobody
     /// is shown a run as waiting that can no longer be decided.
-    pub async fn run(&self, tenant: &Tenant, id: RunId) -> Result<Run, Failure> {
+    pub async fn run(&self, tenant: &Tenant, id: RunId) -> Result<HeldRun, Failure> {
         let (held, now) = self.find_run(tenant, id).await?;
         if held.run.apply(&Event::Expired, now).is_err() {
-            return Ok(held.run);
+            return Ok(held);
         }
         match self.fold_run(&self.store.of(tenant), held, &Event::Expired, now, None).await? {
-            Folded::Done(held) | Folded::No(_, held) | Folded::Late(held) => Ok(held.run),
+            Folded::Done(held) | Folded::No(_, held) | Folded::Late(held) => Ok(*held),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `await_run`: what became of a call that a person must approve, from whichever replica.
 
 use crate::call::{CallRequest, Executor};
-use crate::runs::{no_run, told};
+use crate::runs::{Until, Waiting, no_run, told};
 use crate::virtuals::typed;
 use catalog::virtuals::AwaitArgs;
+use domain::run::Run;
 use domain::{Code, Failure, Outcome, RunId};
 use serde_json::Value;
 use std::time::Duration;
@@ -20,19 +21,16 @@ impl Executor {
         let id = RunId::parse(&run_id).map_err(|_| unknown())?;
         let patience = wait_ms.map_or(USUAL, Duration::from_millis).min(LONGEST);
         let caller = &request.caller;
-        // Looked at before waiting: another principal's run answers like one that never was.
-        let run =
-            self.run(&caller.tenant, id).await.map_err(|f| if f.code == no_run().code { unknown() } else { f })?;
-        if run.asked.requester != caller.principal {
-            return Err(unknown());
-        }
-        let run = tokio::select! {
-            run = self.wait_for(&caller.tenant, id, patience, &request.progress) => run?,
+        // Another principal's run answers like one that never was.
+        let may_see = |run: &Run| run.asked.requester == caller.principal;
+        let waiting = Waiting { until: Until::Settled, patience, may_see: &may_see, progress: &request.progress };
+        let held = tokio::select! {
+            run = self.wait_for(&caller.tenant, id, waiting) => {
+                run.map_err(|f| if f.code == no_run().code { unknown() } else { f })?
+            }
             () = request.cancel.cancelled() => return Err(Failure::new(Code::Cancelled, "the caller cancelled the wait")),
         };
-        if run.state.is_final() {
-            self.note_delivery(caller, id).await;
-        }
-        told::to_agent(&run, false)
+        self.note_delivery(caller, &held).await;
+        told::to_agent(&held.run, false)
     }
 }

@@ -60,6 +60,7 @@ fn the_table_of_codes_is_as_published() {
     result_too_large      tool error        rest 422
     store_unavailable     -32603  200/200   rest 503
     store_full            tool error        rest 503
+    decision_not_durable  -32603  200/200   rest 503
     draining              -32603  200/200   rest 503
     invalid_request       -32600  400/400   rest 400
     bad_origin              1003  403/403   rest 403

@@ -40,9 +40,10 @@ pub(crate) struct Embedded {
 impl Embedded {
     /// Opens the file, making it if it is missing; without a path the data lives in memory.
     pub(crate) async fn open(path: Option<PathBuf>, deadline: Duration) -> Result<Embedded, OpenError> {
-        // After a crash redb walks the whole file, which may take a while.
+        // The whole file is walked, which may take a while.
         let opening = tokio::task::spawn_blocking(move || open(path));
-        let (database, mark) = opening.await.map_err(|panic| OpenError::System(panic.into()))??;
+        // redb panics over some of the pages it did not write.
+        let (database, mark) = opening.await.map_err(|panic| OpenError::Damaged(panic.into()))??;
         let (database, clock, hub) = (Arc::new(database), Arc::new(Clock::starting_at(mark)), Hub::local());
         let (jobs, queue) = mpsc::channel(QUEUE);
         let swept = clock.now();
@@ -140,7 +141,7 @@ impl Embedded {
 /// Whether a step can only be done in a transaction.
 fn writes(op: &Op) -> bool {
     match op {
-        Op::Append { .. } | Op::Count { .. } | Op::Forget { .. } => true,
+        Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
         Op::Get { .. } | Op::Touch { .. } | Op::Range { .. } | Op::Read { .. } | Op::Publish { .. } | Op::Now => false,
     }
 }
@@ -149,13 +150,19 @@ fn closed() -> StoreError {
     StoreError::unavailable("the store is closed")
 }
 
-/// Opens the database, makes its tables, and reads how late it was.
+/// Opens the database, makes its tables, and reads how late it was. A file is read to its end first: redb looks at no
+/// checksum later on, and a run that reads as absent or as another is worse than a start that is refused.
 fn open(path: Option<PathBuf>) -> Result<(Database, u64), OpenError> {
     let database = match path {
-        Some(path) => Database::create(path),
-        None => Database::builder().create_with_backend(InMemoryBackend::new()),
-    }
-    .map_err(fault::refused)?;
+        Some(path) => {
+            let mut database = Database::create(path).map_err(fault::refused)?;
+            if !database.check_integrity().map_err(fault::refused)? {
+                return Err(OpenError::Damaged("pages are not as they were written".into()));
+            }
+            database
+        }
+        None => Database::builder().create_with_backend(InMemoryBackend::new()).map_err(fault::refused)?,
+    };
     let prepare = || -> Result<u64, redb::Error> {
         let transaction = database.begin_write()?;
         let mark = Tables::open(&transaction)?.mark.get(CLOCK)?.map_or(0, |mark| mark.value());

@@ -94,6 +94,8 @@ pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result
             Answer::Entries(entries(&snapshot.open_table(STREAMS)?, stream, *walk, limit)?)
         }
         Op::Now => Answer::Now(now),
-        Op::Append { .. } | Op::Count { .. } | Op::Forget { .. } | Op::Publish { .. } => return Ok(None),
+        Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
+            return Ok(None);
+        }
     }))
 }

@@ -85,6 +85,10 @@ impl Tables<'_> {
                 keys.iter().try_for_each(|key| self.forget(key))?;
                 Answer::Done
             }
+            Op::TakeOut { index, members } => {
+                members.iter().try_for_each(|member| self.place(index, member, None, now))?;
+                Answer::Done
+            }
             Op::Publish { .. } => Answer::Done,
             Op::Now => Answer::Now(now),
         })

@@ -1,6 +1,7 @@
 //! Whether this Redis may hold a ledger: it answers, takes writes, evicts nothing and keeps an append-only file.
 
-use super::{Redis, fault};
+use super::Redis;
+use super::server::field;
 use crate::StoreError;
 use crate::health::{Finding, Health};
 use redis::aio::MultiplexedConnection;
@@ -12,15 +13,22 @@ const PROBE: Duration = Duration::from_secs(1);
 
 pub(super) async fn check(redis: &Redis, probe: &str, accept_unsafe: bool) -> Health {
     let mut health = Health::default();
-    let info = match redis.timed("info", info).await {
-        Ok(info) => info,
-        Err(_) => return Health::unreachable(),
-    };
-    match info {
-        Some(info) => judge(&info, accept_unsafe, &mut health),
-        None => health.warn(Finding::StoreSettingsUnreadable),
+    if redis.server.lost_lately() {
+        health.warn(Finding::StoreLost);
     }
-    match redis.timed("probe", async |connection| write(connection, probe).await).await {
+    let ask = |mut connection| async move { redis.server.learn(&mut connection).await };
+    match redis.timed(&redis.links, "info", ask).await {
+        Ok(Some(info)) => judge(&info, accept_unsafe, &mut health),
+        Ok(None) => health.warn(Finding::StoreSettingsUnreadable),
+        Err(StoreError::ReadOnly) => {
+            health.refuse(Finding::StoreReadonly);
+            return health;
+        }
+        Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::Corrupt { .. }) => {
+            return Health::unreachable();
+        }
+    }
+    match redis.timed(&redis.links, "probe", |connection| write(connection, probe)).await {
         Ok(()) => {}
         Err(StoreError::Full) if health.warnings.contains(&Finding::StoreFull) => {}
         Err(StoreError::Full) => health.warn(Finding::StoreFull),
@@ -32,20 +40,6 @@ pub(super) async fn check(redis: &Redis, probe: &str, accept_unsafe: bool) -> He
     health
 }
 
-/// The server's own account of itself; `None` where it answers but does not let us ask.
-async fn info(mut connection: MultiplexedConnection) -> Result<Option<String>, RedisError> {
-    match redis::cmd("INFO").query_async::<String>(&mut connection).await {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.code().is_some() && !unready(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn unready(error: &RedisError) -> bool {
-    matches!(error.code(), Some("LOADING" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS"))
-        || matches!(fault::fault(error.clone()), StoreError::Timeout)
-}
-
 async fn write(mut connection: MultiplexedConnection, probe: &str) -> Result<(), RedisError> {
     let mut set = redis::cmd("SET");
     set.arg(probe).arg(1).arg("PX").arg(crate::ops::millis(PROBE));
@@ -53,16 +47,13 @@ async fn write(mut connection: MultiplexedConnection, probe: &str) -> Result<(),
 }
 
 fn judge(info: &str, accept_unsafe: bool, health: &mut Health) {
-    let field = |name: &str| {
-        info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim().to_owned())
-    };
-    let number = |name: &str| field(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+    let number = |name: &str| field(info, name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
     let (used, most) = (number("used_memory"), number("maxmemory"));
     // A tenth is kept in reserve, so that decisions and outcomes can still be written when nothing new is taken.
     if most > 0 && used.saturating_mul(10) >= most.saturating_mul(9) {
         health.warn(Finding::StoreFull);
     }
-    let (policy, aof) = (field("maxmemory_policy"), field("aof_enabled"));
+    let (policy, aof) = (field(info, "maxmemory_policy"), field(info, "aof_enabled"));
     let (Some(policy), Some(aof)) = (policy, aof) else {
         health.warn(Finding::StoreSettingsUnreadable);
         return;

@@ -11,6 +11,9 @@ pub(super) fn fault(error: RedisError) -> StoreError {
         Some("WRONGTYPE") => return StoreError::Corrupt { what: "a key of another kind" },
         Some(_) | None => {}
     }
+    if wrong_node(&error) {
+        return StoreError::ReadOnly;
+    }
     if error.is_timeout() {
         return StoreError::Timeout;
     }

@@ -3,9 +3,14 @@
 //! Calls wait for the first dial. Later, while there is no connection, they fail at once instead of queueing up behind
 //! another one. A call that times out or breaks only raises a doubt: the keeper then asks the server itself and dials
 //! anew if there is no answer. That also ends connections whose other side vanished without a word.
+//!
+//! A new connection is handed out only when the node behind it has said who it is (see [`Server`]). One that follows
+//! another node is left again; whoever was sent away by it waits for the one dial that looks for the right one.
 
 use super::fault::wrong_node;
 use super::pause;
+use super::server::Server;
+use crate::StoreError;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError};
 use std::sync::Arc;
@@ -23,8 +28,32 @@ pub(super) struct Back(Notify);
 enum Stage {
     /// There will be a connection in a moment, or it is known that there is none.
     Dialling,
-    Up(MultiplexedConnection),
-    Away,
+    Up(Connected),
+    Away(Away),
+}
+
+/// Why there is no connection.
+#[derive(Clone, Copy)]
+enum Away {
+    Unreachable,
+    /// Whoever answers follows another node.
+    WrongNode,
+}
+
+impl Away {
+    fn error(self) -> StoreError {
+        match self {
+            Away::Unreachable => StoreError::unavailable("not connected"),
+            Away::WrongNode => StoreError::ReadOnly,
+        }
+    }
+}
+
+/// A connection, and which one of this link it is.
+#[derive(Clone)]
+pub(super) struct Connected {
+    pub(super) connection: MultiplexedConnection,
+    number: u64,
 }
 
 pub(super) struct Link {
@@ -34,25 +63,28 @@ pub(super) struct Link {
     doubt: Arc<Notify>,
     leave: AtomicBool,
     back: Arc<Back>,
+    server: Arc<Server>,
 }
 
 impl Link {
-    pub(super) fn new(client: Client, deadline: Duration, back: Arc<Back>) -> Arc<Link> {
+    pub(super) fn new(client: Client, deadline: Duration, back: Arc<Back>, server: Arc<Server>) -> Arc<Link> {
         let (stage, doubt) = (watch::Sender::new(Stage::Dialling), Arc::new(Notify::new()));
-        Arc::new(Link { client, deadline, stage, doubt, leave: AtomicBool::new(false), back })
+        Arc::new(Link { client, deadline, stage, doubt, leave: AtomicBool::new(false), back, server })
     }
 
     /// The connection; waits only for a dial that is under way.
-    pub(super) async fn connection(&self) -> Option<MultiplexedConnection> {
+    pub(super) async fn connection(&self) -> Result<Connected, StoreError> {
         match &*self.stage.borrow() {
-            Stage::Up(connection) => return Some(connection.clone()),
-            Stage::Away => return None,
+            Stage::Up(connected) => return Ok(connected.clone()),
+            Stage::Away(why) => return Err(why.error()),
             Stage::Dialling => {}
         }
         let mut stage = self.stage.subscribe();
-        match &*stage.wait_for(|stage| !matches!(stage, Stage::Dialling)).await.ok()? {
-            Stage::Up(connection) => Some(connection.clone()),
-            Stage::Away | Stage::Dialling => None,
+        let ended = stage.wait_for(|stage| !matches!(stage, Stage::Dialling)).await;
+        match ended.as_deref() {
+            Ok(Stage::Up(connected)) => Ok(connected.clone()),
+            Ok(Stage::Away(why)) => Err(why.error()),
+            Ok(Stage::Dialling) | Err(_) => Err(Away::Unreachable.error()),
         }
     }
 
@@ -63,17 +95,30 @@ impl Link {
 
     /// A call failed; the error tells whether the connection is to blame.
     pub(super) fn failed(&self, error: &RedisError) {
-        if wrong_node(error) {
-            self.leave.store(true, Ordering::Relaxed);
+        if error.is_io_error() || error.is_unrecoverable_error() {
             self.doubt.notify_one();
-        } else if error.is_io_error() || error.is_unrecoverable_error() {
+        }
+    }
+
+    /// The node behind this connection is the wrong one: from here on it is given to nobody, and the address is looked
+    /// up again. If that has happened already, nothing does.
+    pub(super) fn wrong(&self, connected: &Connected) {
+        let left = self.stage.send_if_modified(|stage| match stage {
+            Stage::Up(now) if now.number == connected.number => {
+                *stage = Stage::Dialling;
+                true
+            }
+            Stage::Up(_) | Stage::Dialling | Stage::Away(_) => false,
+        });
+        if left {
+            self.leave.store(true, Ordering::Relaxed);
             self.doubt.notify_one();
         }
     }
 
     /// Gives nothing out any more.
     pub(super) fn end(&self) {
-        self.stage.send_replace(Stage::Away);
+        self.stage.send_replace(Stage::Away(Away::Unreachable));
     }
 
     /// Dials, watches over the connection, and dials again, until told to stop.
@@ -82,28 +127,36 @@ impl Link {
     }
 
     async fn work(&self) {
-        let mut failures = 0;
+        let (mut failures, mut number) = (0, 0);
         loop {
             // Before the dial, so that no word is missed between its failure and the pause.
             let back = self.back.0.notified();
-            if let Ok(Ok(connection)) = timeout(self.deadline, self.dial()).await {
-                self.leave.store(false, Ordering::Relaxed);
-                self.stage.send_replace(Stage::Up(connection.clone()));
-                if failures > 0 {
-                    self.back.0.notify_waiters();
+            let dialled = timeout(self.deadline, self.dial()).await;
+            let why = match dialled {
+                Ok(Ok(connection)) => {
+                    number += 1;
+                    self.leave.store(false, Ordering::Relaxed);
+                    self.stage.send_replace(Stage::Up(Connected { connection: connection.clone(), number }));
+                    if failures > 0 {
+                        self.back.0.notify_waiters();
+                    }
+                    failures = 0;
+                    self.until_broken(connection).await;
+                    tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
+                    if !self.leave.load(Ordering::Relaxed) {
+                        self.stage.send_replace(Stage::Away(Away::Unreachable));
+                    }
+                    continue;
                 }
-                failures = 0;
-                self.until_broken(connection).await;
-                self.stage.send_replace(Stage::Away);
-                tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
-            } else {
-                self.stage.send_replace(Stage::Away);
-                failures += 1;
-                tokio::select! {
-                    () = pause(failures) => {}
-                    // Somebody has just got through: whoever calls now may wait for us.
-                    () = back => { self.stage.send_replace(Stage::Dialling); }
-                }
+                Ok(Err(error)) if wrong_node(&error) => Away::WrongNode,
+                Ok(Err(_)) | Err(_) => Away::Unreachable,
+            };
+            self.stage.send_replace(Stage::Away(why));
+            failures += 1;
+            tokio::select! {
+                () = pause(failures) => {}
+                // Somebody has just got through: whoever calls now may wait for us.
+                () = back => { self.stage.send_replace(Stage::Dialling); }
             }
         }
     }
@@ -121,12 +174,17 @@ impl Link {
             // The deadline is ours, around the whole call; a second clock beside it would only cost.
             .set_response_timeout(None)
             .set_push_sender(told);
-        self.client.get_multiplexed_async_connection_with_config(&config).await
+        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        self.server.learn(&mut connection).await?;
+        Ok(connection)
     }
 
     async fn until_broken(&self, mut connection: MultiplexedConnection) {
         loop {
             self.doubt.notified().await;
+            if self.leave.load(Ordering::Relaxed) {
+                return;
+            }
             let ping = redis::cmd("PING");
             let answered = timeout(self.deadline, ping.exec_async(&mut connection)).await;
             if self.leave.load(Ordering::Relaxed) || !matches!(answered, Ok(Ok(()))) {

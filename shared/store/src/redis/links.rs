@@ -6,6 +6,7 @@
 //! threads. A runtime that ends takes its connection along.
 
 use super::link::{Back, Link};
+use super::server::Server;
 use crate::StoreError;
 use redis::Client;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -19,6 +20,7 @@ pub(super) struct Links {
     deadline: Duration,
     tasks: TaskTracker,
     stop: CancellationToken,
+    server: Arc<Server>,
     /// Told by the first link that finds the server again, so that the others do not sit out their pauses.
     back: Arc<Back>,
     /// Few, so looking through them is the quickest way.
@@ -26,8 +28,14 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub(super) fn new(client: Client, deadline: Duration, tasks: TaskTracker, stop: CancellationToken) -> Arc<Links> {
-        Arc::new(Links { client, deadline, tasks, stop, back: Arc::default(), held: RwLock::default() })
+    pub(super) fn new(
+        client: Client,
+        deadline: Duration,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+        server: Arc<Server>,
+    ) -> Arc<Links> {
+        Arc::new(Links { client, deadline, tasks, stop, server, back: Arc::default(), held: RwLock::default() })
     }
 
     /// The link of the runtime that this is called on, made when it asks for the first time.
@@ -45,7 +53,7 @@ impl Links {
         if let Some(link) = find(&held) {
             return Ok(link);
         }
-        let link = Link::new(self.client.clone(), self.deadline, Arc::clone(&self.back));
+        let link = Link::new(self.client.clone(), self.deadline, Arc::clone(&self.back), Arc::clone(&self.server));
         held.push((id, Arc::clone(&link)));
         let (kept, stop) = (Kept { links: Arc::downgrade(self), link: Arc::clone(&link) }, self.stop.clone());
         self.tasks.spawn(async move {
@@ -80,7 +88,8 @@ mod tests {
 
     fn links(url: &str) -> Arc<Links> {
         let client = super::super::client(url, redis::ProtocolVersion::RESP3).unwrap();
-        Links::new(client, Duration::from_secs(10), TaskTracker::new(), CancellationToken::new())
+        let server = Arc::new(Server::new("qm", crate::config::Confirm::Auto));
+        Links::new(client, Duration::from_secs(10), TaskTracker::new(), CancellationToken::new(), server)
     }
 
     fn runtime() -> Runtime {
@@ -89,7 +98,7 @@ mod tests {
 
     async fn asks(links: &Arc<Links>) -> Arc<Link> {
         let link = links.here().unwrap();
-        let mut connection = link.connection().await.unwrap();
+        let mut connection = link.connection().await.unwrap().connection;
         redis::cmd("PING").exec_async(&mut connection).await.unwrap();
         link
     }
@@ -106,7 +115,7 @@ mod tests {
 
         drop(one);
         assert_eq!(links.held.read().unwrap().len(), 1);
-        assert!(two.block_on(first.connection()).is_none(), "a link whose runtime is gone gives nothing out");
+        assert!(two.block_on(first.connection()).is_err(), "a link whose runtime is gone gives nothing out");
         two.block_on(asks(&links));
         runtime().block_on(asks(&links));
         assert_eq!(links.held.read().unwrap().len(), 1, "the third one is gone already");
@@ -144,7 +153,7 @@ mod tests {
             let link = runtime.block_on(async { links.here().unwrap() });
             link.overdue();
             runtime.block_on(async {
-                while link.connection().await.is_some() {
+                while link.connection().await.is_ok() {
                     tokio::task::yield_now().await;
                 }
             });
@@ -153,7 +162,7 @@ mod tests {
         for runtime in [&one, &two] {
             runtime.block_on(async {
                 let link = links.here().unwrap();
-                while link.connection().await.is_none() {
+                while link.connection().await.is_err() {
                     tokio::task::yield_now().await;
                 }
             });

@@ -1,24 +1,32 @@
 //! The Redis backend: a connection for each runtime that asks, one that listens, a deadline on every call.
 //!
+//! Whoever wants to know whether the server's replicas have something asks on a connection of its own: `WAIT` stands still
+//! on the server's side, and would hold up every call behind it.
+//!
 //! Not here: keys (see [`keys`](crate::keys)), and what a record means.
 
 mod check;
 mod fault;
 mod link;
 mod links;
+mod mark;
 mod pipeline;
 mod script;
+mod server;
 mod slides;
 mod subscriber;
 
 use crate::error::{OpenError, StoreError};
 use crate::health::Health;
 use crate::hub::Hub;
-use crate::ops::{Answer, Op, RawCommit};
+use crate::lineage::Lineages;
+use crate::ops::{Answer, Held, Op, RawCommit};
 use crate::{Committed, Config};
+use fault::wrong_node;
 use links::Links;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisError, Script, Value};
+use server::Server;
 use slides::Slides;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +34,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// How long what is written for them to catch up with stays.
+const ACK: Duration = Duration::from_secs(1);
+
 pub(crate) struct Redis {
     links: Arc<Links>,
+    /// Those that wait for replicas.
+    confirming: Arc<Links>,
+    server: Arc<Server>,
     slides: Slides,
     hub: Arc<Hub>,
     script: Script,
@@ -42,7 +56,9 @@ impl Redis {
         stop: &CancellationToken,
     ) -> Result<Redis, OpenError> {
         let calling = client(&config.url, ProtocolVersion::RESP3)?;
-        let links = Links::new(calling, config.deadline, tasks.clone(), stop.clone());
+        let server = Arc::new(Server::new(&config.prefix, config.confirm_replicas));
+        let links = || Links::new(calling.clone(), config.deadline, tasks.clone(), stop.clone(), Arc::clone(&server));
+        let (links, confirming) = (links(), links());
         let hub = Hub::remote();
         // The listening connection is the client's older kind: RESP2, made for nothing else.
         let listening = client(&config.url, ProtocolVersion::RESP2)?;
@@ -51,7 +67,8 @@ impl Redis {
             // Without one, calls will say that the store is away.
             drop(timeout(config.deadline, link.connection()).await);
         }
-        Ok(Redis { links, slides: Slides::default(), hub, script: script::load(), deadline: config.deadline })
+        let (slides, script) = (Slides::default(), script::load());
+        Ok(Redis { links, confirming, server, slides, hub, script, deadline: config.deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -62,17 +79,18 @@ impl Redis {
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<Answer>, StoreError> {
         let now = Instant::now();
         let (pipe, moved) = pipeline::encode(ops, |key, span| self.slides.due(key, span, now));
-        let query = async |mut connection: MultiplexedConnection| pipe.query_async(&mut connection).await;
-        let values: Vec<Value> = self.timed("pipeline", query).await?;
+        let pipe = &pipe;
+        let query = |mut connection: MultiplexedConnection| async move { pipe.query_async(&mut connection).await };
+        let values: Vec<Value> = self.timed(&self.links, "pipeline", query).await?;
         moved.into_iter().for_each(|(key, span)| self.slides.moved(key, span, now));
         pipeline::decode(ops, values)
     }
 
     /// One round trip; two more when the server has forgotten the script.
     pub(crate) async fn commit(&self, commit: &RawCommit) -> Result<Committed, StoreError> {
-        let call = script::prepare(&self.script, commit);
-        let invoke = async |mut connection: MultiplexedConnection| call.invoke_async(&mut connection).await;
-        let reply = self.timed("commit", invoke).await;
+        let call = &script::prepare(&self.script, commit);
+        let invoke = |mut connection: MultiplexedConnection| async move { call.invoke_async(&mut connection).await };
+        let reply = self.timed(&self.links, "commit", invoke).await;
         self.slides.forget(&commit.record);
         script::read(reply?)
     }
@@ -81,26 +99,65 @@ impl Redis {
         check::check(self, probe, accept_unsafe).await
     }
 
-    /// A call on this runtime's connection, the wait for which counts as well.
-    async fn timed<T>(
+    /// Which server holds the records.
+    pub(crate) fn lineages(&self) -> Lineages {
+        self.server.lineages()
+    }
+
+    /// Whether anybody but the server itself has to have what it was told.
+    pub(crate) fn confirms(&self) -> bool {
+        self.server.confirmations() > 0
+    }
+
+    /// Reads a record, and asks whether enough replicas have all that was written before; the server waits that long for
+    /// them to catch up.
+    ///
+    /// Replicas follow in order, so one that has the later `ack` has everything before it, by whichever connection that
+    /// came; and the record is read at the same server, so nothing is confirmed that it has forgotten.
+    pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<Held, StoreError> {
+        let wanted = self.server.confirmations();
+        let mut pipe = redis::pipe();
+        pipe.add_command(pipeline::fetch(record));
+        pipe.cmd("SET").arg(ack).arg(1).arg("PX").arg(crate::ops::millis(ACK)).ignore();
+        pipe.cmd("WAIT").arg(wanted).arg(crate::ops::millis(within).max(1));
+        let pipe = &pipe;
+        let query = |mut connection: MultiplexedConnection| async move { pipe.query_async(&mut connection).await };
+        let (record, have): (Value, u64) = self.timed(&self.confirming, "confirm", query).await?;
+        Ok(Held { record: pipeline::record(record)?, enough: have >= u64::from(wanted) })
+    }
+
+    /// A call on this runtime's connection, the wait for which counts as well. A node that takes no changes is left, and
+    /// the right one asked once: what was refused there has not happened. (A server takes a batch in one go, so the writes
+    /// of one are refused together.)
+    async fn timed<T, W: Future<Output = Result<T, RedisError>>>(
         &self,
+        links: &Arc<Links>,
         operation: &'static str,
-        work: impl AsyncFnOnce(MultiplexedConnection) -> Result<T, RedisError>,
+        work: impl Fn(MultiplexedConnection) -> W,
     ) -> Result<T, StoreError> {
-        let link = self.links.here()?;
+        let link = links.here()?;
         let answered = timeout(self.deadline, async {
-            match link.connection().await {
-                Some(connection) => Some(work(connection).await),
-                None => None,
+            let mut again = false;
+            loop {
+                let connected = link.connection().await?;
+                match work(connected.connection.clone()).await {
+                    Err(error) if wrong_node(&error) => {
+                        link.wrong(&connected);
+                        if std::mem::replace(&mut again, true) {
+                            return Err(fault::fault(error));
+                        }
+                    }
+                    Err(error) => {
+                        link.failed(&error);
+                        return Err(fault::fault(error));
+                    }
+                    Ok(answer) => return Ok(answer),
+                }
             }
         });
         let error = match answered.await {
-            Ok(Some(Ok(answer))) => return Ok(answer),
-            Ok(None) => return Err(StoreError::unavailable("not connected")),
-            Ok(Some(Err(error))) => {
-                link.failed(&error);
-                fault::fault(error)
-            }
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error,
             Err(_) => StoreError::Timeout,
         };
         if matches!(error, StoreError::Timeout) {
@@ -124,11 +181,32 @@ fn client(url: &str, protocol: ProtocolVersion) -> Result<Client, OpenError> {
     Client::open(address.set_redis_settings(settings)).map_err(refused)
 }
 
-/// Waits before dialling again: longer with every failure, never above half a second, and never in step with others.
+/// Waits before dialling again, never in step with others.
 async fn pause(failures: u32) {
-    let most = 25_u64.saturating_mul(1 << failures.min(5)).min(500);
     let mut dice = [0; 8];
     // Without randomness we only lose the jitter.
-    let drawn = getrandom::fill(&mut dice).map_or(most / 2, |()| u64::from_be_bytes(dice) % (most / 2 + 1));
-    tokio::time::sleep(Duration::from_millis(most / 2 + drawn)).await;
+    let drawn = getrandom::fill(&mut dice).map_or(0, |()| u64::from_be_bytes(dice));
+    tokio::time::sleep(rest(failures, drawn)).await;
+}
+
+/// How long to wait: longer with every failure, never above half a second, and half of it left to the dice.
+fn rest(failures: u32, drawn: u64) -> Duration {
+    let most = 25_u64.saturating_mul(1 << failures.min(5)).min(500);
+    Duration::from_millis(most / 2 + drawn % (most / 2 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s4_reconnects_are_spread_and_come_within_half_a_second() {
+        for failures in 1..20 {
+            let drawn: std::collections::HashSet<Duration> = (0..1_000).map(|drawn| rest(failures, drawn)).collect();
+            assert!(drawn.len() > 20, "after {failures} failures they are in step");
+            let (least, most) = (drawn.iter().min().unwrap(), drawn.iter().max().unwrap());
+            assert!(*most <= Duration::from_millis(500) && *least * 2 >= *most - Duration::from_millis(1));
+        }
+        assert!(rest(1, 0) < rest(5, 0));
+    }
 }

@@ -47,6 +47,9 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&str, Duration) -> bool) -> (Pipel
             Op::Forget { keys } => {
                 pipe.cmd("UNLINK").arg(keys);
             }
+            Op::TakeOut { index, members } => {
+                pipe.cmd("ZREM").arg(index).arg(members);
+            }
             Op::Publish { channel, text } => {
                 pipe.cmd("PUBLISH").arg(channel).arg(text);
             }
@@ -65,7 +68,7 @@ fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
     cmd
 }
 
-fn fetch(key: &str) -> Cmd {
+pub(super) fn fetch(key: &str) -> Cmd {
     let mut cmd = sized("HMGET", 4, key.len() + 2);
     cmd.arg(key).arg("v").arg("b");
     cmd
@@ -120,7 +123,7 @@ fn answer(op: &Op, value: Value) -> Result<Answer, StoreError> {
             Ok(Answer::Members(members.into_iter().map(|(member, rank)| (member, rank as u64)).collect()))
         }
         Op::Read { .. } => entries(value).map(Answer::Entries),
-        Op::Forget { .. } | Op::Publish { .. } => Ok(Answer::Done),
+        Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(Answer::Done),
         Op::Now => {
             let (secs, micros): (u64, u64) = from(value)?;
             Ok(Answer::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
@@ -128,7 +131,7 @@ fn answer(op: &Op, value: Value) -> Result<Answer, StoreError> {
     }
 }
 
-fn record(value: Value) -> Result<Option<Record>, StoreError> {
+pub(super) fn record(value: Value) -> Result<Option<Record>, StoreError> {
     match from::<(Option<u64>, Option<Vec<u8>>)>(value)? {
         (Some(version), Some(body)) => Ok(Some(Record { version: Version::new(version), body })),
         (None, None) => Ok(None),

@@ -7,7 +7,7 @@ use domain::{ToolName, ToolsetName};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use store::{ActorKind, Config, Opening, SessionConfig, Shelf, Store};
+use store::{ActorKind, Config, Confirm, Opening, SessionConfig, Shelf, Store};
 use testkit::redis::RedisServer;
 
 pub(crate) const LIVES: SessionConfig =
@@ -70,7 +70,8 @@ pub(crate) fn config(url: String) -> Config {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let prefix = format!("qm{}", NEXT.fetch_add(1, Ordering::Relaxed));
     // Longer than in production: what is tested here is not how fast a busy machine is.
-    Config { url, prefix, deadline: Duration::from_secs(10), accept_unsafe: false }
+    let (deadline, confirm_replicas) = (Duration::from_secs(10), Confirm::Auto);
+    Config { url, prefix, deadline, accept_unsafe: false, confirm_replicas }
 }
 
 pub(crate) fn tenant(slug: &str) -> Tenant {
@@ -94,7 +95,6 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
         grown: false,
         catalog: "c1".into(),
         tainted: false,
-        stopped: None,
         opened_at,
     }
 }

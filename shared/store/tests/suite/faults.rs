@@ -1,10 +1,13 @@
 //! What Redis does to us: restarts, pauses, wrong settings, no room. Each test has a server of its own.
 
 use crate::bench::{call, config, opening, session_id, tenant};
-use domain::Code;
+use domain::{Code, RunId};
 use std::time::Duration;
-use store::{CloseFacts, Commit, Committed, Config, Finding, RecordKey, Store, StoreError, Topic, Version, Wake};
-use testkit::redis::RedisServer;
+use store::{
+    CloseFacts, Commit, Committed, Config, Confirm, Finding, Lineage, RecordKey, Store, StoreError, Topic, Version,
+    Wake,
+};
+use testkit::redis::{RedisServer, SYNCED};
 
 fn key() -> RecordKey {
     RecordKey::session(session_id(1))
@@ -42,7 +45,7 @@ async fn a_server_that_is_away_at_the_start_is_met_when_it_comes() {
 
 #[tokio::test]
 async fn a_restart_keeps_the_records_and_the_script_is_sent_again() {
-    let mut server = RedisServer::start();
+    let mut server = RedisServer::start_with(&SYNCED);
     let store = Store::open(&config(server.url())).await.unwrap();
     let acme = store.of(&tenant("acme"));
     assert!(matches!(acme.commit(write(0)).await.unwrap(), Committed::Done(..)));
@@ -158,7 +161,7 @@ async fn one_replica_hears_what_another_commits() {
 
 #[tokio::test]
 async fn closes_queued_while_the_server_is_away_are_written_when_it_is_back() {
-    let mut server = RedisServer::start();
+    let mut server = RedisServer::start_with(&SYNCED);
     let config = strict(&server);
     let store = Store::open(&config).await.unwrap();
     let acme = store.of(&tenant("acme"));
@@ -173,5 +176,73 @@ async fn closes_queued_while_the_server_is_away_are_written_when_it_is_back() {
     assert_eq!(
         entries.iter().map(|noted| noted.entry["phase"].as_str().unwrap()).collect::<Vec<_>>(),
         ["open", "close"]
+    );
+}
+
+/// Asks until this process knows of a change, and gives what it knows.
+async fn changed(store: &Store, before: Lineage) -> Lineage {
+    loop {
+        drop(store.health().await);
+        let now = store.lineages().now();
+        if now != before {
+            return now;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn s1_a_restart_is_another_server_over_the_same_records_for_everybody() {
+    let mut server = RedisServer::start_with(&SYNCED);
+    let config = strict(&server);
+    let (here, there) = (Store::open(&config).await.unwrap(), Store::open(&config).await.unwrap());
+    let before = here.lineages().now();
+    assert_eq!(before, Lineage { generation: 1, since: None });
+    let written = here.now().await.unwrap();
+    server.restart();
+    let (mine, theirs) = (changed(&here, before).await, changed(&there, before).await);
+    let newcomer = Store::open(&config).await.unwrap().lineages().now();
+    assert_eq!((mine, mine.generation), (theirs, 1));
+    assert_eq!(mine, newcomer, "who was not there judges alike");
+    assert!(mine.doubts(written) && !mine.doubts(here.now().await.unwrap()));
+    assert!(here.health().await.warnings.is_empty(), "nothing was lost");
+}
+
+#[tokio::test]
+async fn s2_a_loss_is_noticed_by_whoever_remembers_and_told_for_a_while() {
+    let server = RedisServer::start();
+    let config = strict(&server);
+    let (here, there) = (Store::open(&config).await.unwrap(), Store::open(&config).await.unwrap());
+    let before = here.lineages().now();
+    assert_eq!(server.command(&["FLUSHALL"]), "+OK");
+    // Somebody who knows nothing comes first, and takes the store for a new one.
+    let newcomer = Store::open(&config).await.unwrap();
+    assert_eq!(newcomer.lineages().now().generation, 1);
+    let (mine, theirs) = (changed(&here, before).await, changed(&there, before).await);
+    assert_eq!((mine.generation, mine), (2, theirs));
+    assert_eq!(changed(&newcomer, before).await, mine);
+    for store in [&here, &there] {
+        let health = store.health().await;
+        assert!(health.ready() && health.warnings == [Finding::StoreLost], "{health:?}");
+    }
+}
+
+#[tokio::test]
+async fn s3_more_confirmations_than_there_are_replicas_confirm_nothing() {
+    let server = RedisServer::start();
+    let wanting = Config { confirm_replicas: Confirm::Exactly(1), ..strict(&server) };
+    let runs = Store::open(&wanting).await.unwrap().of(&tenant("acme")).runs();
+    const WITHIN: Duration = Duration::from_millis(100);
+    let id = RunId::from_random([1; 16]);
+    let standing = runs.confirm(id, WITHIN).await.unwrap().expect("it is asked for");
+    assert!(!standing.enough && standing.held.is_none());
+    let follower = RedisServer::start();
+    follower.follow(server.port());
+    while !runs.confirm(id, WITHIN).await.unwrap().expect("it is asked for").enough {}
+
+    let content = Config { confirm_replicas: Confirm::Exactly(0), ..strict(&server) };
+    assert_eq!(
+        Store::open(&content).await.unwrap().of(&tenant("acme")).runs().confirm(id, WITHIN).await.unwrap(),
+        None
     );
 }

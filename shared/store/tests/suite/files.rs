@@ -74,3 +74,38 @@ async fn an_embedded_store_is_well_and_says_what_it_is() {
     assert!(bench.store.health().await.ready());
     assert_eq!(bench.store.backend(), "redb");
 }
+
+#[tokio::test]
+async fn s2_garbled_pages_are_refused_at_the_start_unless_they_hold_nothing() {
+    let bench = Bench::file().await;
+    let (acme, body) = (bench.acme(), |number: u8| vec![number; 2_000]);
+    let record = |number: u8| RecordKey::session(session_id(number));
+    for number in 1..=200 {
+        let written = acme.commit(Commit::write(record(number), Version::NONE, body(number))).await.unwrap();
+        assert!(matches!(written, Committed::Done(..)));
+    }
+    bench.store.close().await;
+    let path = bench.config.url.strip_prefix("file:").unwrap();
+    let whole = std::fs::read(path).unwrap();
+    const STRIDE: usize = 16 * 4096;
+    let mut refused = 0;
+    for from in (4096..whole.len()).step_by(STRIDE) {
+        let mut garbled = whole.clone();
+        garbled[from..(from + STRIDE).min(whole.len())].fill(0xA5);
+        std::fs::write(path, &garbled).unwrap();
+        let store = match Store::open(&bench.config).await {
+            Ok(store) => store,
+            Err(OpenError::Damaged(_)) => {
+                refused += 1;
+                continue;
+            }
+            Err(other) => panic!("{other:?}"),
+        };
+        for number in 1..=200 {
+            let found = store.of(&tenant("acme")).get(&record(number)).await.unwrap();
+            assert_eq!(found.unwrap().body, body(number), "garbled from {from}");
+        }
+        store.close().await;
+    }
+    assert!(refused >= 200 * 2_000 / STRIDE, "only {refused} were noticed");
+}

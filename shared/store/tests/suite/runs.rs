@@ -27,6 +27,10 @@ on_every_backend!(
     the_recorded_shape_of_the_first_release_reads_back,
     an_unreadable_run_is_an_error_and_not_an_absence,
     each_step_of_a_run_is_one_round_trip,
+    a_rejection_that_ends_the_step_stops_the_session_in_the_same_write,
+    what_the_store_has_forgotten_leaves_the_list_of_runs,
+    what_a_replica_still_holds_is_written_back_and_found_again,
+    without_replicas_nobody_is_asked_to_confirm,
 );
 
 fn run_id(number: u8) -> RunId {
@@ -433,4 +437,90 @@ async fn each_step_of_a_run_is_one_round_trip(bench: Bench) {
     assert_eq!(trips() - before, 3, "changing");
     past(&bench, "d1", Some("k")).await;
     assert_eq!(trips() - before, 5, "a gated call begins in one, and closes in one");
+}
+
+async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let stops = async || runs.stopped_by(session_id(1)).await.unwrap();
+    let mut gentle = run(2, now);
+    gentle.asked.on_reject = OnReject::Continue;
+    let gentle = open(&runs, &gentle).await;
+    fold(&runs, &gentle, &said("ana", Verdict::Reject, now), now).await;
+    assert_eq!(stops().await, None, "the rule lets the agent go on");
+
+    let held = open(&runs, &run(1, now)).await;
+    let before = bench.store.round_trips();
+    let rejected = fold(&runs, &held, &said("ana", Verdict::Reject, now), now).await;
+    assert_eq!(bench.store.round_trips() - before, 1, "there is no second write to die before");
+    assert_eq!(stops().await, Some(run_id(1)));
+    assert_eq!(runs.stopped_by(session_id(2)).await.unwrap(), None, "another session goes on");
+    assert_eq!(bench.store.of(&tenant("other")).runs().stopped_by(session_id(1)).await.unwrap(), None);
+    let call = call(9, Some(session_id(1)));
+    let gated = Some(Gated { digest: "d9", key: Some("k"), most_waiting: 3 });
+    let opening = Opening { gated, session: Some(session_id(1)), ..opening(&call) };
+    let begun = bench.acme().begin(&opening).await.unwrap();
+    assert_eq!(begun.past.stopped_by, Some(run_id(1)), "a call that would change something learns of it at once");
+    bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+
+    let FoldedRun::Done(cleared) = runs.clear(&rejected, session_id(1), &entry()).await.unwrap() else {
+        panic!("it should be cleared")
+    };
+    assert_eq!((stops().await, cleared.run.state), (None, State::Rejected));
+    fold(&runs, &cleared, &Event::Delivered, now).await;
+    assert_eq!(stops().await, None, "a later change of the run does not stop the session again");
+}
+
+async fn what_the_store_has_forgotten_leaves_the_list_of_runs(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let long_ago = Moment::from_millis(now.millis() - 40 * 24 * 60 * 60 * 1000);
+    for (number, at) in [(1, long_ago), (2, long_ago), (3, now)] {
+        open(&runs, &run(number, at)).await;
+    }
+    for number in [1, 3] {
+        let version = runs.find(run_id(number)).await.unwrap().0.unwrap().version;
+        let gone = Commit::delete(RecordKey::run(run_id(number)), version);
+        assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
+    }
+    let listed = async || acme.range(&Index::runs(), 0, u64::MAX >> 11, 9).await.unwrap().len();
+    assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (3, 1), "what is young is not looked at");
+    assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (2, 0), "what is still there stays");
+    assert_eq!(runs.page(None, 9).await.unwrap().len(), 1);
+}
+
+async fn what_a_replica_still_holds_is_written_back_and_found_again(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    let unknown = Run { state: State::OutcomeUnknown, changed_at: now, ..held.run.clone() };
+    let newer = HeldRun { version: Version::new(9), ..held.clone() };
+    let refused = runs.write_back(&unknown, Some(&newer), &entry()).await.unwrap();
+    assert_eq!(refused, FoldedRun::Conflict(held.clone()), "only over what was seen");
+    assert_eq!(runs.write_back(&unknown, None, &entry()).await.unwrap(), FoldedRun::Conflict(held.clone()));
+    assert!(matches!(runs.write_back(&unknown, Some(&held), &entry()).await.unwrap(), FoldedRun::Done(_)));
+
+    let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), Version::new(2))).await.unwrap();
+    assert!(matches!(gone, Committed::Done(..)));
+    let index = |index, rank| Placing { index, member: run_id(1).to_string(), rank };
+    let emptied = Commit {
+        index: vec![index(Index::runs(), None), index(Index::same_digest("d1"), None)],
+        ..Commit::write(RecordKey::seal(), Version::NONE, b"x".to_vec())
+    };
+    assert!(matches!(acme.commit(emptied).await.unwrap(), Committed::Done(..)));
+    assert_eq!(past(&bench, "d1", None).await.same_digest, None);
+    let back = runs.write_back(&unknown, None, &entry()).await.unwrap();
+    assert!(matches!(back, FoldedRun::Done(held) if held.version == Version::new(1)));
+    assert_eq!(runs.find(run_id(1)).await.unwrap().0.unwrap().run, unknown);
+    assert_eq!(runs.page(None, 10).await.unwrap(), [unknown]);
+    assert_eq!(past(&bench, "d1", None).await.same_digest, Some(run_id(1)));
+}
+
+async fn without_replicas_nobody_is_asked_to_confirm(bench: Bench) {
+    let runs = bench.acme().runs();
+    let held = open(&runs, &run(1, bench.store.now().await.unwrap())).await;
+    let before = bench.store.round_trips();
+    assert_eq!(runs.confirm(held.run.id, Duration::from_millis(100)).await.unwrap(), None);
+    assert_eq!(bench.store.round_trips(), before);
+    assert_eq!(bench.store.lineages().now().since, None);
 }

@@ -1,0 +1,110 @@
+//! What must be there, and still be so, before a byte is sent.
+//!
+//! The tool, its schema, the arguments and today's policy are asked again, with the yes as evidence; then the target is
+//! looked at for the last time.
+
+use super::ask;
+use super::standing::Wanted;
+use crate::call::digest;
+use crate::snapshot::Snapshot;
+use catalog::{Entry, Found, Parsed, Probe};
+use domain::run::{Ending, Run};
+use domain::{Call, CallId, Caller, Code, Level, Loaded, Scopes, Tenant};
+use policy::{Approved, Decision, Evidence, Permit};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything that must be there before a byte is sent.
+pub(super) struct Prepared {
+    entry: Arc<Entry>,
+    pub(super) parsed: Parsed,
+    pub(super) permit: Permit,
+    pub(super) deadline: Duration,
+}
+
+/// Finds the tool again, understands the arguments again, and asks today's policy with the yes as evidence.
+pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result<Prepared, Ending> {
+    let asked = &run.asked;
+    let stale = |what: &str| Ending::not_attempted(Code::Stale, format!("{what} since it was approved"));
+    let Found::Tool(entry) = snapshot.catalog.find(asked.tool.as_str()) else { return Err(stale("the tool is gone")) };
+    if entry.schema_digest() != asked.schema {
+        return Err(stale("the tool's schema has changed"));
+    }
+    let arguments: Map<String, Value> =
+        serde_json::from_str(&asked.arguments).map_err(|_| stale("the arguments can no longer be read"))?;
+    let parsed = entry.parse(arguments).map_err(|_| stale("the arguments no longer fit"))?;
+    let caller = Caller {
+        tenant: tenant.clone(),
+        principal: asked.requester.clone(),
+        scopes: Scopes::parse(&asked.scopes),
+        expires_at: asked.expires_at,
+    };
+    let mut call = Call {
+        id: CallId::from_random(crate::call::random().map_err(|f| Ending::not_attempted(f.code, f.message))?),
+        caller: Arc::new(caller),
+        session: asked.session,
+        tool: asked.tool.clone(),
+        toolset: entry.definition().toolset.clone(),
+        needs: entry.list(),
+        effect: parsed.effect,
+        about: parsed.about.clone(),
+        digest: String::new(),
+    };
+    call.digest = digest(&call, entry.schema_digest(), &parsed.arguments);
+    let evidence = Evidence {
+        // What was issued when it was asked was judged then; what the tenant forbids today is judged below.
+        loaded: Loaded::from_iter([(asked.toolset.clone(), Level::Write)]),
+        mode: domain::Mode::Write,
+        tainted: asked.tainted,
+        calls_this_minute: 0,
+        stopped: false,
+        approved: Some(Approved { run: run.id, digest: asked.digest.clone() }),
+    };
+    match policy::decide(&snapshot.policy, call, &evidence) {
+        Decision::Permit(permit) => {
+            Ok(Prepared { entry: Arc::clone(entry), parsed, permit, deadline: entry.definition().deadline })
+        }
+        Decision::Ask(..) => Err(stale("what would be done is no longer what was approved")),
+        Decision::Deny(reason) => Err(Ending::not_attempted(Code::PolicyDenied, reason.0.message)),
+    }
+}
+
+/// What the last look before sending says.
+pub(super) enum Looked {
+    /// What the approver judged is still so.
+    Same,
+    /// It has happened already; this is its result.
+    Happened(Option<String>),
+    /// It may have happened, and nobody can tell.
+    Unproven,
+    /// It is no longer so.
+    Other(Ending),
+}
+
+/// Looks at the target for the last time. Whoever takes a run over asks first whether it has happened: the effect itself
+/// would make everything look different.
+pub(super) async fn last_look(ready: &Prepared, run: &Run, wanted: Wanted) -> Looked {
+    let look = policy::look(ready.permit.call().clone(), run.id);
+    let work = &ready.parsed.work;
+    let stale = |what: String| Looked::Other(Ending::not_attempted(Code::Stale, what));
+    if wanted != Wanted::Nothing {
+        let found = tokio::time::timeout(ready.deadline, work.probe(&look)).await.unwrap_or(Probe::Unknown);
+        match (found, wanted) {
+            (Probe::Done(result), _) => return Looked::Happened(result),
+            (Probe::NotDone, Wanted::More) | (Probe::Unknown, Wanted::Proof | Wanted::More) => return Looked::Unproven,
+            (Probe::NotDone | Probe::Unknown, _) => {}
+        }
+    }
+    let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
+        Ok(Ok(drawn)) => drawn,
+        Ok(Err(failure)) => return stale(format!("the target can no longer be looked at: {}", failure.message)),
+        Err(_) => return stale("the target can no longer be looked at in time".to_owned()),
+    };
+    let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);
+    // Where the target moved and what would be done is still the same, the yes still covers it.
+    if now.fingerprint == was.fingerprint || (now.text == was.text && now.warnings == was.warnings) {
+        return Looked::Same;
+    }
+    stale(format!("the target has changed since it was approved; now: {}", now.summary))
+}

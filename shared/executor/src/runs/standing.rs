@@ -1,0 +1,275 @@
+//! How firmly a run stands in the store, before anybody relies on it.
+//!
+//! A decision counts, and a claim is acted on, once enough replicas of the store have it: what one server alone knows can
+//! vanish with it. A server that was restarted or replaced may have forgotten a claim, so an approved run that it still
+//! shows may have been sent before. And what this process holds and the store has forgotten is written back as unknown,
+//! never as anything that could be sent.
+
+use super::no_run;
+use crate::call::{Executor, no_store};
+use domain::run::{Answer, Claim, Ending, Event, Run, State};
+use domain::{Code, Failure, Moment, RunId, Tenant};
+use std::time::Duration;
+use store::{FoldedRun, HeldRun, Lineage, Shelf, StandingRun, StoreError};
+use tokio::time::Instant;
+
+/// How long the store's replicas may take to catch up with a decision or a claim.
+const WITHIN: Duration = Duration::from_millis(100);
+/// How long until replicas that had not caught up with a claim are asked again.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long they may then take: hardly any time, so that many claims that wait do not hold up a decision.
+const AT_ONCE: Duration = Duration::from_millis(1);
+/// How long until a store that is away is told an ending again.
+const TELL_AGAIN: Duration = Duration::from_millis(250);
+
+/// Whether a claim can be acted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    /// A failover would keep it.
+    Firm,
+    /// Nobody confirmed it as long as the lease lasted.
+    Loose,
+    /// It is not this replica's (any more), or forgotten already.
+    Not,
+}
+
+/// What must be known of the target before a run is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Nothing: nobody can have sent it.
+    Nothing,
+    /// Whether it has happened. Where the target cannot tell, the run is sent.
+    Look,
+    /// That it has not happened. Where the target cannot tell, nothing is sent.
+    Proof,
+    /// As above, but whoever may have it could still be sending, so that absence proves nothing.
+    More,
+}
+
+impl Wanted {
+    /// Judged once the run is claimed. `approved_at` is when it was approved, unless it was taken over.
+    pub(super) fn of(run: &Run, approved_at: Option<Moment>, store: Lineage, lease: Duration) -> Wanted {
+        let taken_over = run.claim.as_ref().is_some_and(|claim| claim.epoch > 1);
+        let claim_forgotten = !run.asked.idempotent && approved_at.is_some_and(|at| store.doubts(at));
+        if claim_forgotten {
+            let over = store.since.is_none_or(|since| run.changed_at >= since.plus(lease));
+            return if over { Wanted::Proof } else { Wanted::More };
+        }
+        if taken_over || store.doubts(run.asked.asked_at) { Wanted::Look } else { Wanted::Nothing }
+    }
+}
+
+impl Executor {
+    /// Wants a person's answer to be held by enough of the store. If it is not, the person says it once more.
+    /// `before` is the store as it was when the answer was written.
+    pub(super) async fn confirm_answer(
+        &self,
+        shelf: &Shelf,
+        id: RunId,
+        answer: &Answer,
+        before: Lineage,
+    ) -> Result<(), Failure> {
+        let said = |run: &Run| run.answers.iter().any(|said| said.by == answer.by && said.verdict == answer.verdict);
+        match self.standing(shelf, id, before, WITHIN).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(StandingRun { held: Some(held), enough: true })) if said(&held.run) => return Ok(()),
+            Ok(Some(_)) => tracing::warn!(run = %id, "the store's replicas did not confirm a decision"),
+            Err(error) => tracing::warn!(run = %id, %error, "a decision could not be confirmed"),
+        }
+        let failure = Failure::new(Code::DecisionNotDurable, "decision not durable, retry");
+        Err(failure.next("say the same again; it is no second decision").retry_after_ms(1_000))
+    }
+
+    /// Waits until a claim is held by enough of the store. Nothing is sent before.
+    pub(super) async fn confirm_claim(&self, tenant: &Tenant, mine: &Run, before: Lineage, taken: Instant) -> Stands {
+        let shelf = self.store.of(tenant);
+        // The rest of the lease is for writing down that nothing was sent.
+        let patience = self.leases.lease * 9 / 10;
+        let mut within = WITHIN;
+        loop {
+            match self.standing(&shelf, mine.id, before, std::mem::replace(&mut within, AT_ONCE)).await {
+                Ok(None) => return Stands::Firm,
+                Ok(Some(StandingRun { held, enough })) => match held.is_some_and(|held| same_claim(&held.run, mine)) {
+                    true if enough => return Stands::Firm,
+                    true => {}
+                    false => return Stands::Not,
+                },
+                Err(error) => tracing::debug!(run = %mine.id, %error, "a claim could not be confirmed"),
+            }
+            if taken.elapsed() + AGAIN >= patience || self.tasks.stopping().is_cancelled() {
+                return Stands::Loose;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// How firmly a run stands; `None` where nobody but the store itself has to hold it. If that is another server than
+    /// the one that took the last change, it has to be seen that this one has it too.
+    async fn standing(
+        &self,
+        shelf: &Shelf,
+        id: RunId,
+        before: Lineage,
+        within: Duration,
+    ) -> Result<Option<StandingRun>, StoreError> {
+        let runs = shelf.runs();
+        match runs.confirm(id, within).await? {
+            None if self.store.lineages().now() != before => {
+                let (held, _) = runs.find(id).await?;
+                Ok(Some(StandingRun { held, enough: true }))
+            }
+            standing => Ok(standing),
+        }
+    }
+
+    /// Whether a run that the store shows as approved may still be under way under a claim that it has forgotten.
+    pub(super) fn may_be_under_way(&self, run: &Run, now: Moment) -> bool {
+        let store = self.store.lineages().now();
+        let over = store.since.is_none_or(|since| now >= since.plus(self.leases.lease));
+        !run.asked.idempotent && store.doubts(run.changed_at) && !over
+    }
+
+    /// Writes a run that this replica holds and the store has forgotten back as unknown.
+    pub(super) async fn write_back(
+        &self,
+        tenant: &Tenant,
+        mine: &Run,
+        found: Option<HeldRun>,
+        attempted: bool,
+    ) -> Result<HeldRun, Failure> {
+        let by = mine.claim.as_ref().map(|claim| (claim.owner.clone(), claim.epoch));
+        let message = "the store forgot the run while it was carried out";
+        let basis = "the replica that carried it out".to_owned();
+        let ending = Ending { basis, attempted, ..Ending::failed(Code::OutcomeUnknown, message) };
+        let lost = mine.apply(&Event::Lost { by, ending }, self.time().await?).map_err(|_| no_run())?;
+        let entry = self.moved(tenant, found.as_ref().map(|found| &found.run), &lost, None);
+        match self.store.of(tenant).runs().write_back(&lost, found.as_ref(), &entry).await.map_err(|e| no_store(&e))? {
+            FoldedRun::Done(held) => {
+                tracing::error!(run = %mine.id, "a run that the store forgot was written back as unknown");
+                self.notices.tell(tenant, Some(mine.state), &held.run);
+                Ok(held)
+            }
+            FoldedRun::Conflict(held) => Ok(held),
+            FoldedRun::Late(_) | FoldedRun::Gone => Err(no_run()),
+        }
+    }
+
+    /// Tells the store how something ended for as long as it is only away: what is known must not be lost with a process
+    /// that could have waited.
+    pub(super) async fn insist<W>(&self, tell: impl Fn() -> W) -> Result<(), Failure>
+    where
+        W: Future<Output = Result<(), Failure>>,
+    {
+        let until = Instant::now() + self.leases.lease * 4;
+        loop {
+            match tell().await {
+                Err(failure)
+                    if failure.code.retryable() && Instant::now() < until && !self.tasks.stopping().is_cancelled() =>
+                {
+                    tokio::time::sleep(TELL_AGAIN).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+}
+
+/// Whether the run is held as this replica holds it.
+fn same_claim(found: &Run, mine: &Run) -> bool {
+    let whose = |run: &Run| run.claim.as_ref().map(|claim| (claim.owner.clone(), claim.epoch));
+    found.state == State::Executing && whose(found) == whose(mine)
+}
+
+/// Whether the store holds a run as it was before this claim was made: then it has forgotten the claim.
+pub(super) fn forgotten(found: &Run, claim: &Claim) -> bool {
+    let before = found.claim.as_ref().is_none_or(|held| held.epoch < claim.epoch);
+    before && matches!(found.state, State::PendingApproval | State::Approved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::run::{Asked, OnReject, Preview};
+    use domain::{Effect, Level, Principal, ToolName, ToolsetName};
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn at(secs: u64) -> Moment {
+        Moment::from_secs(1_000 + secs)
+    }
+
+    /// Asked at 0, and claimed at this moment.
+    fn claimed(idempotent: bool, epoch: u64, when: Moment) -> Run {
+        let asked = Asked {
+            requester: Principal { issuer: "i".into(), subject: "agent".into() },
+            scopes: String::new(),
+            session: None,
+            tool: ToolName::parse("t").unwrap(),
+            toolset: ToolsetName::parse("s").unwrap(),
+            needs: Level::Write,
+            schema: String::new(),
+            arguments: "{}".into(),
+            effect: Effect::Change,
+            about: None,
+            digest: "d".into(),
+            idempotent,
+            preview: Preview {
+                summary: String::new(),
+                text: String::new(),
+                warnings: Vec::new(),
+                fingerprint: String::new(),
+            },
+            on_reject: OnReject::Continue,
+            deciders: 1,
+            tainted: false,
+            asked_at: at(0),
+            expires_at: at(600),
+            execute_within_ms: 600_000,
+            trace: None,
+        };
+        let claim = Some(Claim { owner: "rep_a".into(), epoch, lease_until: when.plus(LEASE) });
+        Run { state: State::Executing, claim, changed_at: when, ..Run::new(RunId::from_random([1; 16]), asked) }
+    }
+
+    fn changed(secs: u64) -> Lineage {
+        Lineage { generation: 1, since: Some(at(secs)) }
+    }
+
+    #[test]
+    fn s3_what_must_be_known_before_sending_follows_from_what_the_store_may_have_forgotten() {
+        let same = Lineage { generation: 1, since: None };
+        let (yes, later) = (Some(at(10)), at(60));
+        for (idempotent, epoch, approved_at, store, claimed_at, wanted) in [
+            (false, 1, yes, same, later, Wanted::Nothing),
+            (true, 2, None, same, later, Wanted::Look),
+            // The change came before anything was asked.
+            (false, 1, yes, Lineage { generation: 1, since: Some(at(0)) }, later, Wanted::Nothing),
+            // Between the question and the yes: a yes and what came of it may be forgotten, but this one is new.
+            (false, 1, yes, changed(5), later, Wanted::Look),
+            // Between the yes and the claim: another claim may be forgotten.
+            (false, 1, yes, changed(11), later, Wanted::Proof),
+            (false, 1, yes, changed(31), later, Wanted::More),
+            (false, 1, yes, changed(30), later, Wanted::Proof),
+            (true, 1, yes, changed(11), later, Wanted::Look),
+        ] {
+            let run = claimed(idempotent, epoch, claimed_at);
+            assert_eq!(Wanted::of(&run, approved_at, store, LEASE), wanted, "{idempotent} {epoch} {store:?}");
+        }
+    }
+
+    #[test]
+    fn s3_a_run_as_it_was_before_the_claim_is_a_forgotten_one_and_what_others_made_of_it_is_not() {
+        let mine = claimed(false, 1, at(20));
+        let claim = mine.claim.clone().unwrap();
+        for state in State::ALL {
+            let before = Run { state, claim: None, ..mine.clone() };
+            let waits = matches!(state, State::PendingApproval | State::Approved);
+            assert_eq!(forgotten(&before, &claim), waits, "{state:?}");
+            assert!(!forgotten(&Run { state, ..mine.clone() }, &claim), "{state:?} under the same claim");
+        }
+        let other = Claim { owner: "rep_b".into(), ..claim };
+        assert!(same_claim(&mine, &mine));
+        assert!(!same_claim(&Run { claim: Some(other), ..mine.clone() }, &mine), "somebody else's");
+        assert!(!same_claim(&Run { state: State::OutcomeUnknown, ..mine.clone() }, &mine), "settled meanwhile");
+    }
+}
