@@ -424,6 +424,39 @@ async fn d10_a_tenant_that_was_switched_off_is_not_acted_for_and_what_waited_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn d12_a_yes_is_taken_without_the_tool_and_waits_for_it_until_its_time_is_over() {
+    let world = redis(2).await;
+    let (bare, whole) = (world.part(0), world.part(1));
+    let mut brief = House::default();
+    brief.approvals.execute_within = Duration::from_secs(1);
+    let yard = Yard::new();
+    let toolless = yard.under(&House { bare: true, ..House::default() });
+    let run = yard.ask(&whole.executor, RAZE, 1).await;
+
+    toolless.approve(&bare.executor, run).await;
+    for _ in 0..3 {
+        toolless.sweep(&bare.executor).await;
+    }
+    let waits = yard.run(&whole.store, run).await;
+    assert_eq!((waits.state, waits.claim, yard.target.all_effects()), (State::Approved, None, 0));
+    yard.sweep(&whole.executor).await;
+    assert_eq!(yard.settled(&bare.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.target.effects(run), 1);
+
+    let yard = Yard::of(&brief);
+    let toolless = yard.under(&House { bare: true, ..brief });
+    let run = yard.ask(&whole.executor, RAZE, 2).await;
+    toolless.approve(&bare.executor, run).await;
+    until("the yes to be void", async || {
+        toolless.sweep(&bare.executor).await;
+        (yard.run(&whole.store, run).await.state == State::Expired).then_some(())
+    })
+    .await;
+    yard.sweep(&whole.executor).await;
+    assert_eq!((yard.run(&whole.store, run).await.state, yard.target.all_effects()), (State::Expired, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d13_a_lost_connection_while_a_run_executes_changes_nothing() {
     let world = redis(2).await;
     let (a, b) = (world.part(0), world.part(1));

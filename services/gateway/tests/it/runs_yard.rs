@@ -280,6 +280,8 @@ pub(crate) struct House {
     pub(crate) result_bytes: usize,
     /// Whether the tools have the schema of a later release.
     pub(crate) newer: bool,
+    /// Whether the tools cannot be had at the moment.
+    pub(crate) bare: bool,
 }
 
 impl Default for House {
@@ -291,7 +293,7 @@ impl Default for House {
             most_waiting: 1_000,
         };
         let (deny, fail) = (Vec::new(), Vec::new());
-        House { mode: Mode::Write, deny, fail, approvals, result_bytes: 262_144, newer: false }
+        House { mode: Mode::Write, deny, fail, approvals, result_bytes: 262_144, newer: false, bare: false }
     }
 }
 
@@ -462,9 +464,11 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
     let deny: Vec<Pattern> = house.deny.iter().map(pattern).collect();
     let gate = |text: &&str| Gate { pattern: pattern(text), on_reject: OnReject::Fail };
     let require_approval: Vec<Gate> = house.fail.iter().map(gate).collect();
-    let tools = [SET, RAZE, BRIEF].map(|name| entry(name, target, house.newer));
+    let names: &[&'static str] = if house.bare { &[] } else { &[SET, RAZE, BRIEF] };
+    let tools = names.iter().map(|name| entry(name, target, house.newer));
     let rules = Rules { deny: &deny, gates: &require_approval };
-    let catalog = Catalog::build(tenant, tools, &[toolset()], rules).unwrap();
+    let defaults = [toolset()];
+    let catalog = Catalog::build(tenant, tools, if house.bare { &[] } else { &defaults }, rules).unwrap();
     Arc::new(Snapshot {
         catalog: Arc::new(catalog),
         policy: Policy { mode: house.mode, deny, require_approval, calls_per_minute: 1_000_000 },

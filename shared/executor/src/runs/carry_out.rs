@@ -28,6 +28,11 @@ impl Executor {
         held: HeldRun,
         now: Moment,
     ) -> Result<Run, Failure> {
+        if !knows(&snapshot, &held.run) {
+            // Another replica may know the tool, or this one soon; the yes is good until its time is over.
+            tracing::warn!(run = %held.run.id, tool = %held.run.asked.tool, "an approved run waits for its tool");
+            return Ok(held.run);
+        }
         stop_at!("before_claim");
         // All before the claim: what the lease is counted from, whose word it is, and what it writes over.
         let (taken, lineage) = (tokio::time::Instant::now(), self.store.lineages().now());
@@ -321,6 +326,13 @@ impl Executor {
     pub(super) async fn time(&self) -> Result<Moment, Failure> {
         self.store.now().await.map_err(|e| crate::call::no_store(&e))
     }
+}
+
+/// Whether this replica can tell what a run is about: the tool is there, or a rule of the tenant took it away.
+fn knows(snapshot: &Snapshot, run: &Run) -> bool {
+    let tool = run.asked.tool.as_str();
+    matches!(snapshot.catalog.find(tool), catalog::Found::Tool(_))
+        || snapshot.policy.deny.iter().any(|rule| rule.tool_matches(tool))
 }
 
 /// A run as this replica holds it, and when it last said so.

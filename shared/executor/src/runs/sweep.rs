@@ -13,7 +13,7 @@ use std::time::Duration;
 use store::HeldRun;
 
 /// How many runs are looked at in one sweep of one tenant.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 128;
 /// How many of the oldest runs are looked at in one tidying.
 const TIDIED_AT_ONCE: usize = 256;
 /// When an unknown outcome is looked at again after it became unknown; then only a person can settle it.
