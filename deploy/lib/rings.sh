@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt lint docs deny unit build conformance clients smoke)
+RINGS=(fmt lint docs deny unit control_plane build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -35,6 +35,29 @@ ring_unit() {
     need_command redis-server redis-server
     # A snapshot that differs is a failure to look at, never a file to leave in the checkout.
     INSTA_UPDATE=no cargo test --workspace --locked --no-fail-fast
+}
+
+# The k8s tools against a real API server. They are compiled first: a testbed has better things to do than to wait.
+ring_control_plane() {
+    local tests=(cargo test --locked -p gateway --test it) exports
+    INSTA_UPDATE=no "${tests[@]}" --no-run
+    TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
+    export TESTBED_DIR
+    trap leave_testbed EXIT
+    exports=$(deploy/testbed up) || exit
+    eval "$exports"
+    deploy/testbed check
+    # A filter that matches nothing would pass without a word.
+    INSTA_UPDATE=no "${tests[@]}" k8s_ -- --list | grep -q ': test$'
+    INSTA_UPDATE=no "${tests[@]}" k8s_
+}
+
+# Runs on every way out of the ring.
+leave_testbed() {
+    local status=$?
+    deploy/testbed down
+    if ((status == 0 || status == SKIP)); then rm -rf "$TESTBED_DIR"; else echo "logs are kept in $TESTBED_DIR/log"; fi
+    exit "$status"
 }
 
 ring_build() {

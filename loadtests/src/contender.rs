@@ -47,19 +47,21 @@ impl Contender {
         let mut process = Process::start("quartermaster", program, &arguments, folder.path())?;
         let tokens = ["agent.token", "conformance.token"].map(|name| data.join(name));
         process.up(async || healthy(address).await && served(address, &tokens[1]).await).await?;
-        let tickets = tickets(address, [read(&tokens[0])?, read(&tokens[1])?]).await.with_context(|| process.tail())?;
+        let tickets =
+            tickets(address, [token(&tokens[0])?, token(&tokens[1])?]).await.with_context(|| process.tail())?;
         Ok(Contender { address, process, tickets, _folder: folder })
     }
 }
 
 /// Whether the tenant of this token is there. The fixture comes a moment after the server listens.
-async fn served(address: SocketAddr, token: &Path) -> bool {
-    let (Ok(token), Ok(mut connection)) = (read(token), Connection::open(address).await) else { return false };
+async fn served(address: SocketAddr, file: &Path) -> bool {
+    let (Ok(token), Ok(mut connection)) = (token(file), Connection::open(address).await) else { return false };
     session(&mut connection, &token).await.is_ok()
 }
 
-fn read(token: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(token).with_context(|| format!("{} cannot be read", token.display()))?;
+/// The token in a file.
+pub(crate) fn token(file: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     Ok(text.trim().to_owned())
 }
 

@@ -5,7 +5,8 @@
 //! generator with the same request bytes, and must give the same answer bytes. Each of them is one process.
 //!
 //! Reading order: [`plan`] (what is measured), [`operations`] (the requests and their aims), [`contender`] and [`floor`]
-//! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table).
+//! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] is a measurement
+//! of its own: how reading a long list grows with the list.
 //!
 //! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
 
@@ -16,6 +17,7 @@ mod load;
 mod operations;
 mod options;
 mod plan;
+mod pods;
 mod process;
 mod report;
 mod versus;
@@ -46,10 +48,14 @@ fn measure(options: &Options) -> anyhow::Result<ExitCode> {
         // Whoever is interrupted still stops what it started: children end when their values are dropped.
         let mut terminated = signal(SignalKind::terminate())?;
         tokio::select! {
-            missed = plan::run(options) => missed,
+            missed = asked(options) => missed,
             _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
             _ = terminated.recv() => anyhow::bail!("terminated"),
         }
     })?;
     Ok(if options.strict && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn asked(options: &Options) -> anyhow::Result<usize> {
+    if options.pods { pods::run(options).await } else { plan::run(options).await }
 }

@@ -104,6 +104,15 @@ pub(crate) fn first_load(token: &str) -> Vec<u8> {
     modern(token, "tools/call", load_toolset())
 }
 
+/// Asks for the page of pods a cursor names, or for the first one.
+pub(crate) fn pods(token: &str, cursor: Option<&str>) -> Vec<u8> {
+    let mut arguments = json!({ "kind": "Pod" });
+    if let Some(cursor) = cursor {
+        arguments["cursor"] = json!(cursor);
+    }
+    modern(token, "tools/call", json!({ "name": "k8s_get", "arguments": arguments }))
+}
+
 fn list() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })
 }

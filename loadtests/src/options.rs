@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! Read by hand: there are seven options, and the parser the service uses stays at the service's own door.
+//! Read by hand: there are eight options, and the parser the service uses stays at the service's own door.
 
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
@@ -11,12 +11,14 @@ pub(crate) const HELP: &str = "\
 Measures quartermaster against floors and prints a table of ratios.
 
 usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH] [--strict]
+       loadtests --pods [--quartermaster PATH] [--strict]
 
   --seconds N           load on each side of each row, 1 to 600; 5 unless told
   --connections N       connections of the generator, 1 to 1024; 16 unless told
   --only TEXT           the rows whose operation and store hold this text, such as `no-op, modern, redis`
   --redis PATH          the program redis-server; looked up on the PATH unless told
   --quartermaster PATH  the program to measure; the one beside this program unless told
+  --pods                how reading all pods of a cluster grows with their number, instead of the rows
   --strict              end with code 1 when an aim is missed";
 
 /// What the command line asks for.
@@ -43,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) redis: PathBuf,
     /// The program to measure.
     pub(crate) quartermaster: Option<PathBuf>,
+    /// Whether long lists are measured, instead of the rows.
+    pub(crate) pods: bool,
     /// Whether a missed aim is a failure.
     pub(crate) strict: bool,
 }
@@ -55,6 +59,7 @@ impl Default for Options {
             only: String::new(),
             redis: "redis-server".into(),
             quartermaster: None,
+            pods: false,
             strict: false,
         }
     }
@@ -81,6 +86,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
     while let Some(word) = words.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(Asked::Help),
+            "--pods" => options.pods = true,
             "--strict" => options.strict = true,
             "--seconds" => options.seconds = value(&word, &mut words)?,
             "--connections" => options.connections = value(&word, &mut words)?,
@@ -92,6 +98,11 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
     }
     ensure!((1..=600).contains(&options.seconds), "--seconds is between 1 and 600");
     ensure!((1..=1024).contains(&options.connections), "--connections is between 1 and 1024");
+    if options.pods {
+        let Options { quartermaster, strict, .. } = &options;
+        let fixed = Options { pods: true, quartermaster: quartermaster.clone(), strict: *strict, ..Options::default() };
+        ensure!(options == fixed, "--pods goes with --quartermaster and --strict only");
+    }
     Ok(Asked::Measure(options))
 }
 
@@ -131,10 +142,13 @@ mod tests {
             only: "list".into(),
             redis: "/r".into(),
             quartermaster: Some("/q".into()),
+            pods: false,
             strict: true,
         };
         let line = "--seconds 2 --connections 4 --only list --redis /r --quartermaster /q --strict";
         assert_eq!(asked(line), Ok(Asked::Measure(told)));
+        let long_lists = Options { pods: true, quartermaster: Some("/q".into()), strict: true, ..Options::default() };
+        assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(Asked::Measure(long_lists)));
         assert_eq!(asked("--seconds 2 --help"), Ok(Asked::Help));
     }
 
@@ -154,6 +168,8 @@ mod tests {
             ("--seconds", "--seconds needs a value"),
             ("--seconds soon", "--seconds cannot be `soon`"),
             ("--seconds 0", "between 1 and 600"),
+            ("--pods --seconds 2", "--pods goes with"),
+            ("--only list --pods", "--pods goes with"),
             ("--connections 5000", "between 1 and 1024"),
         ] {
             let error = asked(line).unwrap_err();

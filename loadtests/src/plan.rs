@@ -98,7 +98,7 @@ fn fine<'a>(answer: &Answer<'a>) -> anyhow::Result<&'a [u8]> {
 }
 
 /// The program to measure: the one that was told, or the one built beside this one.
-fn quartermaster(options: &Options) -> anyhow::Result<PathBuf> {
+pub(crate) fn quartermaster(options: &Options) -> anyhow::Result<PathBuf> {
     let beside = || anyhow::Ok(std::env::current_exe()?.with_file_name("quartermaster"));
     let program = match &options.quartermaster {
         Some(told) => told.clone(),

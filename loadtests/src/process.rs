@@ -14,6 +14,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// How much of a log is shown when something went wrong.
 const TAIL: usize = 2_000;
 
+/// How much memory a process has, in KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// Now.
+    pub(crate) resident: u64,
+    /// At its highest.
+    pub(crate) highest: u64,
+}
+
 /// A running program.
 pub(crate) struct Process {
     name: &'static str,
@@ -63,6 +72,11 @@ impl Process {
         ticks(&std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?)
     }
 
+    /// How much memory this process has; `None` where the system does not tell.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        memory(&std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?)
+    }
+
     /// The last it said.
     pub(crate) fn tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
@@ -92,9 +106,26 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
+/// The memory in a text of `/proc/PID/status`.
+fn memory(status: &str) -> Option<Memory> {
+    let field = |name: &str| {
+        let rest = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        rest.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    Some(Memory { resident: field("VmRSS")?, highest: field("VmHWM")? })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_found_among_the_other_lines() {
+        let status = "Name:\tVmRSS\nVmPeak:\t  900 kB\nVmHWM:\t  512 kB\nVmRSS:\t  500 kB\nThreads:\t4\n";
+        assert_eq!(memory(status), Some(Memory { resident: 500, highest: 512 }));
+        assert_eq!(memory("VmHWM:\t  512 kB\n"), None);
+        assert_eq!(memory("VmHWM:\t  lots\nVmRSS:\t  500 kB\n"), None);
+    }
 
     #[test]
     fn cpu_time_is_found_behind_any_name() {

@@ -1,6 +1,7 @@
 //! Builds each part, in order, and hands them to the server. Wires everything, decides nothing.
 
 use crate::clock::Clock;
+use crate::clusters::ClusterDesk;
 use crate::http::guard::Doors;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
@@ -9,6 +10,7 @@ use crate::tenants::Tenants;
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
+use cluster::Clusters;
 use domain::{Code, Failure, Tenant};
 use executor::runs::notice::Notices;
 use executor::{Executor, Keys, Leases, Tasks};
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{SessionConfig, Shelf, Store, StoreError};
 use tokio_util::sync::CancellationToken;
+use tools::Cursors;
 
 /// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
@@ -68,9 +71,14 @@ impl Gateway {
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
-        let tools = tools::all(&store).context("a built-in tool is broken")?;
-        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, tools));
-        tenants.reload();
+        let clusters = Clusters::new(*keys.mask());
+        let kit = tools::Kit { store: store.clone(), clusters: clusters.clone(), cursors: Cursors::new(*keys.page()) };
+        let lists = [false, true].map(|several_clusters| tools::all(&kit, several_clusters));
+        let [one, several] = lists.map(|tools| tools.context("a built-in tool is broken"));
+        let desk = ClusterDesk::new(clusters, &settings.tenants.secrets, settings.tenants.clusters_on_loopback);
+        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, [one?, several?], desk));
+        let first = Arc::clone(&tenants);
+        tokio::task::spawn_blocking(move || first.reload()).await.context("the tenants' folder cannot be looked at")?;
         let tasks = Tasks::default();
         let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
         let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;

@@ -58,6 +58,10 @@ pub struct Dev {
     /// The folder for keys, tokens, tenants and state.
     #[arg(long, default_value = ".quartermaster")]
     pub data: PathBuf,
+    /// Act on a real cluster: a context of your kubeconfig, with a token or a certificate in it. Unless given, the k8s
+    /// toolset acts on a simulated cluster inside this process.
+    #[arg(long, value_name = "CONTEXT")]
+    pub cluster: Option<String>,
     /// Another store than the embedded one, such as redis://127.0.0.1:6379.
     #[arg(long)]
     pub store: Option<String>,

@@ -6,6 +6,7 @@
 pub mod app;
 pub mod cli;
 pub mod clock;
+pub mod clusters;
 pub mod commands;
 pub mod fixture;
 pub mod http;

@@ -119,6 +119,10 @@ pub enum WebhookFormat {
 pub struct Tenants {
     /// One YAML file per tenant.
     pub dir: PathBuf,
+    /// The tenants' secrets: one folder per tenant, one file per secret.
+    pub secrets: PathBuf,
+    /// Whether a tenant's kubeconfig may lead to this very machine.
+    pub clusters_on_loopback: bool,
     /// How often the folder is looked at.
     #[serde(deserialize_with = "span")]
     pub reload_every: Duration,

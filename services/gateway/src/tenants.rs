@@ -3,6 +3,7 @@
 //! A reconciler: it takes no input, reads the folder, compares, and swaps. A bad file keeps what its tenant had before
 //! and is reported; a file that is gone takes its tenant along.
 
+use crate::clusters::ClusterDesk;
 use arc_swap::ArcSwap;
 use catalog::{Catalog, Entry};
 use domain::{Tenant, ToolsetName};
@@ -28,20 +29,24 @@ pub struct Tenants {
     state: ArcSwap<State>,
     book: Mutex<Book>,
     problems: ArcSwap<Vec<Problem>>,
-    tools: Vec<Arc<Entry>>,
+    /// For tenants with one cluster or none, and for those with several.
+    tools: [Vec<Arc<Entry>>; 2],
+    clusters: ClusterDesk,
     fixed: Mutex<HashMap<Tenant, Vec<Arc<Entry>>>>,
     dir: PathBuf,
     changes: broadcast::Sender<Tenant>,
 }
 
 impl Tenants {
-    /// Tenants configured in a folder, who can be issued these tools.
-    pub fn new(dir: &Path, tools: Vec<Arc<Entry>>) -> Tenants {
+    /// Tenants configured in a folder, who can be issued these tools: the first list where there is one cluster or none,
+    /// the second where a call must be able to name one.
+    pub fn new(dir: &Path, tools: [Vec<Arc<Entry>>; 2], clusters: ClusterDesk) -> Tenants {
         Tenants {
             state: ArcSwap::default(),
             book: Mutex::default(),
             problems: ArcSwap::default(),
             tools,
+            clusters,
             fixed: Mutex::default(),
             dir: dir.to_owned(),
             changes: broadcast::Sender::new(BACKLOG),
@@ -80,12 +85,12 @@ impl Tenants {
 
     /// The built-in tools.
     pub fn tools(&self) -> &[Arc<Entry>] {
-        &self.tools
+        &self.tools[0]
     }
 
     /// Looks at the folder once. `true` if anything is different from before.
     pub fn reload(&self) -> bool {
-        let (toolsets, names) = known(&self.tools);
+        let (toolsets, names) = known(self.tools());
         let mut book = Book::read(&self.dir, &Known { toolsets: &toolsets, tools: &names });
         let mut before = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.keep_from(&before, &self.dir);
@@ -121,7 +126,16 @@ impl Tenants {
         }
         drop(fixed);
         for config in configured {
-            add(&mut next, &old, config, &self.tools);
+            // Its tools still say which clusters there are not, so a tenant without its clusters is served all the same.
+            if let Err(error) = self.clusters.set(config) {
+                tracing::error!(tenant = %config.tenant, %error, "the tenant's clusters cannot be used");
+            }
+            add(&mut next, &old, config, &self.tools[usize::from(config.clusters.len() > 1)]);
+        }
+        for tenant in old.snapshots.keys().filter(|tenant| !next.snapshots.contains_key(*tenant)) {
+            if let Err(error) = self.clusters.remove(tenant) {
+                tracing::error!(%tenant, %error, "the clusters of a tenant that is gone stay");
+            }
         }
         let digest = |state: &State, tenant| state.snapshots.get(tenant).map(|s| s.catalog.digest().to_owned());
         let changed: Vec<Tenant> = next
@@ -203,6 +217,7 @@ fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
         tenant: tenant.clone(),
         mode: if only_read { domain::Mode::Read } else { domain::Mode::Write },
         default_toolsets,
+        clusters: Vec::new(),
         deny: Vec::new(),
         require_approval: Vec::new(),
         approval: tenancy::Approval::default(),

@@ -186,6 +186,19 @@ impl Entry {
         Entry::new(definition, Arc::clone(&self.kit))
     }
 
+    /// The same tool as a model reads it where one optional argument has nothing to choose from. A call may still
+    /// carry the argument: only what is listed changes, not what is understood.
+    pub fn without_argument(&self, name: &str) -> Result<Entry, BadSchema> {
+        let mut definition = self.definition.clone();
+        let mut listed = definition.strict.clone();
+        if let Some(Value::Object(fields)) = listed.get_mut("properties") {
+            fields.remove(name);
+        }
+        definition.wire.clear();
+        schema::write(&schema::lean(&listed), &mut definition.wire);
+        Entry::new(definition, Arc::clone(&self.kit))
+    }
+
     /// Everything known of it.
     pub fn definition(&self) -> &Definition {
         &self.definition

@@ -22,7 +22,8 @@ pub trait Tool: Send + Sync + 'static {
     /// What a call with these arguments does to the world. Pure, and judged before anything runs.
     fn effect(args: &Self::Args) -> Effect;
 
-    /// What the arguments are about, where a tenant's rule may single it out (`k8s_get:secrets`).
+    /// What the arguments are about, where a tenant's rule may single it out (`k8s_get:secrets`). Several words have
+    /// commas between them, and a rule about any of them counts.
     fn about(_: &Self::Args) -> Option<String> {
         None
     }
@@ -144,6 +145,8 @@ pub struct Drawn {
     pub text: String,
     /// Warnings that go with it.
     pub warnings: Vec<String>,
+    /// The arguments as people are shown them, as JSON text, where some of them may not be seen; `None`: as they are.
+    pub arguments: Option<String>,
     /// What must still be so at execution: identity and version of the target, and whatever the approver judged.
     pub fingerprint: String,
 }

@@ -93,13 +93,91 @@ pub enum Code {
     BadOrigin,
     /// The keys of the token's issuer cannot be had.
     KeysUnavailable,
+    /// The cluster knows no such kind.
+    UnknownKind,
+    /// Several kinds answer to the name.
+    AmbiguousKind,
+    /// The kind has no such field.
+    UnknownField,
+    /// The manifest cannot be read, or is none.
+    InvalidManifest,
+    /// The result that a cursor would continue is too old.
+    CursorExpired,
+    /// The cursor was given to another caller, or for other arguments.
+    CursorMismatch,
+    /// The tenant has several clusters, and none was named.
+    ClusterRequired,
+    /// The tenant has no cluster of that name.
+    ClusterUnknown,
+    /// The namespace is not one of those the tenant may use.
+    NamespaceDenied,
+    /// What the product or the tenant protects is left alone.
+    Protected,
+    /// The image's registry is not one of those the tenant may use.
+    ImageDenied,
+    /// The target's own rules do not allow it to our identity.
+    Forbidden,
+    /// An admission rule of the target said no.
+    DeniedByAdmission,
+    /// The field cannot be changed once set.
+    ImmutableField,
+    /// Something of that name is there already.
+    AlreadyExists,
+    /// The target changed meanwhile.
+    Conflict,
+    /// Fields belong to another manager.
+    FieldConflict,
+    /// The workload does not run as many replicas as was said.
+    ReplicasChanged,
+    /// Another object has taken the name meanwhile.
+    UidChanged,
+    /// Manifest and argument name different namespaces.
+    NamespaceConflict,
+    /// The kind has no replicas to set.
+    NotScalable,
+    /// The kind cannot be patched strategically.
+    StrategicUnsupported,
+    /// The tool does not work with that kind.
+    UnsupportedKind,
+    /// The workload has no such revision.
+    RevisionNotFound,
+    /// The rollout is paused.
+    RolloutPaused,
+    /// The pod has several containers, and none was named.
+    ContainerRequired,
+    /// The pod has no such container.
+    ContainerNotFound,
+    /// The container has not run before.
+    NoPreviousLogs,
+    /// More pods match than one call may look at.
+    TooManyPods,
+    /// A disruption budget does not allow it now.
+    PdbBlocked,
+    /// A pod keeps data that would be lost.
+    EmptydirData,
+    /// A pod has nobody who would start it again.
+    UnmanagedPods,
+    /// The container has no such command.
+    CommandNotFound,
+    /// Nothing listens there.
+    ConnectionRefused,
+    /// The service has nobody behind it.
+    NoEndpoints,
+    /// The cluster measures nothing.
+    MetricsUnavailable,
+    /// The tenant has nothing configured that the tool could act on.
+    ToolsetNotConfigured,
+    /// The target has too much to do, or fails for now.
+    TargetBusy,
+    /// The target cannot be reached.
+    TargetUnreachable,
     /// Our fault.
     Internal,
 }
 
 impl Code {
     /// Every code, for tables and snapshots.
-    pub const ALL: [Code; 45] = [
+    pub const ALL: [Code; 84] = [
         Code::InvalidArgument,
         Code::UnknownArgument,
         Code::UnknownTool,
@@ -144,10 +222,50 @@ impl Code {
         Code::InvalidRequest,
         Code::BadOrigin,
         Code::KeysUnavailable,
+        Code::UnknownKind,
+        Code::AmbiguousKind,
+        Code::UnknownField,
+        Code::InvalidManifest,
+        Code::CursorExpired,
+        Code::CursorMismatch,
+        Code::ClusterRequired,
+        Code::ClusterUnknown,
+        Code::NamespaceDenied,
+        Code::Protected,
+        Code::ImageDenied,
+        Code::Forbidden,
+        Code::DeniedByAdmission,
+        Code::ImmutableField,
+        Code::AlreadyExists,
+        Code::Conflict,
+        Code::FieldConflict,
+        Code::ReplicasChanged,
+        Code::UidChanged,
+        Code::NamespaceConflict,
+        Code::NotScalable,
+        Code::StrategicUnsupported,
+        Code::UnsupportedKind,
+        Code::RevisionNotFound,
+        Code::RolloutPaused,
+        Code::ContainerRequired,
+        Code::ContainerNotFound,
+        Code::NoPreviousLogs,
+        Code::TooManyPods,
+        Code::PdbBlocked,
+        Code::EmptydirData,
+        Code::UnmanagedPods,
+        Code::CommandNotFound,
+        Code::ConnectionRefused,
+        Code::NoEndpoints,
+        Code::MetricsUnavailable,
+        Code::ToolsetNotConfigured,
+        Code::TargetBusy,
+        Code::TargetUnreachable,
         Code::Internal,
     ];
 
     /// The one spelling.
+    #[expect(clippy::too_many_lines, reason = "one line for each code")]
     pub const fn as_str(self) -> &'static str {
         match self {
             Code::InvalidArgument => "invalid_argument",
@@ -194,6 +312,45 @@ impl Code {
             Code::InvalidRequest => "invalid_request",
             Code::BadOrigin => "bad_origin",
             Code::KeysUnavailable => "keys_unavailable",
+            Code::UnknownKind => "unknown_kind",
+            Code::AmbiguousKind => "ambiguous_kind",
+            Code::UnknownField => "unknown_field",
+            Code::InvalidManifest => "invalid_manifest",
+            Code::CursorExpired => "cursor_expired",
+            Code::CursorMismatch => "cursor_mismatch",
+            Code::ClusterRequired => "cluster_required",
+            Code::ClusterUnknown => "cluster_unknown",
+            Code::NamespaceDenied => "namespace_denied",
+            Code::Protected => "protected",
+            Code::ImageDenied => "image_denied",
+            Code::Forbidden => "forbidden",
+            Code::DeniedByAdmission => "denied_by_admission",
+            Code::ImmutableField => "immutable_field",
+            Code::AlreadyExists => "already_exists",
+            Code::Conflict => "conflict",
+            Code::FieldConflict => "field_conflict",
+            Code::ReplicasChanged => "replicas_changed",
+            Code::UidChanged => "uid_changed",
+            Code::NamespaceConflict => "namespace_conflict",
+            Code::NotScalable => "not_scalable",
+            Code::StrategicUnsupported => "strategic_unsupported",
+            Code::UnsupportedKind => "unsupported_kind",
+            Code::RevisionNotFound => "revision_not_found",
+            Code::RolloutPaused => "rollout_paused",
+            Code::ContainerRequired => "container_required",
+            Code::ContainerNotFound => "container_not_found",
+            Code::NoPreviousLogs => "no_previous_logs",
+            Code::TooManyPods => "too_many_pods",
+            Code::PdbBlocked => "pdb_blocked",
+            Code::EmptydirData => "emptydir_data",
+            Code::UnmanagedPods => "unmanaged_pods",
+            Code::CommandNotFound => "command_not_found",
+            Code::ConnectionRefused => "connection_refused",
+            Code::NoEndpoints => "no_endpoints",
+            Code::MetricsUnavailable => "metrics_unavailable",
+            Code::ToolsetNotConfigured => "toolset_not_configured",
+            Code::TargetBusy => "target_busy",
+            Code::TargetUnreachable => "target_unreachable",
             Code::Internal => "internal",
         }
     }
@@ -214,6 +371,9 @@ impl Code {
                 | Code::DecisionNotDurable
                 | Code::Draining
                 | Code::KeysUnavailable
+                | Code::PdbBlocked
+                | Code::TargetBusy
+                | Code::TargetUnreachable
         )
     }
 }

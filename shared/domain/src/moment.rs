@@ -19,6 +19,12 @@ impl Moment {
         Moment(secs.saturating_mul(1000))
     }
 
+    /// From RFC 3339 text, as clusters write their times. Before 1970 there is nothing.
+    pub fn parse(text: &str) -> Option<Moment> {
+        let stamp: jiff::Timestamp = text.parse().ok()?;
+        u64::try_from(stamp.as_millisecond()).ok().map(Moment)
+    }
+
     /// Milliseconds since 1970.
     pub const fn millis(self) -> u64 {
         self.0
@@ -53,5 +59,14 @@ mod tests {
         assert_eq!(Moment::from_secs(1_763_280_000).to_string(), "2025-11-16T08:00:00Z");
         assert_eq!(Moment::from_millis(999).to_string(), "1970-01-01T00:00:00Z");
         assert!(!Moment::from_millis(u64::MAX).to_string().is_empty());
+    }
+
+    #[test]
+    fn a_date_is_read_back() {
+        assert_eq!(Moment::parse("2025-11-16T08:00:00Z"), Some(Moment::from_secs(1_763_280_000)));
+        assert_eq!(Moment::parse("2025-11-16T10:00:00.250+02:00"), Some(Moment::from_millis(1_763_280_000_250)));
+        for bad in ["", "yesterday", "2025-11-16", "1969-12-31T23:59:59Z"] {
+            assert_eq!(Moment::parse(bad), None, "{bad}");
+        }
     }
 }

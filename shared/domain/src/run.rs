@@ -118,6 +118,9 @@ pub struct Preview {
     pub warnings: Vec<String>,
     /// What must still be so at execution; compared, not shown.
     pub fingerprint: String,
+    /// The arguments as people are shown them, where some of them may not be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
 }
 
 /// What was asked for; never changes.

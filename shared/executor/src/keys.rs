@@ -16,6 +16,8 @@ pub struct Keys {
     audit: [u8; 32],
     cursor: [u8; 32],
     run: [u8; 32],
+    page: [u8; 32],
+    mask: [u8; 32],
 }
 
 /// The secret is too short.
@@ -29,7 +31,14 @@ impl Keys {
         if secret.len() < SHORTEST {
             return Err(TooShort(secret.len()));
         }
-        Ok(Keys { audit: mac(secret, &[b"audit"]), cursor: mac(secret, &[b"cursor"]), run: mac(secret, &[b"run"]) })
+        let key = |name: &[u8]| mac(secret, &[name]);
+        Ok(Keys {
+            audit: key(b"audit"),
+            cursor: key(b"cursor"),
+            run: key(b"run"),
+            page: key(b"page"),
+            mask: key(b"mask"),
+        })
     }
 
     /// What stands in a tenant's ledger instead of a digest: equal for equal calls of one tenant, and of no other.
@@ -44,6 +53,16 @@ impl Keys {
         let mut bits = [0; 16];
         bits.copy_from_slice(&mark[..16]);
         bits
+    }
+
+    /// The key of cursors into the results of tools.
+    pub fn page(&self) -> &[u8; 32] {
+        &self.page
+    }
+
+    /// The key of the marks that stand for secrets.
+    pub fn mask(&self) -> &[u8; 32] {
+        &self.mask
     }
 
     /// The key of list cursors.

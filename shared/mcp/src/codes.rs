@@ -30,6 +30,7 @@ pub enum Travel {
 }
 
 /// How a failure of a call reaches an MCP client.
+#[expect(clippy::too_many_lines, reason = "a table: every code has its line, so that a new one cannot be forgotten")]
 pub const fn travel(code: Code) -> Travel {
     match code {
         Code::InvalidArgument
@@ -63,6 +64,45 @@ pub const fn travel(code: Code) -> Travel {
         | Code::Deadline
         | Code::Cancelled
         | Code::ResultTooLarge
+        | Code::UnknownKind
+        | Code::AmbiguousKind
+        | Code::UnknownField
+        | Code::InvalidManifest
+        | Code::CursorExpired
+        | Code::CursorMismatch
+        | Code::ClusterRequired
+        | Code::ClusterUnknown
+        | Code::NamespaceDenied
+        | Code::Protected
+        | Code::ImageDenied
+        | Code::Forbidden
+        | Code::DeniedByAdmission
+        | Code::ImmutableField
+        | Code::AlreadyExists
+        | Code::Conflict
+        | Code::FieldConflict
+        | Code::ReplicasChanged
+        | Code::UidChanged
+        | Code::NamespaceConflict
+        | Code::NotScalable
+        | Code::StrategicUnsupported
+        | Code::UnsupportedKind
+        | Code::RevisionNotFound
+        | Code::RolloutPaused
+        | Code::ContainerRequired
+        | Code::ContainerNotFound
+        | Code::NoPreviousLogs
+        | Code::TooManyPods
+        | Code::PdbBlocked
+        | Code::EmptydirData
+        | Code::UnmanagedPods
+        | Code::CommandNotFound
+        | Code::ConnectionRefused
+        | Code::NoEndpoints
+        | Code::MetricsUnavailable
+        | Code::ToolsetNotConfigured
+        | Code::TargetBusy
+        | Code::TargetUnreachable
         | Code::StoreFull => Travel::ToolError,
         Code::UnknownTool | Code::BadCursor => Travel::Rpc(rpc(-32602, 200, 400)),
         Code::StoreUnavailable | Code::DecisionNotDurable | Code::Draining | Code::Internal => {
@@ -77,23 +117,43 @@ pub const fn travel(code: Code) -> Travel {
 }
 
 /// The status of a failure on the REST API.
+#[expect(clippy::too_many_lines, reason = "a table: every code has its line, so that a new one cannot be forgotten")]
 pub const fn rest_status(code: Code) -> u16 {
     match code {
         Code::InvalidRequest
         | Code::InvalidArgument
         | Code::UnknownArgument
         | Code::SessionRequired
+        | Code::AmbiguousKind
+        | Code::InvalidManifest
+        | Code::CursorMismatch
+        | Code::ClusterRequired
+        | Code::NamespaceConflict
+        | Code::ContainerRequired
         | Code::BadCursor => 400,
         Code::Unauthenticated => 401,
-        Code::PolicyDenied | Code::InsufficientScope | Code::ForbiddenTenant | Code::BadOrigin | Code::OwnRequest => {
-            403
-        }
+        Code::PolicyDenied
+        | Code::InsufficientScope
+        | Code::ForbiddenTenant
+        | Code::BadOrigin
+        | Code::NamespaceDenied
+        | Code::Protected
+        | Code::ImageDenied
+        | Code::Forbidden
+        | Code::DeniedByAdmission
+        | Code::OwnRequest => 403,
         Code::UnknownTool
         | Code::UnknownToolset
         | Code::SessionExpired
         | Code::SessionNotFound
         | Code::NotFound
         | Code::DocNotFound
+        | Code::UnknownKind
+        | Code::UnknownField
+        | Code::ClusterUnknown
+        | Code::RevisionNotFound
+        | Code::ContainerNotFound
+        | Code::NoPreviousLogs
         | Code::UnknownStore => 404,
         Code::NotLoaded
         | Code::WriteNotLoaded
@@ -107,16 +167,38 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::OutcomeUnknown
         | Code::KeyReused
         | Code::AlreadyDecided
+        | Code::ImmutableField
+        | Code::AlreadyExists
+        | Code::Conflict
+        | Code::FieldConflict
+        | Code::ReplicasChanged
+        | Code::UidChanged
+        | Code::RolloutPaused
+        | Code::PdbBlocked
+        | Code::EmptydirData
+        | Code::UnmanagedPods
+        | Code::ToolsetNotConfigured
         | Code::NotPossible => 409,
-        Code::Expired => 410,
+        Code::Expired | Code::CursorExpired => 410,
         Code::TooLarge => 413,
-        Code::SecretFound | Code::ResultTooLarge | Code::PreviewUnavailable => 422,
+        Code::SecretFound
+        | Code::NotScalable
+        | Code::StrategicUnsupported
+        | Code::UnsupportedKind
+        | Code::TooManyPods
+        | Code::CommandNotFound
+        | Code::ResultTooLarge
+        | Code::PreviewUnavailable => 422,
         Code::RateLimited | Code::TooManyPending => 429,
         Code::Internal => 500,
+        Code::ConnectionRefused | Code::NoEndpoints => 502,
         Code::StoreUnavailable
         | Code::StoreFull
         | Code::DecisionNotDurable
         | Code::Draining
+        | Code::MetricsUnavailable
+        | Code::TargetBusy
+        | Code::TargetUnreachable
         | Code::KeysUnavailable => 503,
         Code::Deadline => 504,
     }

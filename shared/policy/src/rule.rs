@@ -58,9 +58,11 @@ impl Pattern {
         self.about.is_none()
     }
 
-    /// Whether the rule is about this call.
+    /// Whether the rule is about this call. What a call is about may be several words, with commas between them; a rule
+    /// about any of them is about the call.
     pub fn matches(&self, tool: &str, about: Option<&str>) -> bool {
-        self.tool_matches(tool) && (self.about.is_none() || self.about.as_deref() == about)
+        let named = |wanted: &str| about.is_some_and(|about| about.split(',').any(|word| word == wanted));
+        self.tool_matches(tool) && self.about.as_deref().is_none_or(named)
     }
 }
 
@@ -93,6 +95,11 @@ mod tests {
         assert!(matches("k8s_get:secrets", "k8s_get", Some("secrets")));
         assert!(!matches("k8s_get:secrets", "k8s_get", None) && !matches("k8s_get:secrets", "k8s_get", Some("pods")));
         assert!(matches("*", "anything", None));
+        let several = Some("configmaps,secrets");
+        assert!(
+            matches("k8s_apply:secrets", "k8s_apply", several) && matches("k8s_apply:configmaps", "k8s_apply", several)
+        );
+        assert!(!matches("k8s_apply:config", "k8s_apply", several) && !matches("k8s_apply:pods", "k8s_apply", several));
     }
 
     #[test]

@@ -89,6 +89,10 @@ impl Guard {
     }
 }
 
+/// What other crates say of requests that we tell of ourselves: they would print addresses, and a refusal of a target as
+/// a fault of ours. A directive in the settings has the last word.
+const QUIET: &str = "kube_client=off,tower_http=off";
+
 /// Starts logging and tracing for this process. `replica` signs every line and span.
 pub fn start(config: &Config, replica: &str) -> Result<Guard, StartError> {
     let ratio = config.sample_ratio;
@@ -115,7 +119,7 @@ pub(crate) fn subscriber<W>(
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let wanted = EnvFilter::try_new(&config.log);
+    let wanted = EnvFilter::try_new(format!("{QUIET},{}", config.log));
     let wanted = wanted.map_err(|source| StartError::Log { log: config.log.clone(), source })?;
     // Spans are kept whatever the log level, because a warning without its tenant helps nobody.
     let spans = || filter_fn(is_span).with_max_level_hint(LevelFilter::INFO);

@@ -5,6 +5,7 @@
 //!
 //! Not here: how values are read and refused (see `values`), YAML itself (see `yaml`).
 
+mod clusters;
 mod values;
 
 use crate::config::{self, Approval, Limits, TenantConfig};
@@ -20,7 +21,19 @@ use std::time::Duration;
 use values::{Values, or_nearest};
 
 /// The keys of the file itself.
-pub(crate) const ROOT: [&str; 5] = ["tenant", "mode", "default_toolsets", "policy", "limits"];
+pub(crate) const ROOT: [&str; 6] = ["tenant", "mode", "default_toolsets", "clusters", "policy", "limits"];
+/// The keys of a cluster.
+pub(crate) const CLUSTER: [&str; 9] = [
+    "name",
+    "kubeconfig",
+    "in_cluster",
+    "sandbox",
+    "namespaces",
+    "default_namespace",
+    "impersonate",
+    "protected",
+    "default",
+];
 /// The keys under `policy`.
 pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 /// The keys under `policy.approval`.
@@ -66,10 +79,20 @@ impl Check<'_, '_, '_> {
         };
         let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(Mode::Read);
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
+        let clusters = fields.find("clusters").map_or_else(Vec::new, |node| self.clusters(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
         let limits = fields.find("limits").map_or_else(Limits::default, |node| self.limits(node));
-        Some(TenantConfig { tenant: tenant?, mode, default_toolsets, deny, require_approval, approval, limits })
+        Some(TenantConfig {
+            tenant: tenant?,
+            mode,
+            default_toolsets,
+            clusters,
+            deny,
+            require_approval,
+            approval,
+            limits,
+        })
     }
 
     fn tenant(&mut self, node: &Node) -> Option<Tenant> {

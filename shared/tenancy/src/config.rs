@@ -17,6 +17,8 @@ pub struct TenantConfig {
     pub mode: Mode,
     /// What a session has loaded, read-only, when it opens.
     pub default_toolsets: Vec<ToolsetName>,
+    /// The Kubernetes clusters it acts on.
+    pub clusters: Vec<Cluster>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.
@@ -25,6 +27,45 @@ pub struct TenantConfig {
     pub approval: Approval,
     /// How much the tenant may use at once.
     pub limits: Limits,
+}
+
+/// One Kubernetes cluster of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// What callers call it.
+    pub name: String,
+    /// Where it is and who we are there.
+    pub source: ClusterSource,
+    /// The namespaces that may be used, by name or by beginning (`team-*`); `None` leaves it to the cluster's own rules.
+    pub namespaces: Option<Vec<String>>,
+    /// Where a call without a namespace goes.
+    pub default_namespace: String,
+    /// Whom every request acts as, instead of the credential's own name.
+    pub impersonate: Option<Impersonate>,
+    /// Namespaces in which nothing is changed, besides the cluster's own.
+    pub protected: Vec<String>,
+    /// Whether a call that only reads and names no cluster means this one.
+    pub default: bool,
+}
+
+/// Where a cluster is and who we are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterSource {
+    /// A kubeconfig that is kept as a secret of this name.
+    Secret(String),
+    /// The cluster this service runs in, by its own service account.
+    InCluster,
+    /// A simulated cluster inside this process.
+    Sandbox,
+}
+
+/// Whom requests act as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Impersonate {
+    /// The user.
+    pub user: String,
+    /// Their groups.
+    pub groups: Vec<String>,
 }
 
 /// How people are asked.

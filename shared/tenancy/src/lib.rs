@@ -15,6 +15,6 @@ mod yaml;
 
 pub use book::{Book, Page, read_file};
 pub use check::{Known, parse};
-pub use config::{Approval, Limits, TenantConfig};
+pub use config::{Approval, Cluster, ClusterSource, Impersonate, Limits, TenantConfig};
 pub use problem::Problem;
 pub use schema::json_schema;

@@ -26,6 +26,9 @@ struct TenantFile {
     /// Toolsets a session has loaded, read-only, when it opens.
     #[schemars(default, extend("uniqueItems" = true))]
     default_toolsets: Vec<String>,
+    /// The Kubernetes clusters the tenant acts on.
+    #[schemars(default)]
+    clusters: Vec<ClusterPart>,
     /// Rules for calls; they only tighten.
     #[schemars(default, with = "PolicyPart")]
     policy: Option<PolicyPart>,
@@ -42,6 +45,58 @@ enum ModeName {
     #[default]
     Read,
     Write,
+}
+
+/// One Kubernetes cluster; exactly one of `kubeconfig`, `in_cluster` and `sandbox` says where it is.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct ClusterPart {
+    /// What callers call it.
+    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
+    name: String,
+    /// The kubeconfig, kept as a secret.
+    #[schemars(default, with = "SecretPart")]
+    kubeconfig: Option<SecretPart>,
+    /// The cluster this service runs in.
+    #[schemars(default, extend("const" = true))]
+    in_cluster: bool,
+    /// A simulated cluster inside the service.
+    #[schemars(default, extend("const" = true))]
+    sandbox: bool,
+    /// Namespaces that may be used, by name or by beginning (`team-*`); left out: what the credential allows.
+    #[schemars(default)]
+    namespaces: Vec<String>,
+    /// Where a call without a namespace goes.
+    #[schemars(default)]
+    default_namespace: String,
+    /// Whom every request acts as.
+    #[schemars(default, with = "ImpersonatePart")]
+    impersonate: Option<ImpersonatePart>,
+    /// Namespaces in which nothing is changed, besides the cluster's own.
+    #[schemars(default)]
+    protected: Vec<String>,
+    /// Whether a call that only reads and names no cluster means this one.
+    #[schemars(default, extend("const" = true))]
+    default: bool,
+}
+
+/// A secret by its name.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct SecretPart {
+    secret: String,
+}
+
+/// Whom requests act as.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct ImpersonatePart {
+    user: String,
+    #[schemars(default)]
+    groups: Vec<String>,
 }
 
 /// Rules for calls, as tool names with an optional `*` at the end and an optional `:about`.
@@ -139,7 +194,7 @@ fn result_bytes() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{LIMITS, POLICY, ROOT};
+    use crate::check::{CLUSTER, LIMITS, POLICY, ROOT};
     use serde_json::Value;
 
     fn keys(schema: &Value) -> Vec<&str> {
@@ -158,6 +213,7 @@ mod tests {
         let schema = json_schema();
         let parts = &schema["$defs"];
         assert_eq!(keys(&schema), sorted(ROOT));
+        assert_eq!(keys(&parts["ClusterPart"]), sorted(CLUSTER));
         assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
         assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
     }

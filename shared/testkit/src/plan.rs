@@ -16,6 +16,7 @@ pub struct Plan {
     pub(crate) ground: Ground,
     pub(crate) replicas: usize,
     pub(crate) tenants: BTreeMap<String, String>,
+    pub(crate) secrets: Vec<(String, String, String)>,
     pub(crate) settings: Vec<(String, String)>,
 }
 
@@ -41,7 +42,7 @@ impl Plan {
     }
 
     fn on(ground: Ground, replicas: usize) -> Plan {
-        let plan = Plan { ground, replicas, tenants: BTreeMap::new(), settings: Vec::new() };
+        let plan = Plan { ground, replicas, tenants: BTreeMap::new(), secrets: Vec::new(), settings: Vec::new() };
         plan.tenant("acme", "").tenant("other", "")
     }
 
@@ -49,6 +50,13 @@ impl Plan {
     #[must_use]
     pub fn tenant(mut self, name: &str, more: &str) -> Plan {
         self.tenants.insert(name.to_owned(), tenant_file(name, more));
+        self
+    }
+
+    /// Gives a tenant a secret, as a mounted file brings it.
+    #[must_use]
+    pub fn secret(mut self, tenant: &str, name: &str, text: &str) -> Plan {
+        self.secrets.push((tenant.to_owned(), name.to_owned(), text.to_owned()));
         self
     }
 

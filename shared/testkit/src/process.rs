@@ -78,6 +78,15 @@ impl Process {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
     }
 
+    /// How much memory it has in use.
+    pub fn resident_bytes(&self) -> usize {
+        let id = self.child.lock().unwrap_or_else(PoisonError::into_inner).id();
+        let told = std::fs::read_to_string(format!("/proc/{id}/status")).expect("the process should run");
+        let line = told.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory should be told");
+        let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kibibytes * 1024
+    }
+
     /// Ends it at once, as a crash or the kernel does.
     pub fn kill(&self) {
         self.signal("-KILL");

@@ -89,6 +89,9 @@ impl<P> World<P> {
         for (name, text) in &plan.tenants {
             world.write_tenant(name, text);
         }
+        for (tenant, name, text) in &plan.secrets {
+            world.write_secret(tenant, name, text);
+        }
         for replica in 0..plan.replicas {
             world.replicas.push(None);
             world.begin(replica).await;
@@ -142,6 +145,15 @@ impl<P> World<P> {
         let (draft, file) = (folder.join(format!(".{name}")), folder.join(format!("{name}.yaml")));
         std::fs::write(&draft, text).expect("a tenant's file should be written");
         std::fs::rename(draft, file).expect("a tenant's file should be put in place");
+    }
+
+    /// Writes a tenant's secret, whole at once as a mounted one changes.
+    pub fn write_secret(&self, tenant: &str, name: &str, text: &str) {
+        let folder = self.folder.path().join("secrets").join(tenant);
+        std::fs::create_dir_all(&folder).expect("a folder for secrets should be made");
+        let (draft, file) = (folder.join(format!(".{name}")), folder.join(name));
+        std::fs::write(&draft, text).expect("a secret should be written");
+        std::fs::rename(draft, file).expect("a secret should be put in place");
     }
 
     /// Takes a tenant's file away.
@@ -246,6 +258,8 @@ fn write_settings(folder: &Path, url: &str, mint: &Mint) -> PathBuf {
         key_file = "{shown}/service.key"
         [tenants]
         dir = "{shown}/tenants"
+        secrets = "{shown}/secrets"
+        clusters_on_loopback = true
         reload_every = "50ms"
         "#
     );

@@ -9,7 +9,7 @@ use domain::{Level, Loaded, Tenant, ToolsetName};
 use std::path::Path;
 use std::time::Duration;
 
-async fn catalog() -> Catalog {
+async fn catalog(many_clusters: bool) -> Catalog {
     let config = store::Config {
         url: "memory:".into(),
         prefix: "qm".into(),
@@ -18,9 +18,11 @@ async fn catalog() -> Catalog {
         confirm_replicas: store::Confirm::Auto,
     };
     let store = store::Store::open(&config).await.unwrap();
-    let defaults = [ToolsetName::parse("memory").unwrap()];
-    Catalog::build(&Tenant::parse("any").unwrap(), tools::all(&store).unwrap(), &defaults, catalog::Rules::default())
-        .unwrap()
+    let (clusters, cursors) = (cluster::Clusters::new([0; 32]), tools::Cursors::new([0; 32]));
+    let kit = tools::Kit { store, clusters, cursors };
+    let defaults = ["k8s", "memory"].map(|name| ToolsetName::parse(name).unwrap());
+    let tools = tools::all(&kit, many_clusters).unwrap();
+    Catalog::build(&Tenant::parse("any").unwrap(), tools, &defaults, catalog::Rules::default()).unwrap()
 }
 
 /// Every text that is ever counted for our own tools.
@@ -45,7 +47,11 @@ fn texts(catalog: &Catalog) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn the_kept_figures_are_what_the_tokenizer_says() {
-    let texts = texts(&catalog().await);
+    // A tenant with several clusters reads slightly other texts.
+    let mut texts = texts(&catalog(false).await);
+    texts.extend(self::texts(&catalog(true).await));
+    texts.sort();
+    texts.dedup();
     let rows: Vec<String> = texts
         .iter()
         .map(|(name, text)| format!("{}\t{}\t{name}\n", tokens::key(text), tokens::measure(text)))
@@ -62,7 +68,7 @@ async fn the_kept_figures_are_what_the_tokenizer_says() {
 
 #[tokio::test]
 async fn the_budgets_hold() {
-    let catalog = catalog().await;
+    let catalog = catalog(false).await;
     let array = |texts: Vec<&str>| tokens::measure(&format!("[{}]", texts.join(",")));
     let none = Loaded::default();
     let listed = |loaded, view| array(catalog.listed(loaded, view).map(|line| line.brief).collect());
@@ -72,6 +78,13 @@ async fn the_budgets_hold() {
         array(catalog.virtual_faces().filter(|(_, b)| b.contains("session\":")).map(|(_, b)| b).collect()) <= 350,
         "virtual tools"
     );
-    let memory = catalog.entries().iter().filter(|e| e.list() == Level::Read).map(|e| e.brief()).collect();
-    assert!(array(memory) <= 200, "memory read list");
+    let read = |set: &str| {
+        let of =
+            |e: &&std::sync::Arc<catalog::Entry>| e.definition().toolset.as_str() == set && e.list() == Level::Read;
+        array(catalog.entries().iter().filter(of).map(|e| e.brief()).collect())
+    };
+    assert!(read("memory") <= 200, "memory read list: {}", read("memory"));
+    assert!(read("k8s") <= 650, "k8s read list: {}", read("k8s"));
+    let default = listed(catalog.defaults(), View::Growing { grown: false });
+    assert!(default <= 950, "default context: {default}");
 }

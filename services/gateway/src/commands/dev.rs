@@ -37,7 +37,12 @@ const TENANT_FILE: &str = "\
 # The tenant of `quartermaster dev`. Edit and save: it is read again at once.
 tenant: dev
 mode: write
-default_toolsets: [memory]
+default_toolsets: [k8s, memory]
+clusters:
+";
+const SANDBOX: &str = "\
+# A simulated cluster inside this process. Nothing here reaches a real one.
+- { name: sandbox, sandbox: true, default_namespace: shop }
 ";
 
 pub(super) fn run(args: &Dev) -> anyhow::Result<Ended> {
@@ -78,12 +83,30 @@ fn prepare(args: &Dev) -> anyhow::Result<()> {
         getrandom::fill(&mut secret)?;
         private(&data.join(SECRET), &secret)?;
     }
+    let cluster = match &args.cluster {
+        Some(context) => real_cluster(data, context)?,
+        None => SANDBOX.to_owned(),
+    };
     let tenant = data.join("tenants").join(format!("{TENANT}.yaml"));
     if !tenant.exists() {
-        fs::write(tenant, TENANT_FILE)?;
+        fs::write(tenant, format!("{TENANT_FILE}{cluster}"))?;
+    } else if args.cluster.is_some() && !fs::read_to_string(&tenant)?.contains(cluster.trim_end()) {
+        bail!("{} is there already; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
     }
     fs::write(data.join(RESOURCE), address(args))?;
     Ok(())
+}
+
+/// Keeps a context of the person's kubeconfig as a secret of the tenant, and says how the tenant's file names it.
+fn real_cluster(data: &Path, context: &str) -> anyhow::Result<String> {
+    let kubeconfig = cluster::excerpt::excerpt(context)?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = context.chars().map(plain).take(63).collect();
+    let name = name.trim_matches('-');
+    let secrets = data.join("secrets").join(TENANT);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&secrets)?;
+    private(&secrets.join(name), kubeconfig.as_bytes())?;
+    Ok(format!("- {{ name: {name}, kubeconfig: {{ secret: {name} }} }}\n"))
 }
 
 fn settings(args: &Dev) -> anyhow::Result<Settings> {
@@ -110,7 +133,14 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
             section(vec![("resource", String(address(args))), ("issuers", Array(vec![Table(issuer)]))]),
         ),
         ("calls".to_owned(), section(vec![("key_file", text(&data.join(SECRET)))])),
-        ("tenants".to_owned(), section(vec![("dir", text(&data.join("tenants")))])),
+        (
+            "tenants".to_owned(),
+            section(vec![
+                ("dir", text(&data.join("tenants"))),
+                ("secrets", text(&data.join("secrets"))),
+                ("clusters_on_loopback", toml::Value::Boolean(true)),
+            ]),
+        ),
         (
             "telemetry".to_owned(),
             section(vec![("log", String("warn".to_owned())), ("format", String("text".to_owned()))]),
@@ -147,6 +177,10 @@ fn banner(args: &Dev, gateway: &Arc<Gateway>) -> String {
     let (address, data) = (address(args), args.data.display());
     let store = gateway.store.backend();
     let to_come = tools::TO_COME.join(", ");
+    let cluster = match &args.cluster {
+        Some(context) => format!("{context} (real: what you approve happens there)"),
+        None => "sandbox (simulated inside this process; it begins anew at each start)".to_owned(),
+    };
     let tenant = Tenant::parse(TENANT).ok().and_then(|tenant| gateway.tenants.find(&tenant));
     let issued = tenant.map_or_else(String::new, |tenant| {
         let names: Vec<&str> = tenant.catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
@@ -159,6 +193,7 @@ Quartermaster is ready, for development only.
   endpoint   {address}
   store      {store} ({data})
   tenant     {TENANT}   toolsets: {issued}   to come: {to_come}
+  cluster    {cluster}
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs
              {data}/admin.token      will configure the tenant

@@ -21,7 +21,7 @@ async fn a_session_opens_lists_answers_and_ends() {
     assert_eq!(opened["protocolVersion"], "2025-11-25");
     assert_eq!(opened["capabilities"], json!({ "tools": { "listChanged": true } }));
     assert_eq!(opened["serverInfo"]["name"], "quartermaster");
-    assert_eq!(opened["instructions"], "Read tools for memory are issued.");
+    assert_eq!(opened["instructions"], "Read tools for memory are issued. Draw more with load_toolset: k8s.");
     assert!(client.session().starts_with("ses_") && client.session().len() == 26);
 
     assert_eq!(client.list().await, DEFAULT);

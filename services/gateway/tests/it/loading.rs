@@ -88,10 +88,10 @@ async fn an_unknown_toolset_is_answered_with_the_valid_ones() {
     ] {
         let refusal = outcome.refusal();
         assert_eq!(refusal["code"], "unknown_toolset");
-        assert_eq!(refusal["next"], "choose from: memory");
+        assert_eq!(refusal["next"], "choose from: memory, k8s");
         assert_eq!(
             (&refusal["did_you_mean"], &refusal["details"]["toolsets"]),
-            (&json!(["memory"]), &json!(["memory"]))
+            (&json!(["memory"]), &json!(["memory", "k8s"]))
         );
     }
     for odd in [json!({}), json!({ "toolset": [] }), json!({ "toolset": 1 }), json!({ "toolset": "memory", "x": 1 })] {

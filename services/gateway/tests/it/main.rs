@@ -16,6 +16,26 @@ mod hostile;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod k8s_bulk;
+#[cfg(test)]
+mod k8s_faults;
+#[cfg(test)]
+mod k8s_gate;
+#[cfg(test)]
+mod k8s_injection;
+#[cfg(test)]
+mod k8s_masking;
+#[cfg(test)]
+mod k8s_refusals;
+#[cfg(test)]
+mod k8s_story;
+#[cfg(test)]
+mod k8s_tenancy;
+#[cfg(test)]
+mod k8s_tools;
+#[cfg(test)]
+mod k8s_yard;
+#[cfg(test)]
 mod ladder;
 #[cfg(test)]
 mod lifecycle;

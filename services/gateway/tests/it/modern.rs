@@ -13,7 +13,10 @@ async fn discover_tells_versions_capabilities_and_instructions() {
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
     assert_eq!(result["capabilities"], json!({ "tools": { "listChanged": true } }));
-    assert_eq!(result["instructions"], "Read tools for memory are issued.");
+    assert_eq!(
+        result["instructions"],
+        "Read tools for memory are issued. Draw more with load_toolset: k8s. Call what it returns through call_tool, or by name with _meta quartermaster/session."
+    );
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(300_000), &json!("private")));
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "quartermaster");
 }

@@ -120,7 +120,13 @@ impl Work for Job {
             self.ask("GET", &format!("/lots/{}", self.lot), None).await?;
             // Says what is done and not what comes of it, so doing it makes no other picture.
             let summary = format!("{} {} in {}", self.tool.errand.name(), self.n, self.lot);
-            Ok(Some(Drawn { text: summary.clone(), fingerprint: summary.clone(), summary, warnings: Vec::new() }))
+            Ok(Some(Drawn {
+                text: summary.clone(),
+                fingerprint: summary.clone(),
+                summary,
+                warnings: Vec::new(),
+                arguments: None,
+            }))
         })
     }
 

@@ -223,6 +223,7 @@ impl Work for Job {
                 summary: format!("set the lot to {}", self.n),
                 text: format!("the lot of revision {revision} becomes {}", self.n),
                 warnings: vec!["The lot is in use.".to_owned()],
+                arguments: None,
                 fingerprint: revision.to_string(),
             }))
         })

@@ -137,3 +137,27 @@ fn virtual_arguments_are_checked_like_any_others() {
     assert_eq!(check(Virtual::LoadToolset, json!({ "toolset": 3 })), Err(domain::Code::InvalidArgument));
     assert_eq!(check(Virtual::CallTool, json!({ "tool": "a", "args": {} })), Err(domain::Code::UnknownArgument));
 }
+
+#[test]
+fn an_argument_without_a_choice_is_not_listed_and_still_understood() {
+    let strict = json!({
+        "type": "object", "additionalProperties": false, "required": ["kind"],
+        "properties": { "kind": { "type": "string" }, "cluster": { "type": "string", "maxLength": 8 } }
+    });
+    let definition = Definition { strict, ..tool("k8s_get", "k8s", Effect::Read).definition().clone() };
+    let whole = Entry::new(definition, Arc::new(Inert)).unwrap();
+    let lean = whole.without_argument("cluster").unwrap();
+    assert_eq!(
+        lean.definition().wire,
+        r#"{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}"#
+    );
+    assert_eq!(lean.schema_digest(), whole.schema_digest(), "calls are judged by the same schema");
+    let parse = |value: Value| {
+        let Value::Object(map) = value else { panic!("an object") };
+        lean.parse(map).map(|_| ()).unwrap_err().code
+    };
+    // The test's tool understands nothing, so getting as far as that proves that the schema let it through.
+    assert_eq!(parse(json!({ "kind": "Pod", "cluster": "a" })), domain::Code::Internal);
+    assert_eq!(parse(json!({ "kind": "Pod", "cluster": "123456789" })), domain::Code::InvalidArgument);
+    assert_eq!(parse(json!({ "kind": "Pod", "clusters": "a" })), domain::Code::UnknownArgument);
+}

@@ -211,9 +211,11 @@ pub(crate) struct Asking {
     pub(crate) past: Past,
 }
 
-/// What an approver is shown: the tool's own drawing where it has one, and always the real arguments.
+/// What an approver is shown: the tool's own drawing where it has one, and always the arguments: as they are, or with
+/// marks where the tool says that somebody's secret stands.
 pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> Preview {
-    let arguments = folded(&visible(&parsed.arguments));
+    let masked = drawn.as_ref().and_then(|drawn| drawn.arguments.clone());
+    let arguments = folded(&visible(masked.as_ref().unwrap_or(&parsed.arguments)));
     let name = entry.name();
     let mut warnings = Vec::new();
     if parsed.effect == domain::Effect::Disrupt {
@@ -227,6 +229,7 @@ pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> P
                 text: format!("{}\n\narguments: {arguments}", folded(&visible(&drawn.text))),
                 warnings,
                 fingerprint: drawn.fingerprint,
+                arguments: masked,
             }
         }
         None => Preview {
@@ -234,6 +237,7 @@ pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> P
             text: format!("{name}\n\narguments: {arguments}"),
             warnings,
             fingerprint: String::new(),
+            arguments: None,
         },
     }
 }

@@ -218,6 +218,7 @@ mod tests {
                 text: String::new(),
                 warnings: Vec::new(),
                 fingerprint: String::new(),
+                arguments: None,
             },
             on_reject: OnReject::Continue,
             deciders: 1,

@@ -93,7 +93,8 @@ fn facts(run: &Run, replayed: bool) -> Value {
 pub fn to_person(run: &Run) -> Value {
     let asked = &run.asked;
     let answer = |a: &Answer| json!({ "by": a.by.subject, "verdict": verdict(a.verdict), "reason": a.reason, "at": a.at.to_string() });
-    let arguments: Value = serde_json::from_str(&asked.arguments).unwrap_or(Value::Null);
+    let arguments = asked.preview.arguments.as_ref().unwrap_or(&asked.arguments);
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or(Value::Null);
     let mut told = json!({
         "id": run.id.to_string(),
         "state": run.state.as_str(),

@@ -56,6 +56,7 @@ fn asked(at: Moment) -> Asked {
             text: "replicas 1 -> 3 \u{202e} ä".into(),
             warnings: vec!["w".into()],
             fingerprint: "uid:7".into(),
+            arguments: Some(r#"{"name":"web"}"#.into()),
         },
         on_reject: OnReject::Fail,
         deciders: 2,

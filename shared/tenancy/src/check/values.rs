@@ -93,6 +93,18 @@ impl Values<'_, '_> {
         number
     }
 
+    /// A yes. A no is refused: what is not wanted is left out.
+    pub(super) fn yes(&mut self, node: &Node, place: &str) -> Option<()> {
+        match &node.value {
+            Value::Scalar { text, plain: true } if text == "true" => Some(()),
+            Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
+                let message = format!("{place} can only be `true`");
+                self.report.add(node.at, "bad_value", message, Some("leave the key out instead".to_owned()));
+                None
+            }
+        }
+    }
+
     /// A parsed value, or a report of why it is none.
     pub(super) fn accept<T>(&mut self, node: &Node, parsed: Result<T, String>) -> Option<T> {
         parsed.map_err(|message| self.report.add(node.at, "bad_value", message, None)).ok()

@@ -95,6 +95,7 @@ impl Tool for Remember {
                 args.evidence
             ),
             warnings: Vec::new(),
+            arguments: None,
             fingerprint,
         }))
     }

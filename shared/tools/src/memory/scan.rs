@@ -1,5 +1,6 @@
 //! The safety scan of every write: what must not be remembered is refused, naming line and rule, never the text.
 
+use crate::redact::{self, RULES};
 use domain::{Code, Failure};
 use regex::RegexSet;
 use std::sync::LazyLock;
@@ -7,24 +8,7 @@ use std::sync::LazyLock;
 /// The largest document.
 pub(super) const MOST_BYTES: usize = 100_000;
 
-const RULES: [(&str, &str); 7] = [
-    ("private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-    ("cloud access key", r"\b(AKIA|ASIA)[0-9A-Z]{16}\b"),
-    (
-        "vendor token",
-        r"\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{20,}|AIza[0-9A-Za-z_-]{35})",
-    ),
-    ("JSON web token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    ("authorization header", r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{20,}"),
-    ("password in an address", r"(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@"),
-    (
-        "password-like assignment",
-        r#"(?i)\b(password|passwd|pwd|secret|api[_-]?key|access[_-]?key|token)\b["']?\s*[:=]\s*["']?[^\s"'<>{}$]{8,}"#,
-    ),
-];
-
-static SECRETS: LazyLock<Option<RegexSet>> =
-    LazyLock::new(|| RegexSet::new(RULES.iter().map(|(_, pattern)| *pattern)).ok());
+static SECRETS: LazyLock<Option<RegexSet>> = LazyLock::new(redact::set);
 
 /// Looks through a text that is to be remembered.
 pub(super) fn check(text: &str) -> Result<(), Failure> {
@@ -40,7 +24,7 @@ pub(super) fn check(text: &str) -> Result<(), Failure> {
         return Err(Failure::new(Code::Internal, "the safety scan is not available"));
     };
     for (n, line) in text.lines().enumerate() {
-        let found = secrets.matches(line).iter().next().and_then(|n| RULES.get(n)).map(|(name, _)| *name);
+        let found = secrets.matches(line).iter().next().and_then(|n| RULES.get(n)).map(|rule| rule.name);
         let control = line.chars().any(|c| c.is_control() && c != '\t').then_some("control characters");
         match (found, control) {
             (Some(rule), _) => {

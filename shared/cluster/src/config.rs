@@ -1,0 +1,192 @@
+//! What a tenant's cluster is: a name, where its credential comes from, and how far it may be used.
+
+use crate::grammar;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One cluster of one tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// What callers call it: a DNS label.
+    pub name: String,
+    /// Where it is and who we are there.
+    pub source: Source,
+    /// The namespaces that may be used; `None` leaves it to the cluster's own rules.
+    pub namespaces: Option<Vec<NamespacePattern>>,
+    /// Where a call without a namespace goes.
+    pub default_namespace: String,
+    /// Whom every request acts as, instead of the credential's own name.
+    pub impersonate: Option<Impersonate>,
+    /// Namespaces in which nothing is changed, besides the built-in ones.
+    pub protected: Vec<NamespacePattern>,
+    /// Kinds that are masked like Secrets, besides Secrets.
+    pub secret_kinds: Vec<String>,
+    /// Whether a read that names no cluster means this one, where there are several.
+    pub default: bool,
+    /// Whether this is the sandbox; results say so.
+    pub simulated: bool,
+}
+
+impl ClusterConfig {
+    /// A cluster with nothing set but its name and source.
+    pub fn new(name: impl Into<String>, source: Source) -> ClusterConfig {
+        ClusterConfig {
+            name: name.into(),
+            source,
+            namespaces: None,
+            default_namespace: "default".to_owned(),
+            impersonate: None,
+            protected: Vec::new(),
+            secret_kinds: Vec::new(),
+            default: false,
+            simulated: false,
+        }
+    }
+
+    /// Whether the configuration can mean something. Called by [`Clusters::replace`](crate::Clusters::replace).
+    pub(crate) fn check(&self) -> Result<(), BadCluster> {
+        let bad = |what| Err(BadCluster { name: self.name.clone(), what });
+        if !grammar::is_label(&self.name) {
+            return bad("a cluster is named by a DNS label");
+        }
+        if !grammar::is_label(&self.default_namespace) {
+            return bad("the default namespace is no DNS label");
+        }
+        if self.namespaces.as_ref().is_some_and(|list| !list.iter().any(|p| p.matches(&self.default_namespace))) {
+            return bad("the default namespace is outside the allowed namespaces");
+        }
+        if self.impersonate.as_ref().is_some_and(|who| !who.is_header_safe()) {
+            return bad("the impersonated user or group is empty or holds control characters");
+        }
+        Ok(())
+    }
+
+    /// Whether the tenant may use the namespace here.
+    pub(crate) fn allows(&self, namespace: &str) -> bool {
+        self.namespaces.as_ref().is_none_or(|list| list.iter().any(|pattern| pattern.matches(namespace)))
+    }
+
+    /// Whether nothing may be changed in the namespace, whoever signs.
+    pub(crate) fn protects(&self, namespace: &str) -> bool {
+        PROTECTED.contains(&namespace) || self.protected.iter().any(|pattern| pattern.matches(namespace))
+    }
+}
+
+/// The cluster's own namespaces: nothing is changed in them through this service.
+pub const PROTECTED: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+
+/// Where a cluster is and who we are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A kubeconfig file of the operator. It may name certificate and token files; it is read again when it changes.
+    Kubeconfig(PathBuf),
+    /// A kubeconfig file somebody else wrote, such as a tenant's secret: inline data and tokens only, since it is
+    /// untrusted. It is read again when it changes.
+    SecretFile {
+        /// Where it lies.
+        path: PathBuf,
+        /// Whether it may lead to this very machine, where a tenant has no business unless the operator says so.
+        loopback: bool,
+    },
+    /// A kubeconfig somebody wrote into a tenant's configuration: inline data and tokens only, since it is untrusted.
+    KubeconfigText(SecretText),
+    /// The cluster this process runs in, by the pod's own service account.
+    InCluster,
+    /// Plain HTTP to this very machine: the sandbox.
+    Loopback(SocketAddr),
+}
+
+/// A text that is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(Arc<str>);
+
+impl SecretText {
+    /// Takes the text.
+    pub fn new(text: impl Into<Arc<str>>) -> SecretText {
+        SecretText(text.into())
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretText({} bytes)", self.0.len())
+    }
+}
+
+/// Whom requests act as. Comes from configuration, never from a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Impersonate {
+    /// The user.
+    pub user: String,
+    /// Their groups.
+    pub groups: Vec<String>,
+}
+
+impl Impersonate {
+    fn is_header_safe(&self) -> bool {
+        std::iter::once(&self.user)
+            .chain(&self.groups)
+            .all(|text| !text.is_empty() && text.bytes().all(|b| (0x20..0x7f).contains(&b)))
+    }
+}
+
+/// A namespace by name, or all that begin alike (`team-*`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct NamespacePattern {
+    text: String,
+    prefix: bool,
+}
+
+/// The text is no namespace pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a namespace pattern is a DNS label, or the beginning of one followed by '*'")]
+pub struct NotANamespacePattern;
+
+impl NamespacePattern {
+    /// Reads a pattern. `*` alone is none: leave the list out instead.
+    pub fn parse(text: &str) -> Result<NamespacePattern, NotANamespacePattern> {
+        let (stem, prefix) = text.strip_suffix('*').map_or((text, false), |stem| (stem, true));
+        // The stem of a prefix may end in a dash; any label that begins with it must still be possible.
+        let fits =
+            if prefix { grammar::is_label(&format!("{stem}x")) && !stem.is_empty() } else { grammar::is_label(stem) };
+        if fits { Ok(NamespacePattern { text: stem.to_owned(), prefix }) } else { Err(NotANamespacePattern) }
+    }
+
+    /// Whether the namespace is meant.
+    pub fn matches(&self, namespace: &str) -> bool {
+        if self.prefix { namespace.starts_with(&self.text) } else { namespace == self.text }
+    }
+
+    /// The one namespace it names, unless it is a prefix.
+    pub(crate) fn exact(&self) -> Option<&str> {
+        (!self.prefix).then_some(self.text.as_str())
+    }
+}
+
+impl fmt::Display for NamespacePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.text, if self.prefix { "*" } else { "" })
+    }
+}
+
+impl fmt::Debug for NamespacePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A configuration that cannot mean anything.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cluster `{name}`: {what}")]
+pub struct BadCluster {
+    /// The cluster.
+    pub name: String,
+    /// What is wrong with it.
+    pub what: &'static str,
+}

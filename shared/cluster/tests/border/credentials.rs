@@ -1,0 +1,165 @@
+//! Who we are to a cluster, and when that changes.
+
+use crate::support::*;
+use cluster::{ClusterConfig, Detail, Impersonate, Patch, SecretText, Source};
+use domain::{Code, Effect};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn kubeconfig(address: std::net::SocketAddr, token: &str) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{ "name": "c", "context": { "cluster": "k", "user": "u" } }],
+        "clusters": [{ "name": "k", "cluster": { "server": format!("http://{address}") } }],
+        "users": [{ "name": "u", "user": { "token": token } }],
+    })
+    .to_string()
+}
+
+/// Replaced as a mounted Secret is: by a rename, never half.
+fn replace(path: &Path, text: &str) {
+    let next = path.with_extension("next");
+    std::fs::write(&next, text).unwrap();
+    std::fs::rename(next, path).unwrap();
+}
+
+fn token_of(seen: &Seen) -> String {
+    seen.headers["authorization"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_credential_rotated_under_us_costs_one_more_request_and_no_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let path = Arc::new(home.path().join("kubeconfig"));
+    let file = Arc::clone(&path);
+    let api = Api::start(move |seen, before| {
+        if before == 0 {
+            // The operator rotates it just as we come with the old one.
+            let server = seen.headers["host"].to_str().unwrap().parse().unwrap();
+            replace(&file, &kubeconfig(server, "new"));
+        }
+        match token_of(seen).as_str() {
+            "Bearer new" => Reply::Json(200, deployment("web", 1)),
+            _ => status(401, "Unauthorized", "Unauthorized", json!([])),
+        }
+    })
+    .await;
+    replace(&path, &kubeconfig(api.address, "old"));
+    let clusters = clusters_of(vec![ClusterConfig::new("main", Source::Kubeconfig(path.to_path_buf()))]);
+    let permit = acting();
+    let cluster = clusters.of(&permit, None).unwrap();
+    let web = target(&cluster, "Deployment", "web").await;
+
+    cluster.write().unwrap().patch(&web, Patch::Merge(json!({}).into()), None).await.unwrap();
+    assert_eq!(api.seen().iter().map(token_of).collect::<Vec<_>>(), ["Bearer old", "Bearer new"]);
+}
+
+#[tokio::test]
+async fn a_credential_that_is_simply_wrong_is_tried_once() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("kubeconfig");
+    let api = Api::start(|_, _| status(401, "Unauthorized", "Unauthorized", json!([]))).await;
+    replace(&path, &kubeconfig(api.address, "wrong"));
+    let clusters = clusters_of(vec![ClusterConfig::new("main", Source::Kubeconfig(path))]);
+    let permit = reading();
+    let cluster = clusters.of(&permit, None).unwrap();
+    let web = target(&cluster, "Deployment", "web").await;
+
+    let failure = cluster.get(&web, Detail::Clean).await.unwrap_err();
+    assert_eq!(failure.code, Code::Forbidden);
+    assert!(failure.message.contains("credential"));
+    assert_eq!(api.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_file_is_noticed_before_anybody_refuses_the_old_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("kubeconfig");
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    replace(&path, &kubeconfig(api.address, "one"));
+    let clusters = clusters_of(vec![ClusterConfig::new("main", Source::Kubeconfig(path.clone()))]);
+    let permit = reading();
+    let cluster = clusters.of(&permit, None).unwrap();
+    let web = target(&cluster, "Deployment", "web").await;
+    cluster.get(&web, Detail::Clean).await.unwrap();
+
+    replace(&path, &kubeconfig(api.address, "number-two"));
+    let noticed = async {
+        while token_of(api.seen().last().unwrap()) != "Bearer number-two" {
+            clusters.of(&permit, None).unwrap().get(&web, Detail::Clean).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), noticed).await.expect("the new token is used");
+
+    // A file that is gone for a moment does not take the cluster away.
+    std::fs::remove_file(&path).unwrap();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    clusters.of(&permit, None).unwrap().get(&web, Detail::Clean).await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_act_as_whom_the_configuration_says() {
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    let mut config = api.config();
+    config.impersonate = Some(Impersonate { user: "agents".into(), groups: vec!["team-a".into(), "team-b".into()] });
+    let clusters = clusters_of(vec![config]);
+    let permit = reading();
+    let cluster = clusters.of(&permit, None).unwrap();
+    let web = target(&cluster, "Deployment", "web").await;
+    cluster.get(&web, Detail::Clean).await.unwrap();
+
+    let headers = &api.seen()[0].headers;
+    assert_eq!(headers["impersonate-user"], "agents");
+    let groups: Vec<_> = headers.get_all("impersonate-group").iter().collect();
+    assert_eq!(groups, ["team-a", "team-b"]);
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_own_clusters_and_no_others() {
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    let clusters = api.clusters();
+    let mut theirs = api.config();
+    theirs.name = "theirs".into();
+    clusters.replace(&tenant("globex"), vec![theirs]).unwrap();
+
+    let (acme, globex) = (reading(), permit("globex", Effect::Read, None));
+    assert_eq!(clusters.of(&acme, None).unwrap().name(), "main");
+    assert_eq!(clusters.of(&globex, None).unwrap().name(), "theirs");
+    assert_eq!(clusters.of(&acme, Some("theirs")).unwrap_err().code, Code::ClusterUnknown);
+    let nobody = permit("initech", Effect::Read, None);
+    assert_eq!(clusters.of(&nobody, Some("main")).unwrap_err().code, Code::ToolsetNotConfigured);
+}
+
+#[tokio::test]
+async fn where_there_are_several_a_write_names_one_and_a_read_may_have_a_default() {
+    let api = Api::start(|_, _| Reply::Silence).await;
+    let (mut east, mut west) = (api.config(), api.config());
+    (east.name, west.name) = ("east".into(), "west".into());
+    let clusters = clusters_of(vec![east.clone(), west.clone()]);
+    let (read, write) = (reading(), acting());
+    assert_eq!(clusters.of(&read, None).unwrap_err().code, Code::ClusterRequired);
+
+    west.default = true;
+    clusters.replace(&tenant("acme"), vec![east, west]).unwrap();
+    assert_eq!(clusters.of(&read, None).unwrap().name(), "west");
+    let failure = clusters.of(&write, None).unwrap_err();
+    assert_eq!(failure.code, Code::ClusterRequired);
+    assert!(failure.next.unwrap().contains("east, west"));
+    assert_eq!(clusters.of(&write, Some("weste")).unwrap_err().did_you_mean, ["west"]);
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_may_not_be_used_is_refused_before_anything_is_sent() {
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    // Without TLS, and this machine: neither is for a tenant to say.
+    let text = SecretText::new(kubeconfig(api.address, "sesame-open"));
+    let clusters = clusters_of(vec![ClusterConfig::new("main", Source::KubeconfigText(text))]);
+    let permit = reading();
+    let failure = clusters.of(&permit, None).unwrap().kind("pods").await.unwrap_err();
+    assert_eq!(failure.code, Code::ToolsetNotConfigured);
+    assert!(failure.message.contains("this machine") && !failure.message.contains("sesame"), "{failure}");
+    assert_eq!((api.seen().len(), api.discoveries()), (0, 0));
+}

@@ -1,0 +1,52 @@
+//! The cluster's own time: the wall clock, or a story's time while the seed is being told.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// What time it is in the cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Clock {
+    Wall,
+    /// Stands still until it is moved.
+    Story(Timestamp),
+}
+
+impl Clock {
+    pub(crate) fn now(&self) -> Timestamp {
+        match self {
+            Clock::Wall => Timestamp::now(),
+            Clock::Story(at) => *at,
+        }
+    }
+}
+
+/// A moment as the API writes it, to the second.
+pub(crate) fn stamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A moment as leases, events and log lines carry it.
+pub(crate) fn fine_stamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+/// Reads either form.
+pub(crate) fn read(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
+/// How long ago something was, never negative.
+pub(crate) fn since(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(then)).unwrap_or_default()
+}
+
+/// A moment some time later.
+pub(crate) fn after(then: Timestamp, by: Duration) -> Timestamp {
+    SignedDuration::try_from(by).ok().and_then(|by| then.checked_add(by).ok()).unwrap_or(then)
+}
+
+/// A moment some time earlier.
+pub(crate) fn before(then: Timestamp, by: Duration) -> Timestamp {
+    SignedDuration::try_from(by).ok().and_then(|by| then.checked_sub(by).ok()).unwrap_or(then)
+}

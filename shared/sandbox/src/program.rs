@@ -1,0 +1,151 @@
+//! A tiny set of commands that simulated containers can run, in a pod's own process and by exec.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::json;
+
+/// How a command ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) exit: i64,
+    pub(crate) lasts: Duration,
+    /// There is no such program in the image.
+    pub(crate) unknown: bool,
+}
+
+/// Commands every simulated image has.
+const KNOWN: [&str; 12] =
+    ["echo", "cat", "env", "sleep", "false", "true", "sh", "printf", "hostname", "ls", "id", "date"];
+
+/// The command of a container, empty if it is the image's own.
+pub(crate) fn argv(container: &Value) -> Vec<String> {
+    let part = |field: &str| json::list(container, field).iter().filter_map(Value::as_str).map(str::to_owned);
+    let command: Vec<String> = part("/command").collect();
+    let whole: Vec<String> = command.iter().cloned().chain(part("/args")).collect();
+    // Arguments alone go to the image's own program, unless they read as a command, as with a plain shell image.
+    let is_command = !command.is_empty() || whole.first().is_some_and(|word| KNOWN.contains(&word.as_str()));
+    if is_command { whole } else { Vec::new() }
+}
+
+/// Runs a command with the given input and environment. Nothing on this machine is touched.
+pub(crate) fn run(argv: &[String], stdin: &str, environment: &[(String, String)]) -> Ended {
+    let Some((program, args)) = argv.split_first() else { return Ended::default() };
+    let said = |stdout: String| Ended { stdout, ..Ended::default() };
+    match program.rsplit('/').next().unwrap_or(program) {
+        "echo" => match args.split_first() {
+            Some((flag, rest)) if flag == "-n" => said(rest.join(" ")),
+            _ => said(format!("{}\n", args.join(" "))),
+        },
+        "printf" => said(args.first().map(|text| text.replace("\\n", "\n")).unwrap_or_default()),
+        "cat" if args.is_empty() || args == ["-"] => said(stdin.to_owned()),
+        "cat" | "ls" if args.iter().any(|path| path.starts_with('/')) => Ended {
+            stderr: format!("{program}: {}: No such file or directory\n", args.join(" ")),
+            exit: 1,
+            ..Ended::default()
+        },
+        "ls" => said(String::new()),
+        "env" => said(environment.iter().map(|(name, value)| format!("{name}={value}\n")).collect()),
+        "hostname" => {
+            let name = environment.iter().find(|(name, _)| name == "HOSTNAME").map(|(_, value)| value.as_str());
+            said(format!("{}\n", name.unwrap_or("sandbox")))
+        }
+        "id" => said("uid=1000(app) gid=1000(app) groups=1000(app)\n".to_owned()),
+        "date" => said(format!("{}\n", jiff::Timestamp::now().strftime("%a %b %e %H:%M:%S UTC %Y"))),
+        "sleep" => {
+            let seconds = args.first().and_then(|text| text.trim_end_matches('s').parse::<f64>().ok());
+            let lasts = Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or(Duration::MAX);
+            Ended { lasts, ..Ended::default() }
+        }
+        "false" => Ended { exit: 1, ..Ended::default() },
+        "true" => Ended::default(),
+        "sh" | "bash" if args.first().is_some_and(|flag| flag.starts_with('-')) => {
+            shell(args.get(1).map(String::as_str).unwrap_or_default(), stdin, environment)
+        }
+        "sh" | "bash" => Ended::default(),
+        _ => Ended { unknown: !KNOWN.contains(&program.as_str()), exit: 127, ..Ended::default() },
+    }
+}
+
+/// A script as a row of commands; the last one's end counts, `exit` stops.
+fn shell(script: &str, stdin: &str, environment: &[(String, String)]) -> Ended {
+    let mut whole = Ended::default();
+    for line in
+        script.split([';', '\n']).flat_map(|line| line.split("&&")).map(str::trim).filter(|line| !line.is_empty())
+    {
+        let (line, to_stderr) = match line.strip_suffix(">&2") {
+            Some(line) => (line.trim(), true),
+            None => (line, false),
+        };
+        let argv: Vec<String> = words(line, environment);
+        if argv.first().is_some_and(|word| word == "exit") {
+            whole.exit = argv.get(1).and_then(|code| code.parse().ok()).unwrap_or(whole.exit);
+            return whole;
+        }
+        let mut ended = run(&argv, stdin, environment);
+        if ended.unknown {
+            ended.stderr = format!("sh: {}: not found\n", argv.first().map(String::as_str).unwrap_or_default());
+        }
+        let stream = if to_stderr { &mut whole.stderr } else { &mut whole.stdout };
+        stream.push_str(&ended.stdout);
+        whole.stderr.push_str(&ended.stderr);
+        whole.exit = ended.exit;
+        whole.lasts = whole.lasts.saturating_add(ended.lasts);
+    }
+    whole
+}
+
+/// Splits a line into words: quotes hold together, variables are filled in.
+fn words(line: &str, environment: &[(String, String)]) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut open) = (Vec::new(), String::new(), None, false);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(mark), c) if c == mark => quote = None,
+            (None, '\'' | '"') => (quote, open) = (Some(c), true),
+            (None, c) if c.is_whitespace() => {
+                if open || !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                open = false;
+            }
+            (_, c) => word.push(c),
+        }
+    }
+    if open || !word.is_empty() {
+        words.push(word);
+    }
+    let fill = |word: String| {
+        let found = word.strip_prefix('$').map(|name| name.trim_matches(['{', '}']).to_owned());
+        found.map_or(word, |name| {
+            environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()).unwrap_or_default()
+        })
+    };
+    words.into_iter().map(fill).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_words(words: &[&str], stdin: &str) -> Ended {
+        run(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), stdin, &[("A".into(), "1".into())])
+    }
+
+    #[test]
+    fn the_small_command_set_answers() {
+        assert_eq!(run_words(&["echo", "a", "b"], "").stdout, "a b\n");
+        assert_eq!(run_words(&["cat"], "hello").stdout, "hello");
+        assert_eq!(run_words(&["env"], "").stdout, "A=1\n");
+        assert_eq!(run_words(&["false"], "").exit, 1);
+        assert!(run_words(&["frobnicate"], "").unknown);
+    }
+
+    #[test]
+    fn a_script_is_a_row_of_commands() {
+        let ended = run_words(&["sh", "-c", "echo 'one two'; echo $A >&2; exit 3"], "");
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str(), ended.exit), ("one two\n", "1\n", 3));
+    }
+}

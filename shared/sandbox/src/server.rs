@@ -1,0 +1,319 @@
+//! The HTTP side: a loopback port, the token, and what reaches the verbs.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::access::User;
+use crate::controllers;
+use crate::discovery;
+use crate::fault::{Fault, Faults, Harm};
+use crate::openapi;
+use crate::query::Query;
+use crate::reply::{self, Reply};
+use crate::resources::{self, Ask};
+use crate::route::{self, Route};
+use crate::seed::Seed;
+use crate::status::Status;
+use crate::subresources::exec;
+use crate::world::{World, random};
+
+/// The largest body that is read, as on the real server.
+const LARGEST_BODY: usize = 3 * 1024 * 1024;
+/// The controllers look at least this often, for deadlines that nobody writes down.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+/// How many requests are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// A running simulated cluster. Dropping it stops the server and everything in it.
+#[derive(Debug)]
+pub struct Sandbox {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    _stop: DropGuard,
+}
+
+#[derive(Debug)]
+struct Shared {
+    world: Arc<Mutex<World>>,
+    border: Mutex<Border>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// What stands at the border: the token, planted faults, and the requests that came by.
+#[derive(Debug, Default)]
+struct Border {
+    token: String,
+    faults: Faults,
+    requests: Vec<String>,
+    writes: Vec<String>,
+}
+
+/// A lock whose holder never panics half-way through a change that matters: the state is only a simulation.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sandbox {
+    /// Starts a cluster with the given content on a free loopback port.
+    ///
+    /// # Errors
+    /// If no port can be opened.
+    pub async fn start(seed: Seed) -> io::Result<Sandbox> {
+        let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            world: Arc::new(Mutex::new(seed.plant())),
+            border: Mutex::new(Border { token: new_token(), ..Border::default() }),
+            tasks: TaskTracker::new(),
+            stop: stop.clone(),
+        });
+        shared.tasks.spawn(accept(shared.clone(), listener));
+        shared.tasks.spawn(work(shared.world.clone(), stop.clone()));
+        Ok(Sandbox { address, shared, _stop: stop.drop_guard() })
+    }
+
+    /// Where the server listens: `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The bearer token that opens it.
+    pub fn token(&self) -> String {
+        lock(&self.shared.border).token.clone()
+    }
+
+    /// A kubeconfig for this server, as YAML.
+    pub fn kubeconfig(&self) -> String {
+        config(&self.url(), &self.token())
+    }
+
+    /// A kubeconfig for programs written in Go, kubectl and helm among them.
+    ///
+    /// Their library never sends a token over plain HTTP, so here the token is part of the address.
+    pub fn kubeconfig_for_go(&self) -> String {
+        let token = self.token();
+        config(&format!("{}/{token}", self.url()), &token)
+    }
+
+    /// Makes the old token worthless and gives the new one.
+    pub fn rotate_token(&self) -> String {
+        let token = new_token();
+        lock(&self.shared.border).token.clone_from(&token);
+        token
+    }
+
+    /// Plants trouble for matching requests.
+    pub fn plant(&self, fault: Fault) {
+        lock(&self.shared.border).faults.plant(fault);
+    }
+
+    /// The writes that were carried out, dry runs left out: `PATCH shop/deployments/cart/scale`.
+    pub fn writes(&self) -> Vec<String> {
+        lock(&self.shared.border).writes.clone()
+    }
+
+    /// Every request with its query, in the order they came.
+    pub fn requests(&self) -> Vec<String> {
+        lock(&self.shared.border).requests.clone()
+    }
+
+    /// Forgets the history of changes, so that running watches and pages meet `410 Gone`.
+    pub fn compact(&self) {
+        lock(&self.shared.world).objects.compact();
+    }
+}
+
+fn config(url: &str, token: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: sandbox\nclusters:\n- name: sandbox\n  cluster:\n    server: {url}\n\
+         contexts:\n- name: sandbox\n  context:\n    cluster: sandbox\n    user: sandbox\n    namespace: default\n\
+         users:\n- name: sandbox\n  user:\n    token: {token}\n"
+    )
+}
+
+fn new_token() -> String {
+    random::<24>().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The controllers' loop.
+async fn work(world: Arc<Mutex<World>>, stop: CancellationToken) {
+    let tick = lock(&world).pace.tick;
+    let mut seen = 0;
+    let mut due = None;
+    let mut rested = Duration::ZERO;
+    while stop.run_until_cancelled(tokio::time::sleep(tick)).await.is_some() {
+        rested += tick;
+        let mut world = lock(&world);
+        let is_due = due.is_some_and(|due| due <= world.now());
+        if world.objects.version() == seen && !is_due && rested < LONGEST_REST {
+            continue;
+        }
+        rested = Duration::ZERO;
+        seen = world.objects.version();
+        due = controllers::look(&mut world);
+    }
+}
+
+async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+    let stop = shared.stop.clone();
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, _)) => drop(shared.tasks.spawn(connection(shared.clone(), stream))),
+            Err(why) => tracing::warn!(%why, "a connection to the sandbox was not accepted"),
+        }
+    }
+}
+
+async fn connection(shared: Arc<Shared>, stream: TcpStream) {
+    let stop = shared.stop.clone();
+    if let Err(why) = stream.set_nodelay(true) {
+        tracing::debug!(%why, "small answers may wait");
+    }
+    let service = service_fn(move |request| {
+        let shared = shared.clone();
+        async move { serve(&shared, request).await }
+    });
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
+    if let Some(Err(why)) = stop.run_until_cancelled(serving).await {
+        tracing::debug!(%why, "a connection to the sandbox broke");
+    }
+}
+
+/// One request: faults first, then the token, then what it asks for. An error cuts the connection.
+async fn serve(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<Reply> {
+    let whole = request.uri().path_and_query().map(|path| path.as_str()).unwrap_or_default();
+    let whole = whole.replace(&format!("/{}", lock(&shared.border).token), "");
+    let method = request.method().clone();
+    let harm = {
+        let mut border = lock(&shared.border);
+        if border.requests.len() < REMEMBERED {
+            border.requests.push(format!("{method} {whole}"));
+        }
+        border.faults.meet(method.as_str(), &whole)
+    };
+    match harm {
+        Some(Harm::Answer(code, retry)) => return Ok(planted(code, retry)),
+        Some(Harm::Cut) => return Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+        Some(Harm::Silence) => {
+            shared.stop.cancelled().await;
+            return Err(io::Error::from(io::ErrorKind::ConnectionReset));
+        }
+        Some(Harm::Delay(by)) => tokio::time::sleep(by).await,
+        Some(Harm::CutAfter | Harm::LateAnswer(_)) | None => {}
+    }
+    let reply = answer(shared, request).await.unwrap_or_else(|status| reply::refusal(&status));
+    match harm {
+        Some(Harm::CutAfter) => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+        Some(Harm::LateAnswer(code)) => Ok(planted(code, None)),
+        Some(Harm::Answer(..) | Harm::Cut | Harm::Silence | Harm::Delay(_)) | None => Ok(reply),
+    }
+}
+
+fn planted(code: u16, retry: Option<u64>) -> Reply {
+    let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut status = Status::unavailable("the server is currently unable to handle the request");
+    status.code = code;
+    (status.reason, status.message) = match code.as_u16() {
+        429 => (
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later".to_owned(),
+        ),
+        504 => (
+            "Timeout",
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .to_owned(),
+        ),
+        500 => ("InternalError", "an error on the server has prevented the request from succeeding".to_owned()),
+        _ => (status.reason, status.message),
+    };
+    let mut reply = reply::object(code, &status.body());
+    if let Some(value) = retry.and_then(|seconds| header::HeaderValue::from_str(&seconds.to_string()).ok()) {
+        reply.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    reply
+}
+
+async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Result<Reply, Status> {
+    let token = lock(&shared.border).token.clone();
+    let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bears = bearer.and_then(|value| value.strip_prefix("Bearer ")) == Some(&token);
+    let path = request.uri().path();
+    let inside = path.strip_prefix('/').and_then(|path| path.strip_prefix(token.as_str()));
+    if !bears && inside.is_none() {
+        // A body that stays unread would cut the line before the client has seen the answer.
+        drop(read_body(request.into_body()).await);
+        return Err(Status::unauthorized());
+    }
+    let path = inside.unwrap_or(path).to_owned();
+    let user = User::of(request.headers());
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let route = route::of(&path);
+    let Route::Resource(target) = route else {
+        if request.method() != Method::GET && request.method() != Method::HEAD {
+            return Err(Status::path_forbidden(&user.name, &request.method().as_str().to_lowercase(), &path));
+        }
+        return fixed(&lock(&shared.world), &route, &query, request.headers());
+    };
+    let upgrade = (target.subresource == "exec").then(|| hyper::upgrade::on(&mut request));
+    let (parts, body) = request.into_parts();
+    let body = read_body(body).await?;
+    let write = note_write(&parts.method, &target, &query, &body);
+    let ask = Ask { method: parts.method, target, query, headers: parts.headers, body, user };
+    let reply = match upgrade {
+        Some(upgrade) => exec::answer(&shared.world, &ask, upgrade, &shared.tasks)?,
+        None => resources::answer(&shared.world, ask).await?,
+    };
+    if let Some(write) = write.filter(|_| reply.status().is_success() || reply.status().is_informational()) {
+        lock(&shared.border).writes.push(write);
+    }
+    Ok(reply)
+}
+
+/// How a write is remembered; reads and dry runs are not.
+fn note_write(method: &Method, target: &route::Target, query: &Query, body: &Bytes) -> Option<String> {
+    let reads = matches!(method.as_str(), "GET" | "HEAD") && target.subresource != "exec";
+    let asks = target.group == "authorization.k8s.io" || target.group == "authentication.k8s.io";
+    let in_body = || String::from_utf8_lossy(body).replace(' ', "").contains("\"dryRun\":[\"All\"]");
+    let dry = query.get("dryRun") == Some("All") || in_body();
+    if reads || asks || dry {
+        return None;
+    }
+    let parts = [&target.namespace, &target.plural, &target.name, &target.subresource];
+    let path: Vec<&str> = parts.iter().map(|part| part.as_str()).filter(|part| !part.is_empty()).collect();
+    Some(format!("{method} {}", path.join("/")))
+}
+
+async fn read_body(body: Incoming) -> Result<Bytes, Status> {
+    let collected = Limited::new(body, LARGEST_BODY).collect().await.map_err(|_| Status::too_large())?;
+    Ok(collected.to_bytes())
+}
+
+/// Paths that are no resources.
+fn fixed(world: &World, route: &Route, query: &Query, headers: &http::HeaderMap) -> Result<Reply, Status> {
+    match route {
+        Route::Version => Ok(reply::object(StatusCode::OK, &discovery::version())),
+        Route::Health(check) => discovery::health(check, query.get("verbose").is_some()),
+        Route::Api => Ok(discovery::core(world, headers)),
+        Route::Apis => Ok(discovery::groups(world, headers)),
+        Route::Group(group) => discovery::group(world, group),
+        Route::GroupVersion(group, version) => discovery::resources(world, group, version),
+        Route::OpenApi2 => Ok(openapi::second(world)),
+        Route::OpenApi3(path) => openapi::third(world, path),
+        Route::Resource(_) | Route::Unknown => Err(Status::no_such_path()),
+    }
+}

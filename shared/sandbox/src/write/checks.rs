@@ -1,0 +1,85 @@
+//! What is checked before anything is made: identity, version, namespace, quota.
+
+use serde_json::Value;
+
+use crate::json;
+use crate::kinds::Kind;
+use crate::status::{Named, Status};
+use crate::world::World;
+
+impl World {
+    pub(super) fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Status> {
+        if !kind.namespaced {
+            return Ok(());
+        }
+        let Some(live) = self.objects.find("namespaces", "", namespace) else {
+            let of = Named { group: String::new(), plural: "namespaces".into(), kind: "Namespace".into() };
+            return Err(Status::not_found(&of, namespace));
+        };
+        if json::is_going(live) && kind.plural != "events" {
+            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let because = format!("namespace {namespace} is being terminated");
+            return Err(Status::forbidden(&kind.named(), name, &why).because("NamespaceTerminating", &because));
+        }
+        Ok(())
+    }
+
+    /// Object counts of a quota; what it says about processors and memory is not simulated.
+    pub(crate) fn check_quota(&self, kind: &Kind, namespace: &str, object: &Value) -> Result<(), Status> {
+        let counted = [kind.plural.clone(), format!("count/{}", kind.resource())];
+        for quota in self.objects.within("resourcequotas", namespace) {
+            for key in &counted {
+                let hard = quota.pointer(&format!("/spec/hard/{}", json::escaped(key)));
+                let Some(hard) = hard.and_then(|hard| hard.as_str().map_or(hard.as_i64(), |text| text.parse().ok()))
+                else {
+                    continue;
+                };
+                let used = self.objects.within(&kind.resource(), namespace).count();
+                if i64::try_from(used).unwrap_or(i64::MAX) >= hard {
+                    let name = json::name(quota);
+                    let why = format!(
+                        "exceeded quota: {name}, requested: {key}=1, used: {key}={used}, limited: {key}={hard}"
+                    );
+                    return Err(Status::forbidden(&kind.named(), json::name(object), &why));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn check_identity(object: &Value, kind: &Kind) -> Result<(), Status> {
+    let (said_version, said_kind) = (json::text_or_empty(object, "/apiVersion"), json::text_or_empty(object, "/kind"));
+    if said_kind.is_empty() {
+        let message = format!("Object 'Kind' is missing in '{object}'");
+        return Err(Status::bad_request(message));
+    }
+    if said_kind != kind.kind {
+        let message = format!(
+            "{said_kind} in version {:?} cannot be handled as a {}: no kind {said_kind:?} is registered for version {said_version:?}",
+            kind.version, kind.kind
+        );
+        return Err(Status::bad_request(message));
+    }
+    if said_version != kind.api_version() {
+        let expected = kind.api_version();
+        let message = format!(
+            "the API version in the data ({said_version}) does not match the expected API version ({expected})"
+        );
+        return Err(Status::bad_request(message));
+    }
+    Ok(())
+}
+
+pub(super) fn check_version(kind: &Kind, live: &Value, object: &Value) -> Result<(), Status> {
+    let said = json::text_or_empty(object, "/metadata/resourceVersion");
+    if !said.is_empty() && Some(said) != json::text(live, "/metadata/resourceVersion") {
+        return Err(Status::moved(&kind.named(), json::name(live)));
+    }
+    let uid = json::uid(object);
+    if !uid.is_empty() && uid != json::uid(live) {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", json::uid(live));
+        return Err(Status::conflict(&kind.named(), json::name(live), &why));
+    }
+    Ok(())
+}

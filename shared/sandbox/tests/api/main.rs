@@ -1,0 +1,18 @@
+//! The sandbox at its HTTP border, asked by the real client and, where the client hides the wire, by plain requests.
+
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
+
+mod access;
+mod apply;
+mod controllers;
+mod custom;
+mod discovery;
+mod exec;
+mod faults;
+mod lists;
+mod logs;
+mod pods;
+mod story;
+mod support;
+mod watches;
+mod writes;

@@ -1,0 +1,199 @@
+//! `k8s_exec`: runs a command in a container.
+//!
+//! The command is a list of words that reach the container as they are: there is no shell unless the first word is one,
+//! and then the approver reads it. Nobody can tell afterwards whether a command ran, so it is never sent twice.
+
+use super::argv::Argv;
+use super::at;
+use super::grammar::{Label, ObjectName};
+use super::judged::{self, fingerprint, heading, unprotected};
+use super::logs::one_container;
+use super::reply::Common;
+use super::written::{Keep, shown};
+use super::{K8sKit, TOOLSET};
+use catalog::{Drawn, Progress, Tool, ToolSpec};
+use cluster::{Cluster, Detail, Place, Target};
+use domain::json::sha256_hex;
+use domain::{Effect, Failure};
+use policy::Permit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How long a command may take unless the call says otherwise.
+const TIMEOUT_S: u32 = 30;
+/// What the looks before it may take.
+const MARGIN: Duration = Duration::from_secs(25);
+
+pub(super) struct Exec {
+    pub(super) kit: K8sKit,
+}
+
+pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_exec", TOOLSET, Effect::Disrupt)
+    .says("Run a command in a container", "Run a command (argv, no shell) in a container.")
+    .deadline(Duration::from_secs(120 + 30));
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    pod: ObjectName,
+    command: Argv,
+    namespace: Option<Label>,
+    container: Option<Label>,
+    #[schemars(length(max = 65_536))]
+    stdin: Option<String>,
+    #[schemars(range(min = 1, max = 120), extend("x-wire" = ["maximum"]))]
+    timeout_s: Option<u32>,
+    cluster: Option<Label>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Ran {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    stdout: String,
+    stderr: String,
+    #[serde(flatten)]
+    common: Common,
+}
+
+/// Nobody can tell what a command does.
+pub(super) fn effect(_: &Args) -> Effect {
+    Effect::Disrupt
+}
+
+pub(super) fn about(_: &Args) -> Option<String> {
+    None
+}
+
+/// The container a command would run in.
+struct Seen {
+    place: Place,
+    target: Target,
+    pod: Value,
+    container: String,
+}
+
+impl Seen {
+    /// What is known about the container itself.
+    fn container(&self) -> Option<&Value> {
+        ["containers", "initContainers", "ephemeralContainers"]
+            .into_iter()
+            .flat_map(|list| self.pod["spec"][list].as_array().into_iter().flatten())
+            .find(|container| container["name"] == self.container.as_str())
+    }
+
+    fn image(&self) -> &str {
+        self.container().and_then(|container| container["image"].as_str()).unwrap_or("unknown")
+    }
+
+    fn account(&self) -> &str {
+        self.pod["spec"]["serviceAccountName"].as_str().unwrap_or("default")
+    }
+}
+
+async fn look(cluster: &Cluster<'_>, args: &Args) -> Result<Seen, Failure> {
+    let kind = cluster.kind("v1/Pod").await?;
+    let place = at::place(cluster, &kind, args.namespace.as_ref()).await?;
+    let target = at::target(&place, &args.pod)?;
+    unprotected(cluster, &target)?;
+    let pod = at::get(cluster, &place, &target, Detail::Clean).await?;
+    let container = one_container(&pod, args.container.as_ref().map(Label::as_str))?;
+    Ok(Seen { place, target, pod, container })
+}
+
+impl Args {
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S).into())
+    }
+}
+
+impl Tool for Exec {
+    const SPEC: ToolSpec = SPEC;
+    type Args = Args;
+    type Output = Ran;
+
+    fn effect(args: &Args) -> Effect {
+        effect(args)
+    }
+
+    fn about(args: &Args) -> Option<String> {
+        about(args)
+    }
+
+    async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
+        let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
+        let seen = look(&cluster, args).await?;
+        Ok(Some(drawn(&cluster, &seen, args)))
+    }
+
+    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Ran, Failure> {
+        let time = args.timeout() + MARGIN;
+        let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?.within(time);
+        let seen = look(&cluster, &args).await?;
+        let command = cluster::Exec {
+            container: Some(seen.container.clone()),
+            command: args.command.words().to_vec(),
+            stdin: args.stdin.clone(),
+            timeout: args.timeout(),
+        };
+        let ran = cluster.write()?.exec(&seen.target, &command).await?;
+        let mut common = Common::at(&cluster, &seen.place, (args.cluster.is_some(), args.namespace.is_some()));
+        if ran.timed_out {
+            let seconds = args.timeout().as_secs();
+            let warning =
+                format!("it did not end within {seconds} s; its output ends here, and the process may live on");
+            common.warnings.push(warning);
+        } else if ran.exit_code.is_none() {
+            common.warnings.push("the container did not say how the command ended".to_owned());
+        }
+        if ran.truncated {
+            common.truncated = true;
+            common.hint = Some("let the command write less".to_owned());
+        }
+        let ((stdout, left_out), (stderr, left_err)) =
+            (shown(&ran.stdout, Keep::First), shown(&ran.stderr, Keep::Last));
+        for left in [left_out, left_err].into_iter().filter(|left| !left.is_none()) {
+            common.cut(left, "let the command write less, or ask for a part of it");
+        }
+        Ok(Ran { exit_code: ran.exit_code, stdout, stderr, common })
+    }
+}
+
+/// Everything about the command that can be known before it runs. Words are quoted, so that none of them can pass for
+/// several, hide behind a control character or run backwards.
+fn drawn(cluster: &Cluster<'_>, seen: &Seen, args: &Args) -> Drawn {
+    let words: Vec<String> = args.command.words().iter().map(|word| format!("{word:?}")).collect();
+    let mut text = format!("run a command: {}\n", heading(cluster, &seen.target));
+    writeln!(text, "container: {} ({})", seen.container, seen.image()).ok();
+    writeln!(text, "service account: {}", seen.account()).ok();
+    writeln!(text, "time: {} s", args.timeout().as_secs()).ok();
+    if let Some(stdin) = &args.stdin {
+        writeln!(text, "stdin: {} bytes, sha256 {}", stdin.len(), sha256_hex(stdin.as_bytes())).ok();
+    }
+    writeln!(text, "command, one word each:").ok();
+    for word in &words {
+        writeln!(text, "  {word}").ok();
+    }
+    let facts = json!({ "container": seen.container, "image": seen.image(), "account": seen.account() });
+    let program = words.first().map_or("", String::as_str);
+    let summary = format!("run {program} in {} ({})", seen.target, seen.container);
+    judged::drawn(summary, &text, warnings(seen), fingerprint(cluster, &seen.target, &seen.pod, facts))
+}
+
+fn warnings(seen: &Seen) -> Vec<String> {
+    let spec = &seen.pod["spec"];
+    let privileged = seen.container().is_some_and(|container| container["securityContext"]["privileged"] == true);
+    let on_host = ["hostPID", "hostNetwork", "hostIPC"].iter().any(|field| spec[field] == true);
+    let mut warnings = Vec::new();
+    if privileged || on_host {
+        warnings.push("the container is privileged or shares the node's own processes or network".to_owned());
+    }
+    let phase = seen.pod["status"]["phase"].as_str().unwrap_or("Unknown");
+    if phase != "Running" {
+        warnings.push(format!("the pod is not running ({phase})"));
+    }
+    warnings
+}

@@ -1,0 +1,256 @@
+//! `k8s_rollout`: restart, undo, pause, resume or re-image a workload.
+//!
+//! Every action is one patch ([`plan`]) that names the version it was made for, so two attempts of one run cannot both
+//! take effect: the second one finds the run's mark, or is refused as a conflict.
+//!
+//! A restart is a changed annotation of the template. Other tools write the time there; this one writes the name of the
+//! run. It is the same in every attempt, so sending it twice restarts once, and it still proves the deed when a later
+//! change has overwritten the mark on the object. A permit carries no time of decision that could serve instead.
+
+mod plan;
+mod shown;
+
+use super::at;
+use super::grammar::{Image, KindText, Label, ObjectName};
+use super::history::Workload;
+use super::judged::unprotected;
+use super::reply::Common;
+use super::{K8sKit, TOOLSET};
+use catalog::{Drawn, Probe, Progress, Tool, ToolSpec};
+use cluster::{Cluster, Detail, Place, Sealed, Target, marker};
+use domain::{Code, Effect, Failure};
+use plan::{Plan, images_are, paused, restarted_by};
+use policy::Permit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How often a patch is made anew because the status moved between reading and writing.
+const TRIES: usize = 4;
+
+pub(super) struct Rollout {
+    pub(super) kit: K8sKit,
+}
+
+pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_rollout", TOOLSET, Effect::Disrupt)
+    .says("Steer a rollout", "Restart, undo, pause, resume or re-image a workload. images maps container to image.")
+    .idempotent();
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    action: Action,
+    kind: KindText,
+    name: ObjectName,
+    namespace: Option<Label>,
+    #[schemars(range(min = 1))]
+    to_revision: Option<u32>,
+    /// Container, or `*` for all of them, to image.
+    #[schemars(extend("maxProperties" = 32))]
+    images: Option<BTreeMap<String, Image>>,
+    cluster: Option<Label>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Action {
+    Restart,
+    Undo,
+    Pause,
+    Resume,
+    SetImage,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Steered {
+    action: Action,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_revision: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_revision: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<Images>,
+    noop: bool,
+    #[serde(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct Images {
+    from: BTreeMap<String, String>,
+    to: BTreeMap<String, String>,
+}
+
+/// Going back takes away what was rolled out since.
+pub(super) fn effect(args: &Args) -> Effect {
+    match args.action {
+        Action::Undo => Effect::Disrupt,
+        Action::Restart | Action::Pause | Action::Resume | Action::SetImage => Effect::Change,
+    }
+}
+
+pub(super) fn about(args: &Args) -> Option<String> {
+    Some(args.kind.about())
+}
+
+/// A workload as it was read, once.
+struct Seen<'a> {
+    cluster: &'a Cluster<'a>,
+    workload: Workload,
+    place: Place,
+    target: Target,
+    /// As the cluster holds it, to copy from.
+    sealed: Sealed,
+    /// As it may be shown.
+    live: Value,
+}
+
+impl Seen<'_> {
+    fn version(&self) -> Option<&str> {
+        self.live["metadata"]["resourceVersion"].as_str()
+    }
+
+    fn template(&self) -> &Value {
+        &self.live["spec"]["template"]
+    }
+
+    /// Whether this run has been here.
+    fn is_done(&self, permit: &Permit) -> bool {
+        let whole = self.sealed.shown(self.cluster, Detail::Full);
+        permit.run().is_some_and(|run| marker::carries(&whole, run) || restarted_by(&whole, &run.to_string()))
+    }
+}
+
+async fn look<'a>(cluster: &'a Cluster<'a>, permit: &Permit, args: &Args) -> Result<Seen<'a>, Failure> {
+    args.check()?;
+    // Before discovery, so that a Rollout is told its toolset even where Argo is not installed.
+    let workload = Workload::of(&args.kind.about())?;
+    let kind = at::kind(cluster, permit, &args.kind).await?;
+    if !kind.is("apps", workload.kind()) {
+        return Err(Failure::new(Code::UnsupportedKind, format!("{} do not roll out", kind.full_name()))
+            .next("use a Deployment, StatefulSet or DaemonSet of the group apps"));
+    }
+    let place = at::place(cluster, &kind, args.namespace.as_ref()).await?;
+    let target = at::target(&place, &args.name)?;
+    unprotected(cluster, &target)?;
+    let sealed = match cluster.sealed(&target).await {
+        Err(failure) if failure.code == Code::NotFound => return Err(at::not_found(cluster, &place, &target).await),
+        read => read?,
+    };
+    let live = sealed.shown(cluster, Detail::Clean);
+    Ok(Seen { cluster, workload, place, target, sealed, live })
+}
+
+impl Args {
+    /// Wants the arguments that belong to the action, and no others.
+    fn check(&self) -> Result<(), Failure> {
+        let bad = |what: &str, next: &str| Err(Failure::new(Code::InvalidArgument, what).next(next));
+        let images = self.images.as_ref().map(BTreeMap::len);
+        match (self.action, images) {
+            (Action::SetImage, None | Some(0)) => bad("set_image needs images", "map each container to its image"),
+            (Action::Restart | Action::Undo | Action::Pause | Action::Resume, Some(_)) => {
+                bad("images belongs to set_image", "leave images out, or use action=set_image")
+            }
+            (Action::Restart | Action::Pause | Action::Resume | Action::SetImage, _) if self.to_revision.is_some() => {
+                bad("to_revision belongs to undo", "leave to_revision out, or use action=undo")
+            }
+            (_, _) => Ok(()),
+        }
+    }
+}
+
+impl Action {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Action::Restart => "restart",
+            Action::Undo => "undo",
+            Action::Pause => "pause",
+            Action::Resume => "resume",
+            Action::SetImage => "set_image",
+        }
+    }
+}
+
+impl Tool for Rollout {
+    const SPEC: ToolSpec = SPEC;
+    type Args = Args;
+    type Output = Steered;
+
+    fn effect(args: &Args) -> Effect {
+        effect(args)
+    }
+
+    fn about(args: &Args) -> Option<String> {
+        about(args)
+    }
+
+    async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
+        let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
+        let seen = look(&cluster, permit, args).await?;
+        let plan = Plan::of(&seen, args, None).await?;
+        let then = match &plan.patch {
+            Some(patch) => cluster.write()?.patch(&seen.target, patch.clone(), None).await?.object,
+            None => seen.live.clone(),
+        };
+        shown::drawn(&seen, args, &plan, &then).await.map(Some)
+    }
+
+    async fn probe(&self, permit: &Permit, args: &Args) -> Probe {
+        let Ok(cluster) = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref()) else { return Probe::Unknown };
+        let Ok(seen) = look(&cluster, permit, args).await else { return Probe::Unknown };
+        let as_wished = seen.is_done(permit)
+            || match args.action {
+                Action::Restart | Action::Undo => false,
+                Action::Pause => paused(&seen.live),
+                Action::Resume => !paused(&seen.live),
+                Action::SetImage => args.images.as_ref().is_some_and(|wanted| images_are(&seen.live, wanted)),
+            };
+        if as_wished {
+            return Probe::Done(serde_json::to_string(&steered(args, &seen, &Plan::default(), false)).ok());
+        }
+        let marked = seen.sealed.part("/metadata/annotations/quartermaster~1run").is_some();
+        match args.action {
+            // A later run may have written its mark over this one's.
+            Action::Undo if marked => Probe::Unknown,
+            Action::Restart | Action::Undo | Action::Pause | Action::Resume | Action::SetImage => Probe::NotDone,
+        }
+    }
+
+    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Steered, Failure> {
+        let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
+        let writer = cluster.write()?;
+        let mut refused: Option<(Value, Failure)> = None;
+        for _ in 0..TRIES {
+            let seen = look(&cluster, permit, &args).await?;
+            if seen.is_done(permit) {
+                return Ok(steered(&args, &seen, &Plan::default(), false));
+            }
+            // A refused version means that nothing was changed. Status moves all the time; what was judged must not.
+            let generation = seen.live["metadata"]["generation"].clone();
+            if let Some((_, failure)) = refused.take_if(|(before, _)| *before != generation) {
+                return Err(failure);
+            }
+            let plan = Plan::of(&seen, &args, Some(permit)).await?;
+            let Some(patch) = plan.patch.clone() else { return Ok(steered(&args, &seen, &plan, true)) };
+            match writer.patch(&seen.target, patch, seen.version()).await {
+                Ok(_) => return Ok(steered(&args, &seen, &plan, false)),
+                Err(failure) if failure.code == Code::Conflict => refused = Some((generation, failure)),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(refused.map_or_else(|| Failure::new(Code::Conflict, "it never stood still"), |(_, failure)| failure))
+    }
+}
+
+fn steered(args: &Args, seen: &Seen<'_>, plan: &Plan, noop: bool) -> Steered {
+    let named = (args.cluster.is_some(), args.namespace.is_some());
+    Steered {
+        action: args.action,
+        from_revision: plan.from_revision,
+        to_revision: plan.to_revision.or(args.to_revision.map(u64::from)),
+        images: plan.images.clone(),
+        noop,
+        common: Common::at(seen.cluster, &seen.place, named),
+    }
+}

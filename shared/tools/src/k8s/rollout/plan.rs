@@ -1,0 +1,252 @@
+//! What an action writes: one patch, and what it means. Looks, and changes nothing.
+
+use super::{Action, Args, Images, Seen};
+use crate::k8s::clean::RUN_MARK;
+use crate::k8s::grammar::Image;
+use crate::k8s::history::{REVISION, Revision, TEMPLATE_HASH, Workload, revisions};
+use cluster::{Patch, Sealed, Wildcard};
+use domain::outcome::near;
+use domain::{Code, Failure};
+use policy::Permit;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// The annotation of a template by which a workload is restarted.
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+/// What stands there in a preview, when there is no run yet.
+const NO_RUN_YET: &str = "(name of the run)";
+/// Annotations that belong to a Deployment and its controller, whatever revision it is at.
+const BOOKKEEPING: [&str; 6] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    "deployment.kubernetes.io/revision-history",
+    "deployment.kubernetes.io/desired-replicas",
+    "deployment.kubernetes.io/max-replicas",
+    "deprecated.deployment.rollback.to",
+];
+/// The containers of a template that have images.
+const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
+
+/// What would be written.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// `None`: everything is as wished already.
+    pub(super) patch: Option<Patch>,
+    pub(super) from_revision: Option<u64>,
+    pub(super) to_revision: Option<u64>,
+    pub(super) images: Option<Images>,
+}
+
+impl Plan {
+    /// The plan for an action. Without a permit to act it is one to look at.
+    pub(super) async fn of(seen: &Seen<'_>, args: &Args, acting: Option<&Permit>) -> Result<Plan, Failure> {
+        let known = revisions(seen.cluster, seen.workload, &seen.target, &seen.live).await?;
+        let from_revision = known.iter().find(|r| r.current).map(|r| r.number);
+        let plan = match args.action {
+            Action::Restart => Plan { patch: Some(restart(seen, acting)?), ..Plan::default() },
+            Action::Pause => pause(seen, true)?,
+            Action::Resume => pause(seen, false)?,
+            Action::SetImage => set_images(&seen.live, args.images.as_ref().unwrap_or(&BTreeMap::new()))?,
+            Action::Undo => undo(seen, &known, args.to_revision.map(u64::from), acting).await?,
+        };
+        Ok(Plan { from_revision, ..plan })
+    }
+}
+
+fn restart(seen: &Seen<'_>, acting: Option<&Permit>) -> Result<Patch, Failure> {
+    awake(seen, "restarted")?;
+    let value = match acting {
+        Some(permit) => permit.run().map_or_else(|| permit.call().id.to_string(), |run| run.to_string()),
+        None => NO_RUN_YET.to_owned(),
+    };
+    let annotations = json!({ RESTARTED: value });
+    Ok(Patch::Strategic(json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } }).into()))
+}
+
+/// Whether this run has restarted the workload.
+pub(super) fn restarted_by(object: &Value, run: &str) -> bool {
+    object["spec"]["template"]["metadata"]["annotations"][RESTARTED] == run
+}
+
+/// Wants a workload that is not paused: what is written to a paused one takes effect at some other time.
+fn awake(seen: &Seen<'_>, done: &str) -> Result<(), Failure> {
+    if !paused(&seen.live) {
+        return Ok(());
+    }
+    Err(Failure::new(Code::RolloutPaused, format!("{} is paused and cannot be {done}", seen.target))
+        .next("resume it first with k8s_rollout action=resume"))
+}
+
+/// Whether a workload is paused.
+pub(super) fn paused(object: &Value) -> bool {
+    object["spec"]["paused"] == true
+}
+
+fn pause(seen: &Seen<'_>, wanted: bool) -> Result<Plan, Failure> {
+    if seen.workload != Workload::Deployment {
+        return Err(Failure::new(Code::UnsupportedKind, "only a Deployment can be paused and resumed")
+            .next("hold a StatefulSet back by its partition, with k8s_patch"));
+    }
+    let patch = Patch::Merge(json!({ "spec": { "paused": wanted } }).into());
+    Ok(Plan { patch: (paused(&seen.live) != wanted).then_some(patch), ..Plan::default() })
+}
+
+/// List, name and image of every container of a workload.
+fn containers(object: &Value) -> Vec<(&'static str, &str, &str)> {
+    let of = |list: &'static str| {
+        let all = object["spec"]["template"]["spec"][list].as_array().into_iter().flatten();
+        all.filter_map(move |c| Some((list, c["name"].as_str()?, c["image"].as_str().unwrap_or_default())))
+    };
+    CONTAINERS.into_iter().flat_map(of).collect()
+}
+
+/// Whether every wanted image is the one it has.
+pub(super) fn images_are(object: &Value, wanted: &BTreeMap<String, Image>) -> bool {
+    set_images(object, wanted).is_ok_and(|plan| plan.patch.is_none())
+}
+
+/// A container by its name counts more than `*`.
+fn set_images(object: &Value, wanted: &BTreeMap<String, Image>) -> Result<Plan, Failure> {
+    let all = containers(object);
+    for name in wanted.keys().filter(|name| *name != "*") {
+        if !all.iter().any(|(_, known, _)| known == name) {
+            return Err(no_container(name, &all));
+        }
+    }
+    let (mut images, mut lists) = (Images::default(), BTreeMap::<&str, Vec<Value>>::new());
+    for (list, name, now) in &all {
+        let Some(then) = wanted.get(*name).or_else(|| wanted.get("*")).map(Image::as_str) else { continue };
+        images.from.insert((*name).to_owned(), (*now).to_owned());
+        images.to.insert((*name).to_owned(), then.to_owned());
+        if *now != then {
+            lists.entry(list).or_default().push(json!({ "name": name, "image": then }));
+        }
+    }
+    let patch = (!lists.is_empty()).then(|| {
+        let lists: Map<String, Value> = lists.into_iter().map(|(list, all)| (list.to_owned(), all.into())).collect();
+        Patch::Strategic(json!({ "spec": { "template": { "spec": lists } } }).into())
+    });
+    Ok(Plan { patch, images: Some(images), ..Plan::default() })
+}
+
+fn no_container(wanted: &str, all: &[(&'static str, &str, &str)]) -> Failure {
+    let names: Vec<&str> = all.iter().map(|(_, name, _)| *name).collect();
+    let shown: String = wanted.chars().filter(|c| !c.is_control()).take(63).collect();
+    Failure::new(Code::ContainerNotFound, format!("the workload has no container {shown}"))
+        .next(format!("use the containers {}, or '*' for all", names.join(", ")))
+        .did_you_mean(near(wanted, names))
+}
+
+async fn undo(
+    seen: &Seen<'_>,
+    known: &[Revision],
+    wanted: Option<u64>,
+    acting: Option<&Permit>,
+) -> Result<Plan, Failure> {
+    awake(seen, "rolled back")?;
+    let revision = match wanted {
+        Some(number) => known.iter().find(|r| r.number == number),
+        None => known.iter().find(|r| !r.current),
+    };
+    let Some(revision) = revision else { return Err(no_revision(wanted, known)) };
+    let then = json!({ "spec": { "template": revision.template } });
+    let named = |object: &Value| -> BTreeMap<String, String> {
+        containers(object).into_iter().map(|(_, name, image)| (name.to_owned(), image.to_owned())).collect()
+    };
+    let same = revision.template == *seen.template();
+    Ok(Plan {
+        patch: if same { None } else { Some(back(seen, revision, acting).await?) },
+        to_revision: Some(revision.number),
+        images: Some(Images { from: named(&seen.live), to: named(&then) }),
+        ..Plan::default()
+    })
+}
+
+fn no_revision(wanted: Option<u64>, known: &[Revision]) -> Failure {
+    let numbers: Vec<String> = known.iter().take(20).map(|r| r.number.to_string()).collect();
+    match wanted {
+        Some(wanted) => Failure::new(Code::RevisionNotFound, format!("there is no revision {wanted}"))
+            .next(format!("choose from: {}", numbers.join(", "))),
+        None => Failure::new(Code::RevisionNotFound, "there is no earlier revision to go back to")
+            .next("look at the history with k8s_rollout_status"),
+    }
+}
+
+/// The patch back to a revision, from the very object that keeps it: what was read masked must not be written back.
+async fn back(seen: &Seen<'_>, revision: &Revision, acting: Option<&Permit>) -> Result<Patch, Failure> {
+    let gone = || {
+        Failure::new(Code::RevisionNotFound, format!("revision {} is gone", revision.number))
+            .next("look at the history with k8s_rollout_status")
+    };
+    let kind = seen.cluster.kind(seen.workload.kept_as()).await?;
+    let place = seen.cluster.place(&kind, seen.target.namespace(), Wildcard::Refused).await?;
+    let kept = seen.cluster.sealed(&place.object(&revision.name)?).await?;
+    match seen.workload {
+        Workload::Deployment => {
+            let mut template = kept.part("/spec/template").ok_or_else(gone)?;
+            template.remove(&format!("/metadata/labels/{TEMPLATE_HASH}"));
+            let mut patch: Sealed = json!([
+                { "op": "replace", "path": "/spec/template" },
+                { "op": "add", "path": "/metadata/annotations" },
+            ])
+            .into();
+            patch.set("/0/value", template);
+            patch.set("/1/value", annotations(seen, &kept, acting));
+            Ok(Patch::Json(patch))
+        }
+        Workload::StatefulSet | Workload::DaemonSet => Ok(Patch::Strategic(kept.part("/data").ok_or_else(gone)?)),
+    }
+}
+
+/// The annotations of the revision, with the Deployment's own bookkeeping and the run's mark.
+fn annotations(seen: &Seen<'_>, kept: &Sealed, acting: Option<&Permit>) -> Sealed {
+    let pointer = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+    let mut annotations = kept.part("/metadata/annotations").unwrap_or_else(|| json!({}).into());
+    for key in BOOKKEEPING.into_iter().chain([RUN_MARK]) {
+        annotations.remove(&pointer(key));
+        if let Some(own) = seen.sealed.part(&format!("/metadata/annotations{}", pointer(key))) {
+            annotations.set(&pointer(key), own);
+        }
+    }
+    if let Some(run) = acting.and_then(Permit::run) {
+        annotations.set(&pointer(RUN_MARK), json!(run.to_string()));
+    }
+    annotations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload() -> Value {
+        json!({ "spec": { "template": { "spec": {
+            "containers": [{ "name": "web", "image": "web:1" }, { "name": "proxy", "image": "proxy:1" }],
+            "initContainers": [{ "name": "setup", "image": "setup:1" }] } } } })
+    }
+
+    fn wanted(images: &[(&str, &str)]) -> BTreeMap<String, Image> {
+        let image = |text: &str| Image::try_from(text.to_owned()).unwrap();
+        images.iter().map(|(name, text)| ((*name).to_owned(), image(text))).collect()
+    }
+
+    #[test]
+    fn a_named_container_counts_more_than_all() {
+        let plan = set_images(&workload(), &wanted(&[("*", "all:2"), ("setup", "setup:3")])).unwrap();
+        let to = plan.images.unwrap().to;
+        assert_eq!((to["web"].as_str(), to["proxy"].as_str(), to["setup"].as_str()), ("all:2", "all:2", "setup:3"));
+        assert!(plan.patch.is_some());
+    }
+
+    #[test]
+    fn the_same_image_is_no_change() {
+        assert!(images_are(&workload(), &wanted(&[("web", "web:1")])));
+        assert!(!images_are(&workload(), &wanted(&[("web", "web:2")])));
+        assert!(!images_are(&workload(), &wanted(&[("nobody", "web:1")])));
+    }
+
+    #[test]
+    fn a_container_that_is_not_there_is_told_with_its_neighbours() {
+        let Err(failure) = set_images(&workload(), &wanted(&[("wep", "web:2")])) else { panic!("no such container") };
+        assert_eq!((failure.code, failure.did_you_mean), (Code::ContainerNotFound, vec!["web".to_owned()]));
+    }
+}
