@@ -39,7 +39,8 @@ ring_unit() {
 
 # The k8s tools against a real API server. They are compiled first: a testbed has better things to do than to wait.
 ring_control_plane() {
-    local tests=(cargo test --locked -p gateway --test it) exports
+    # The whole workspace, as in the ring before: another choice of packages would build its own kube.
+    local tests=(cargo test --locked --workspace --test it) exports
     INSTA_UPDATE=no "${tests[@]}" --no-run
     TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
     export TESTBED_DIR

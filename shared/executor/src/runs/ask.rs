@@ -111,7 +111,10 @@ impl Executor {
             || Failure::new(Code::Deadline, format!("the target did not answer within {} s", deadline.as_secs()));
         let drawn = drawn.unwrap_or_else(|_| Err(late())).map_err(|failure| {
             let message = format!("what would happen cannot be shown: {}", failure.message);
-            Failure { code: Code::PreviewUnavailable, message, ..failure }
+            // The cause keeps its name: an agent that can mend it should not have to read the sentence.
+            let mut details = failure.details.clone().filter(serde_json::Value::is_object).unwrap_or_default();
+            details["cause"] = failure.code.as_str().into();
+            Failure { code: Code::PreviewUnavailable, message, details: Some(details), ..failure }
         })?;
         let call = rehearsal.call();
         let preview = preview(entry, parsed, drawn);

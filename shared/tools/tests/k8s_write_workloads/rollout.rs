@@ -232,7 +232,7 @@ async fn what_is_not_there_not_a_workload_or_not_the_tenants_is_told() {
     let refused = world.preview(TOOL, on("restart", "Rollout", "frontend")).await.unwrap_err();
     assert_eq!(
         (refused.code, refused.next.as_deref()),
-        (Code::UnsupportedKind, Some("call load_toolset with toolset=argo"))
+        (Code::UnsupportedKind, Some("look with k8s_get; what moves a Rollout is to come with the toolset argo"))
     );
     assert_eq!(
         world.preview(TOOL, on("restart", "Service", "frontend")).await.unwrap_err().code,
