@@ -279,7 +279,10 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Result<
         None => resources::answer(&shared.world, ask).await?,
     };
     if let Some(write) = write.filter(|_| reply.status().is_success() || reply.status().is_informational()) {
-        lock(&shared.border).writes.push(write);
+        let mut border = lock(&shared.border);
+        if border.writes.len() < REMEMBERED {
+            border.writes.push(write);
+        }
     }
     Ok(reply)
 }

@@ -27,7 +27,7 @@ pub(super) struct Explained {
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<Vec<String>>,
     #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
-    choices: Option<Vec<Value>>,
+    choices: Option<Vec<String>>,
     /// `name <type>: what it is`.
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<String>>,
@@ -130,7 +130,7 @@ fn walk(schemas: &Value, root: &Value, path: &[String]) -> Result<(Explained, us
         kind: Some(type_of(schemas, here)),
         doc: doc.map(|doc| cut(doc, MOST_DOC)),
         required: strings(&inside["required"]),
-        choices: here["enum"].as_array().cloned(),
+        choices: here["enum"].as_array().map(|values| values.iter().map(word).collect()),
         fields: (!fields.is_empty()).then_some(fields),
     };
     Ok((explained, left))
@@ -197,6 +197,11 @@ fn cut(text: &str, most: usize) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
+}
+
+/// A choice as it is written: text without its quotes.
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
