@@ -553,25 +553,20 @@ async fn d2_two_thousand_races_of_yes_against_no_have_one_winner_and_no_effect_w
     let yard = Yard::new();
     let seed = yard.ask(&world.part(0).executor, RAZE, 1).await;
     let seed = yard.run(&world.part(0).store, seed).await;
-    let runs = world.part(0).store.of(&yard.tenant).runs();
-    let entry = store::AuditEntry::new(store::Phase::Transition);
     let race = async |round: usize| {
-        let mut bits = [5; 16];
-        bits[..8].copy_from_slice(&(round as u64).to_be_bytes());
-        let run = domain::Run { id: domain::RunId::from_random(bits), ..seed.clone() };
-        assert!(matches!(runs.open(&run, None, u64::MAX, &entry).await.unwrap(), store::FoldedRun::Done(_)));
+        let run = yard.one_more(&world.part(0).store, &seed, round).await;
         let (one, other) = (&world.part(round % 2).executor, &world.part((round + 1) % 2).executor);
         let (yes, no) = tokio::join!(
-            yard.answer(one, "ana", run.id, Verdict::Approve),
-            yard.answer(other, "bo", run.id, Verdict::Reject)
+            yard.answer(one, "ana", run, Verdict::Approve),
+            yard.answer(other, "bo", run, Verdict::Reject)
         );
         assert_ne!(yes.is_ok(), no.is_ok(), "round {round}: {yes:?} {no:?}");
         let (winner, effects, state) =
             if yes.is_ok() { ("ana", 1, State::Succeeded) } else { ("bo", 0, State::Rejected) };
         let refused = if yes.is_ok() { no } else { yes }.unwrap_err();
         assert_eq!((refused.code, &refused.details.unwrap()["by"]), (Code::AlreadyDecided, &json!(winner)));
-        assert_eq!(yard.settled(&world.part(0).executor, run.id).await.state, state);
-        assert_eq!(yard.target.effects(run.id), effects);
+        assert_eq!(yard.settled(&world.part(0).executor, run).await.state, state);
+        assert_eq!(yard.target.effects(run), effects);
         effects
     };
     let mut approved = 0;
@@ -615,18 +610,13 @@ async fn i3_eight_deciders_on_two_thousand_runs_make_one_decision_each() {
     let yard = Yard::new();
     let seed = yard.ask(&world.part(0).executor, RAZE, 1).await;
     let seed = yard.run(&world.part(0).store, seed).await;
-    let runs = world.part(0).store.of(&yard.tenant).runs();
-    let entry = store::AuditEntry::new(store::Phase::Transition);
     let decide = async |number: usize| {
-        let mut bits = [9; 16];
-        bits[..8].copy_from_slice(&(number as u64).to_be_bytes());
-        let run = domain::Run { id: domain::RunId::from_random(bits), ..seed.clone() };
-        assert!(matches!(runs.open(&run, None, u64::MAX, &entry).await.unwrap(), store::FoldedRun::Done(_)));
+        let run = yard.one_more(&world.part(0).store, &seed, number).await;
         let people = (0..8).map(|n| {
             let verdict = if (n + number).is_multiple_of(2) { Verdict::Approve } else { Verdict::Reject };
             let yard = &yard;
             let executor = &world.part(n % 2).executor;
-            async move { (n, yard.answer(executor, &format!("p{n}"), run.id, verdict).await) }
+            async move { (n, yard.answer(executor, &format!("p{n}"), run, verdict).await) }
         });
         let said = futures_util::future::join_all(people).await;
         let (won, lost): (Vec<_>, Vec<_>) = said.into_iter().partition(|(_, answer)| answer.is_ok());
@@ -637,11 +627,11 @@ async fn i3_eight_deciders_on_two_thousand_runs_make_one_decision_each() {
             assert_eq!(refused.code, Code::AlreadyDecided);
             assert_eq!(refused.details.unwrap()["by"], winner);
         }
-        let ended = yard.settled(&world.part(0).executor, run.id).await;
+        let ended = yard.settled(&world.part(0).executor, run).await;
         let yes = ended.answers[0].verdict == Verdict::Approve;
         assert_eq!((ended.answers.len(), ended.answers[0].by.subject.as_str()), (1, winner.as_str()));
         assert_eq!(ended.state, if yes { State::Succeeded } else { State::Rejected });
-        assert_eq!(yard.target.effects(run.id), usize::from(yes));
+        assert_eq!(yard.target.effects(run), usize::from(yes));
         usize::from(yes)
     };
     let mut approved = 0;

@@ -384,6 +384,17 @@ impl Yard {
         Box::pin(executor.answer(&self.snapshot, &self.caller(person, "runs:decide"), run, said)).await
     }
 
+    /// Opens one more run like `seed`, as if it had been asked for as well.
+    pub(crate) async fn one_more(&self, store: &Store, seed: &Run, number: usize) -> RunId {
+        let mut bits = [9; 16];
+        bits[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        let run = Run { id: RunId::from_random(bits), ..seed.clone() };
+        let entry = AuditEntry::new(Phase::Transition);
+        let opened = store.of(&self.tenant).runs().open(&run, None, u64::MAX, &entry).await.unwrap();
+        assert!(matches!(opened, FoldedRun::Done(_)), "{opened:?}");
+        run.id
+    }
+
     /// A person says yes, and is heard.
     pub(crate) async fn approve(&self, executor: &Executor, run: RunId) {
         self.answer(executor, "ana", run, Verdict::Approve).await.unwrap();

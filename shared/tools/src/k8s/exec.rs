@@ -31,10 +31,6 @@ pub(super) struct Exec {
     pub(super) kit: K8sKit,
 }
 
-pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_exec", TOOLSET, Effect::Disrupt)
-    .says("Run a command in a container", "Run a command (argv, no shell) in a container.")
-    .deadline(Duration::from_secs(120 + 30));
-
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
@@ -57,15 +53,6 @@ pub(super) struct Ran {
     stderr: String,
     #[serde(flatten)]
     common: Common,
-}
-
-/// Nobody can tell what a command does.
-pub(super) fn effect(_: &Args) -> Effect {
-    Effect::Disrupt
-}
-
-pub(super) fn about(_: &Args) -> Option<String> {
-    None
 }
 
 /// The container a command would run in.
@@ -111,16 +98,19 @@ impl Args {
 }
 
 impl Tool for Exec {
-    const SPEC: ToolSpec = SPEC;
+    const SPEC: ToolSpec = ToolSpec::new("k8s_exec", TOOLSET, Effect::Disrupt)
+        .says("Run a command in a container", "Run a command (argv, no shell) in a container.")
+        .deadline(Duration::from_secs(120 + 30));
     type Args = Args;
     type Output = Ran;
 
-    fn effect(args: &Args) -> Effect {
-        effect(args)
+    /// Nobody can tell what a command does.
+    fn effect(_: &Args) -> Effect {
+        Effect::Disrupt
     }
 
-    fn about(args: &Args) -> Option<String> {
-        about(args)
+    fn about(_: &Args) -> Option<String> {
+        None
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {

@@ -51,6 +51,30 @@ macro_rules! checked_text {
 }
 pub(crate) use checked_text;
 
+/// Gives a text that is parsed by its own file its strict schema, and its text back.
+macro_rules! bounded_text {
+    ($name:ident, $most:expr) => {
+        impl From<$name> for String {
+            fn from(parsed: $name) -> String {
+                parsed.text
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "minLength": 1, "maxLength": $most })
+            }
+        }
+    };
+}
+pub(crate) use bounded_text;
+
 checked_text!(
     /// A DNS-1123 label: a namespace, a container, a cluster.
     Label, is_label, "a name here is 1 to 63 of a-z, 0-9 and '-', neither first nor last a dash",

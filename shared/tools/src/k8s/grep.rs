@@ -1,9 +1,8 @@
 //! `grep`: a search expression over text that is already masked. Linear time, and small once compiled.
 
+use super::grammar::bounded_text;
 use regex::RegexBuilder;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 const MOST_BYTES: usize = 256;
 /// What a compiled expression may take; nested counts would otherwise multiply.
@@ -47,25 +46,7 @@ impl TryFrom<String> for Grep {
     }
 }
 
-impl From<Grep> for String {
-    fn from(grep: Grep) -> String {
-        grep.text
-    }
-}
-
-impl JsonSchema for Grep {
-    fn schema_name() -> Cow<'static, str> {
-        "Grep".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": 1, "maxLength": MOST_BYTES })
-    }
-}
+bounded_text!(Grep, MOST_BYTES);
 
 #[cfg(test)]
 mod tests {

@@ -33,14 +33,6 @@ pub(super) struct Node {
     pub(super) kit: K8sKit,
 }
 
-pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_node", TOOLSET, Effect::Disrupt)
-    .says(
-        "Cordon or drain a node",
-        "Cordon, uncordon or drain a node. Drain evicts pods and respects disruption budgets.",
-    )
-    .idempotent()
-    .deadline(Duration::from_secs(900 + 30));
-
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
@@ -81,25 +73,6 @@ pub(super) struct Blocked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pdb: Option<String>,
     reason: String,
-}
-
-pub(super) fn effect(args: &Args) -> Effect {
-    match (args.action, args.dry_run) {
-        (_, Some(true)) => Effect::Read,
-        (Action::Drain, _) => Effect::Disrupt,
-        (Action::Cordon | Action::Uncordon, _) => Effect::Change,
-    }
-}
-
-pub(super) fn about(args: &Args) -> Option<String> {
-    Some(
-        match args.action {
-            Action::Cordon => "cordon",
-            Action::Uncordon => "uncordon",
-            Action::Drain => "drain",
-        }
-        .to_owned(),
-    )
 }
 
 /// A node as it was read.
@@ -182,22 +155,39 @@ fn mark(action: Action) -> Patch {
 }
 
 impl Tool for Node {
-    const SPEC: ToolSpec = SPEC;
+    const SPEC: ToolSpec = ToolSpec::new("k8s_node", TOOLSET, Effect::Disrupt)
+        .says(
+            "Cordon or drain a node",
+            "Cordon, uncordon or drain a node. Drain evicts pods and respects disruption budgets.",
+        )
+        .idempotent()
+        .deadline(Duration::from_secs(900 + 30));
     type Args = Args;
     type Output = Tended;
 
     fn effect(args: &Args) -> Effect {
-        effect(args)
+        match (args.action, args.dry_run) {
+            (_, Some(true)) => Effect::Read,
+            (Action::Drain, _) => Effect::Disrupt,
+            (Action::Cordon | Action::Uncordon, _) => Effect::Change,
+        }
     }
 
     fn about(args: &Args) -> Option<String> {
-        about(args)
+        Some(
+            match args.action {
+                Action::Cordon => "cordon",
+                Action::Uncordon => "uncordon",
+                Action::Drain => "drain",
+            }
+            .to_owned(),
+        )
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let seen = look(&cluster, args).await?;
-        if effect(args) != Effect::Read {
+        if Node::effect(args) != Effect::Read {
             // The server's own rules for the node are asked before a person is.
             cluster.write()?.patch(&seen.target, mark(args.action), None).await?;
         }
@@ -233,7 +223,7 @@ impl Tool for Node {
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?.within(args.time());
         let seen = look(&cluster, &args).await?;
         let common = common(&cluster, &seen, &args);
-        if effect(&args) == Effect::Read {
+        if Node::effect(&args) == Effect::Read {
             return drain::rehearsed(&cluster, &args, Tended::new(seen.unschedulable(), common)).await;
         }
         if args.action == Action::Drain {

@@ -1,11 +1,10 @@
 //! `path`: one field of an object, dotted, with `[n]` for lists and `['…']` for keys that hold dots.
 
+use super::grammar::bounded_text;
 use domain::outcome::near;
 use domain::{Code, Failure};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::borrow::Cow;
 
 const MOST_BYTES: usize = 256;
 const MOST_STEPS: usize = 32;
@@ -115,25 +114,7 @@ fn step(text: &str, first: bool) -> Option<(Step, &str)> {
     (!key.is_empty()).then(|| (Step::Key(key.to_owned()), after))
 }
 
-impl From<Pick> for String {
-    fn from(pick: Pick) -> String {
-        pick.text
-    }
-}
-
-impl JsonSchema for Pick {
-    fn schema_name() -> Cow<'static, str> {
-        "Pick".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": 1, "maxLength": MOST_BYTES })
-    }
-}
+bounded_text!(Pick, MOST_BYTES);
 
 #[cfg(test)]
 mod tests {

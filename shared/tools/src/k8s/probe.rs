@@ -22,9 +22,6 @@ pub(super) struct HttpProbe {
     pub(super) kit: K8sKit,
 }
 
-pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_probe", TOOLSET, Effect::Change)
-    .says("Probe a port", "HTTP GET to a pod or service port through the API server.");
-
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
@@ -55,21 +52,6 @@ pub(super) struct Answered {
     common: Common,
 }
 
-/// A GET reaches somebody's code, and nobody knows what that does.
-pub(super) fn effect(_: &Args) -> Effect {
-    Effect::Change
-}
-
-pub(super) fn about(args: &Args) -> Option<String> {
-    Some(
-        match args.kind {
-            Probed::Pod => "pods",
-            Probed::Service => "services",
-        }
-        .to_owned(),
-    )
-}
-
 /// The pod or service that would be asked.
 struct Seen {
     place: Place,
@@ -96,16 +78,24 @@ impl Args {
 }
 
 impl Tool for HttpProbe {
-    const SPEC: ToolSpec = SPEC;
+    const SPEC: ToolSpec = ToolSpec::new("k8s_probe", TOOLSET, Effect::Change)
+        .says("Probe a port", "HTTP GET to a pod or service port through the API server.");
     type Args = Args;
     type Output = Answered;
 
-    fn effect(args: &Args) -> Effect {
-        effect(args)
+    /// A GET reaches somebody's code, and nobody knows what that does.
+    fn effect(_: &Args) -> Effect {
+        Effect::Change
     }
 
     fn about(args: &Args) -> Option<String> {
-        about(args)
+        Some(
+            match args.kind {
+                Probed::Pod => "pods",
+                Probed::Service => "services",
+            }
+            .to_owned(),
+        )
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {

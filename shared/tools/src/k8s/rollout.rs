@@ -33,10 +33,6 @@ pub(super) struct Rollout {
     pub(super) kit: K8sKit,
 }
 
-pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_rollout", TOOLSET, Effect::Disrupt)
-    .says("Steer a rollout", "Restart, undo, pause, resume or re-image a workload. images maps container to image.")
-    .idempotent();
-
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
@@ -80,18 +76,6 @@ pub(super) struct Steered {
 pub(super) struct Images {
     from: BTreeMap<String, String>,
     to: BTreeMap<String, String>,
-}
-
-/// Going back takes away what was rolled out since.
-pub(super) fn effect(args: &Args) -> Effect {
-    match args.action {
-        Action::Undo => Effect::Disrupt,
-        Action::Restart | Action::Pause | Action::Resume | Action::SetImage => Effect::Change,
-    }
-}
-
-pub(super) fn about(args: &Args) -> Option<String> {
-    Some(args.kind.about())
 }
 
 /// A workload as it was read, once.
@@ -173,16 +157,22 @@ impl Action {
 }
 
 impl Tool for Rollout {
-    const SPEC: ToolSpec = SPEC;
+    const SPEC: ToolSpec = ToolSpec::new("k8s_rollout", TOOLSET, Effect::Disrupt)
+        .says("Steer a rollout", "Restart, undo, pause, resume or re-image a workload. images maps container to image.")
+        .idempotent();
     type Args = Args;
     type Output = Steered;
 
+    /// Going back takes away what was rolled out since.
     fn effect(args: &Args) -> Effect {
-        effect(args)
+        match args.action {
+            Action::Undo => Effect::Disrupt,
+            Action::Restart | Action::Pause | Action::Resume | Action::SetImage => Effect::Change,
+        }
     }
 
     fn about(args: &Args) -> Option<String> {
-        about(args)
+        Some(args.kind.about())
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {

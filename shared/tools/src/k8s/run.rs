@@ -37,14 +37,6 @@ pub(super) struct Run {
     pub(super) kit: K8sKit,
 }
 
-pub(super) const SPEC: ToolSpec = ToolSpec::new("k8s_run", TOOLSET, Effect::Disrupt)
-    .says(
-        "Run a one-off job",
-        "Run a one-off Job from image or from_cronjob, or attach a debug container to debug_pod; returns logs. Removed after ttl_s.",
-    )
-    .idempotent()
-    .deadline(Duration::from_secs(300 + 30));
-
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
@@ -98,23 +90,6 @@ pub(super) struct Ran {
     expires_at: Option<String>,
     #[serde(flatten)]
     common: Common,
-}
-
-/// A debug container joins a pod that others use, and stays until the pod goes.
-pub(super) fn effect(args: &Args) -> Effect {
-    match args.debug_pod {
-        Some(_) => Effect::Disrupt,
-        None => Effect::Change,
-    }
-}
-
-pub(super) fn about(args: &Args) -> Option<String> {
-    let word = match (&args.debug_pod, &args.from_cronjob) {
-        (Some(_), _) => "debug",
-        (None, Some(_)) => "cronjob",
-        (None, None) => "image",
-    };
-    Some(word.to_owned())
 }
 
 /// What would be made, and where.
@@ -195,16 +170,31 @@ fn name(permit: &Permit) -> String {
 }
 
 impl Tool for Run {
-    const SPEC: ToolSpec = SPEC;
+    const SPEC: ToolSpec = ToolSpec::new("k8s_run", TOOLSET, Effect::Disrupt)
+    .says(
+        "Run a one-off job",
+        "Run a one-off Job from image or from_cronjob, or attach a debug container to debug_pod; returns logs. Removed after ttl_s.",
+    )
+    .idempotent()
+    .deadline(Duration::from_secs(300 + 30));
     type Args = Args;
     type Output = Ran;
 
+    /// A debug container joins a pod that others use, and stays until the pod goes.
     fn effect(args: &Args) -> Effect {
-        effect(args)
+        match args.debug_pod {
+            Some(_) => Effect::Disrupt,
+            None => Effect::Change,
+        }
     }
 
     fn about(args: &Args) -> Option<String> {
-        about(args)
+        let word = match (&args.debug_pod, &args.from_cronjob) {
+            (Some(_), _) => "debug",
+            (None, Some(_)) => "cronjob",
+            (None, None) => "image",
+        };
+        Some(word.to_owned())
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {

@@ -1,12 +1,11 @@
 //! What a wait waits for: a condition, a finished rollout, being there or gone, or a field with a value.
 
+use super::grammar::bounded_text;
 use super::pick::Pick;
 use super::rollout_rules::{condition, standing};
 use domain::{Code, Failure};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::borrow::Cow;
 
 const MOST_BYTES: usize = 320;
 
@@ -146,25 +145,7 @@ fn is_condition(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'/' | b'.'))
 }
 
-impl From<Until> for String {
-    fn from(until: Until) -> String {
-        until.text
-    }
-}
-
-impl JsonSchema for Until {
-    fn schema_name() -> Cow<'static, str> {
-        "Until".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": 1, "maxLength": MOST_BYTES })
-    }
-}
+bounded_text!(Until, MOST_BYTES);
 
 #[cfg(test)]
 mod tests {

@@ -133,7 +133,7 @@ async fn of_debugger(cluster: &Cluster<'_>, planned: &Planned, name: &str, ran: 
 fn note_state(state: &Value, ran: &mut Ran) {
     ran.exit_code = state["terminated"]["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok());
     if let Some(reason) = state["waiting"]["reason"].as_str() {
-        ran.common.warnings.push(format!("its container waits: {}", crate::redact::message(reason)));
+        ran.common.warnings.push(format!("its container waits: {}", redact::message(reason)));
     }
 }
 

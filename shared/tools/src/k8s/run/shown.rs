@@ -1,10 +1,10 @@
 //! What an approver is shown of a run: everything that would be made, and what is special about it.
 
-use super::{Args, Made, Planned, about};
+use super::{Args, Made, Planned, Run};
 use crate::k8s::diff_text::plain;
 use crate::k8s::judged::{self, fingerprint, heading};
 use crate::k8s::reply::printable;
-use catalog::Drawn;
+use catalog::{Drawn, Tool as _};
 use cluster::{Cluster, Detail};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub(super) fn drawn(cluster: &Cluster<'_>, planned: &Planned, args: &Args) -> Dr
     if let more @ 1.. = lines.lines().count().saturating_sub(MOST_LINES) {
         writeln!(text, "  … and {more} more lines").ok();
     }
-    let facts = json!({ "spec": shown, "about": about(args) });
+    let facts = json!({ "spec": shown, "about": Run::about(args) });
     let fingerprint = fingerprint(cluster, &planned.of, &planned.live, facts);
     judged::drawn(summary, &text, warnings(planned, args), fingerprint)
 }
