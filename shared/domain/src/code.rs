@@ -2,359 +2,295 @@
 //!
 //! A code is added only if a caller would act on it. How each one travels stands once, in `mcp::codes`.
 
-/// Why something did not happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Code {
+/// Writes the enum, the list of all and the spelling from one table, so that none can be forgotten.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $spelling:literal,)*) => {
+        /// Why something did not happen.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Code {
+            /// Every code, for tables and snapshots.
+            pub const ALL: [Code; [$($spelling),*].len()] = [$(Code::$name),*];
+
+            /// The one spelling.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$name => $spelling,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
     /// The arguments do not fit the tool's schema.
-    InvalidArgument,
+    InvalidArgument = "invalid_argument",
     /// An argument the tool does not have.
-    UnknownArgument,
+    UnknownArgument = "unknown_argument",
     /// No such tool, or none this caller may see.
-    UnknownTool,
+    UnknownTool = "unknown_tool",
     /// No such toolset, or none this caller may see.
-    UnknownToolset,
+    UnknownToolset = "unknown_toolset",
     /// The tool's toolset is not loaded.
-    NotLoaded,
+    NotLoaded = "not_loaded",
     /// Its toolset is loaded, but not its write tools.
-    WriteNotLoaded,
+    WriteNotLoaded = "write_not_loaded",
     /// The call needs a session and has none.
-    SessionRequired,
+    SessionRequired = "session_required",
     /// The handle names no live session of this caller.
-    SessionExpired,
+    SessionExpired = "session_expired",
     /// The transport's session header names no live session of this caller.
-    SessionNotFound,
+    SessionNotFound = "session_not_found",
     /// The thing asked for is not there.
-    NotFound,
+    NotFound = "not_found",
     /// No document at that path.
-    DocNotFound,
+    DocNotFound = "doc_not_found",
     /// The path is taken; overwriting needs the current digest.
-    DocExists,
+    DocExists = "doc_exists",
     /// The document changed meanwhile.
-    MemoryConflict,
+    MemoryConflict = "memory_conflict",
     /// The text seems to hold a secret.
-    SecretFound,
+    SecretFound = "secret_found",
     /// The store named in a path does not exist.
-    UnknownStore,
+    UnknownStore = "unknown_store",
     /// Over a size bound.
-    TooLarge,
+    TooLarge = "too_large",
     /// Over a quota.
-    QuotaExceeded,
+    QuotaExceeded = "quota_exceeded",
     /// A rule of the tenant or of the product says no.
-    PolicyDenied,
+    PolicyDenied = "policy_denied",
     /// A person said no.
-    Rejected,
+    Rejected = "rejected",
     /// Nobody answered, or nobody began, in time.
-    Expired,
+    Expired = "expired",
     /// The run was taken back.
-    RunCancelled,
+    RunCancelled = "run_cancelled",
     /// What was approved is not what would be done now.
-    Stale,
+    Stale = "stale",
     /// What would happen cannot be shown, so nobody is asked to sign.
-    PreviewUnavailable,
+    PreviewUnavailable = "preview_unavailable",
     /// Something may have been sent, and nobody knows what came of it.
-    OutcomeUnknown,
+    OutcomeUnknown = "outcome_unknown",
     /// Too many runs of this caller wait for a person.
-    TooManyPending,
+    TooManyPending = "too_many_pending",
     /// The caller's key was used for another call.
-    KeyReused,
+    KeyReused = "key_reused",
     /// Somebody else decided first.
-    AlreadyDecided,
+    AlreadyDecided = "already_decided",
     /// The requester cannot decide its own run.
-    OwnRequest,
+    OwnRequest = "own_request",
     /// The run is not where this could happen.
-    NotPossible,
+    NotPossible = "not_possible",
     /// The token lacks a scope.
-    InsufficientScope,
+    InsufficientScope = "insufficient_scope",
     /// The token's tenant is not served here, or switched off.
-    ForbiddenTenant,
+    ForbiddenTenant = "forbidden_tenant",
     /// No valid token.
-    Unauthenticated,
+    Unauthenticated = "unauthenticated",
     /// Too many calls.
-    RateLimited,
+    RateLimited = "rate_limited",
     /// A cursor that is not ours, not this caller's, or out of date.
-    BadCursor,
+    BadCursor = "bad_cursor",
     /// The call took longer than it may.
-    Deadline,
+    Deadline = "deadline",
     /// The caller withdrew the call.
-    Cancelled,
+    Cancelled = "cancelled",
     /// The result does not fit the cap and cannot be cut.
-    ResultTooLarge,
+    ResultTooLarge = "result_too_large",
     /// The state store did not answer; nothing was executed.
-    StoreUnavailable,
+    StoreUnavailable = "store_unavailable",
     /// The state store is full; nothing was executed.
-    StoreFull,
+    StoreFull = "store_full",
     /// What a person said was written down, but may still be forgotten: say it again.
-    DecisionNotDurable,
+    DecisionNotDurable = "decision_not_durable",
     /// The service is shutting down.
-    Draining,
+    Draining = "draining",
     /// The request is not of the form it must have.
-    InvalidRequest,
+    InvalidRequest = "invalid_request",
     /// The Host or Origin of the request is not served here.
-    BadOrigin,
+    BadOrigin = "bad_origin",
     /// The keys of the token's issuer cannot be had.
-    KeysUnavailable,
+    KeysUnavailable = "keys_unavailable",
     /// The cluster knows no such kind.
-    UnknownKind,
+    UnknownKind = "unknown_kind",
     /// Several kinds answer to the name.
-    AmbiguousKind,
+    AmbiguousKind = "ambiguous_kind",
     /// The kind has no such field.
-    UnknownField,
+    UnknownField = "unknown_field",
     /// The manifest cannot be read, or is none.
-    InvalidManifest,
+    InvalidManifest = "invalid_manifest",
     /// The result that a cursor would continue is too old.
-    CursorExpired,
+    CursorExpired = "cursor_expired",
     /// The cursor was given to another caller, or for other arguments.
-    CursorMismatch,
+    CursorMismatch = "cursor_mismatch",
     /// The tenant has several clusters, and none was named.
-    ClusterRequired,
+    ClusterRequired = "cluster_required",
     /// The tenant has no cluster of that name.
-    ClusterUnknown,
+    ClusterUnknown = "cluster_unknown",
     /// The namespace is not one of those the tenant may use.
-    NamespaceDenied,
+    NamespaceDenied = "namespace_denied",
     /// What the product or the tenant protects is left alone.
-    Protected,
+    Protected = "protected",
     /// The image's registry is not one of those the tenant may use.
-    ImageDenied,
+    ImageDenied = "image_denied",
     /// The target's own rules do not allow it to our identity.
-    Forbidden,
+    Forbidden = "forbidden",
     /// An admission rule of the target said no.
-    DeniedByAdmission,
+    DeniedByAdmission = "denied_by_admission",
     /// The field cannot be changed once set.
-    ImmutableField,
+    ImmutableField = "immutable_field",
     /// Something of that name is there already.
-    AlreadyExists,
+    AlreadyExists = "already_exists",
     /// The target changed meanwhile.
-    Conflict,
+    Conflict = "conflict",
     /// Fields belong to another manager.
-    FieldConflict,
+    FieldConflict = "field_conflict",
     /// The workload does not run as many replicas as was said.
-    ReplicasChanged,
+    ReplicasChanged = "replicas_changed",
     /// Another object has taken the name meanwhile.
-    UidChanged,
+    UidChanged = "uid_changed",
     /// Manifest and argument name different namespaces.
-    NamespaceConflict,
+    NamespaceConflict = "namespace_conflict",
     /// The kind has no replicas to set.
-    NotScalable,
+    NotScalable = "not_scalable",
     /// The kind cannot be patched strategically.
-    StrategicUnsupported,
+    StrategicUnsupported = "strategic_unsupported",
     /// The tool does not work with that kind.
-    UnsupportedKind,
+    UnsupportedKind = "unsupported_kind",
     /// The workload has no such revision.
-    RevisionNotFound,
+    RevisionNotFound = "revision_not_found",
     /// The rollout is paused.
-    RolloutPaused,
+    RolloutPaused = "rollout_paused",
     /// The pod has several containers, and none was named.
-    ContainerRequired,
+    ContainerRequired = "container_required",
     /// The pod has no such container.
-    ContainerNotFound,
+    ContainerNotFound = "container_not_found",
     /// The container has not run before.
-    NoPreviousLogs,
+    NoPreviousLogs = "no_previous_logs",
     /// More pods match than one call may look at.
-    TooManyPods,
+    TooManyPods = "too_many_pods",
     /// A disruption budget does not allow it now.
-    PdbBlocked,
+    PdbBlocked = "pdb_blocked",
     /// A pod keeps data that would be lost.
-    EmptydirData,
+    EmptydirData = "emptydir_data",
     /// A pod has nobody who would start it again.
-    UnmanagedPods,
+    UnmanagedPods = "unmanaged_pods",
     /// The container has no such command.
-    CommandNotFound,
+    CommandNotFound = "command_not_found",
     /// Nothing listens there.
-    ConnectionRefused,
+    ConnectionRefused = "connection_refused",
     /// The service has nobody behind it.
-    NoEndpoints,
+    NoEndpoints = "no_endpoints",
     /// The cluster measures nothing.
-    MetricsUnavailable,
+    MetricsUnavailable = "metrics_unavailable",
     /// The tenant has nothing configured that the tool could act on.
-    ToolsetNotConfigured,
+    ToolsetNotConfigured = "toolset_not_configured",
     /// The target has too much to do, or fails for now.
-    TargetBusy,
+    TargetBusy = "target_busy",
     /// The target cannot be reached.
-    TargetUnreachable,
+    TargetUnreachable = "target_unreachable",
+    /// The text tries to give orders, or hides something.
+    UnsafeText = "unsafe_text",
+    /// The text is a log, not a note.
+    LogDump = "log_dump",
+    /// The text to be replaced does not occur.
+    EditNotFound = "edit_not_found",
+    /// The text to be replaced occurs more than once.
+    EditAmbiguous = "edit_ambiguous",
+    /// The difference does not fit the text.
+    DiffMismatch = "diff_mismatch",
+    /// Only people write to that store.
+    ReadOnlyStore = "read_only_store",
+    /// The store does not take documents of that type.
+    TypeNotAllowed = "type_not_allowed",
+    /// The text was removed for good.
+    Redacted = "redacted",
+    /// There is no such release.
+    ReleaseNotFound = "release_not_found",
+    /// There is a release of that name already.
+    ReleaseExists = "release_exists",
+    /// The release is stuck in a pending state.
+    ReleaseLocked = "release_locked",
+    /// Another run works on the release.
+    ReleaseBusy = "release_busy",
+    /// A hook of the chart failed.
+    HookFailed = "hook_failed",
+    /// The target did not get there in the time it was given.
+    TimedOut = "timed_out",
+    /// The chart repository or registry does not answer.
+    RepoUnreachable = "repo_unreachable",
+    /// The repository has no such chart.
+    ChartNotFound = "chart_not_found",
+    /// The chart has no such version.
+    VersionNotFound = "version_not_found",
+    /// The chart cannot be rendered with these values.
+    RenderFailed = "render_failed",
+    /// The values do not fit the schema of the chart.
+    SchemaInvalid = "schema_invalid",
+    /// The release is not stuck.
+    NotLocked = "not_locked",
+    /// What looks stuck may still be at work.
+    StillRunning = "still_running",
+    /// The release has no tests.
+    NoTests = "no_tests",
+    /// A test of the release failed.
+    TestFailed = "test_failed",
+    /// The host is not one of those that may be reached.
+    HostDenied = "host_denied",
+    /// The tenant has no secret of that name.
+    UnknownCredential = "unknown_credential",
+    /// The cluster does not know Argo Rollouts.
+    ArgoNotInstalled = "argo_not_installed",
+    /// The rollout waits for nothing.
+    NothingToPromote = "nothing_to_promote",
+    /// The newest version serves already.
+    AlreadyStable = "already_stable",
+    /// The rollout is not on its way.
+    NotInProgress = "not_in_progress",
+    /// The rollout was not aborted.
+    NotAborted = "not_aborted",
+    /// The rollout takes its template from a kind that cannot be changed here.
+    UnsupportedWorkload = "unsupported_workload",
+    /// It is over already.
+    AlreadyFinished = "already_finished",
+    /// The target cannot do that.
+    Unsupported = "unsupported",
+    /// There is no such job.
+    JobNotFound = "job_not_found",
+    /// The job has no such build.
+    BuildNotFound = "build_not_found",
+    /// The target lacks the plugin for it.
+    PluginMissing = "plugin_missing",
+    /// The build has no test report.
+    NoTestReport = "no_test_report",
+    /// What is there is not text.
+    NotText = "not_text",
+    /// The item has left the queue.
+    QueueItemGone = "queue_item_gone",
+    /// The job has no such parameter.
+    UnknownParameter = "unknown_parameter",
+    /// The parameter does not take that value.
+    InvalidChoice = "invalid_choice",
+    /// The job is switched off.
+    JobDisabled = "job_disabled",
+    /// The job is not a pipeline.
+    NotAPipeline = "not_a_pipeline",
+    /// The build took passwords, so it cannot be run again.
+    PasswordParameters = "password_parameters",
+    /// The tenant has several servers, and none was named.
+    ServerRequired = "server_required",
+    /// The tenant has no server of that name.
+    ServerUnknown = "server_unknown",
+    /// The target does not accept the credentials of the tenant.
+    CredentialsRefused = "credentials_refused",
     /// Our fault.
-    Internal,
+    Internal = "internal",
 }
 
 impl Code {
-    /// Every code, for tables and snapshots.
-    pub const ALL: [Code; 84] = [
-        Code::InvalidArgument,
-        Code::UnknownArgument,
-        Code::UnknownTool,
-        Code::UnknownToolset,
-        Code::NotLoaded,
-        Code::WriteNotLoaded,
-        Code::SessionRequired,
-        Code::SessionExpired,
-        Code::SessionNotFound,
-        Code::NotFound,
-        Code::DocNotFound,
-        Code::DocExists,
-        Code::MemoryConflict,
-        Code::SecretFound,
-        Code::UnknownStore,
-        Code::TooLarge,
-        Code::QuotaExceeded,
-        Code::PolicyDenied,
-        Code::Rejected,
-        Code::Expired,
-        Code::RunCancelled,
-        Code::Stale,
-        Code::PreviewUnavailable,
-        Code::OutcomeUnknown,
-        Code::TooManyPending,
-        Code::KeyReused,
-        Code::AlreadyDecided,
-        Code::OwnRequest,
-        Code::NotPossible,
-        Code::InsufficientScope,
-        Code::ForbiddenTenant,
-        Code::Unauthenticated,
-        Code::RateLimited,
-        Code::BadCursor,
-        Code::Deadline,
-        Code::Cancelled,
-        Code::ResultTooLarge,
-        Code::StoreUnavailable,
-        Code::StoreFull,
-        Code::DecisionNotDurable,
-        Code::Draining,
-        Code::InvalidRequest,
-        Code::BadOrigin,
-        Code::KeysUnavailable,
-        Code::UnknownKind,
-        Code::AmbiguousKind,
-        Code::UnknownField,
-        Code::InvalidManifest,
-        Code::CursorExpired,
-        Code::CursorMismatch,
-        Code::ClusterRequired,
-        Code::ClusterUnknown,
-        Code::NamespaceDenied,
-        Code::Protected,
-        Code::ImageDenied,
-        Code::Forbidden,
-        Code::DeniedByAdmission,
-        Code::ImmutableField,
-        Code::AlreadyExists,
-        Code::Conflict,
-        Code::FieldConflict,
-        Code::ReplicasChanged,
-        Code::UidChanged,
-        Code::NamespaceConflict,
-        Code::NotScalable,
-        Code::StrategicUnsupported,
-        Code::UnsupportedKind,
-        Code::RevisionNotFound,
-        Code::RolloutPaused,
-        Code::ContainerRequired,
-        Code::ContainerNotFound,
-        Code::NoPreviousLogs,
-        Code::TooManyPods,
-        Code::PdbBlocked,
-        Code::EmptydirData,
-        Code::UnmanagedPods,
-        Code::CommandNotFound,
-        Code::ConnectionRefused,
-        Code::NoEndpoints,
-        Code::MetricsUnavailable,
-        Code::ToolsetNotConfigured,
-        Code::TargetBusy,
-        Code::TargetUnreachable,
-        Code::Internal,
-    ];
-
-    /// The one spelling.
-    #[expect(clippy::too_many_lines, reason = "one line for each code")]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Code::InvalidArgument => "invalid_argument",
-            Code::UnknownArgument => "unknown_argument",
-            Code::UnknownTool => "unknown_tool",
-            Code::UnknownToolset => "unknown_toolset",
-            Code::NotLoaded => "not_loaded",
-            Code::WriteNotLoaded => "write_not_loaded",
-            Code::SessionRequired => "session_required",
-            Code::SessionExpired => "session_expired",
-            Code::SessionNotFound => "session_not_found",
-            Code::NotFound => "not_found",
-            Code::DocNotFound => "doc_not_found",
-            Code::DocExists => "doc_exists",
-            Code::MemoryConflict => "memory_conflict",
-            Code::SecretFound => "secret_found",
-            Code::UnknownStore => "unknown_store",
-            Code::TooLarge => "too_large",
-            Code::QuotaExceeded => "quota_exceeded",
-            Code::PolicyDenied => "policy_denied",
-            Code::Rejected => "rejected",
-            Code::Expired => "expired",
-            Code::RunCancelled => "run_cancelled",
-            Code::Stale => "stale",
-            Code::PreviewUnavailable => "preview_unavailable",
-            Code::OutcomeUnknown => "outcome_unknown",
-            Code::TooManyPending => "too_many_pending",
-            Code::KeyReused => "key_reused",
-            Code::AlreadyDecided => "already_decided",
-            Code::OwnRequest => "own_request",
-            Code::NotPossible => "not_possible",
-            Code::InsufficientScope => "insufficient_scope",
-            Code::ForbiddenTenant => "forbidden_tenant",
-            Code::Unauthenticated => "unauthenticated",
-            Code::RateLimited => "rate_limited",
-            Code::BadCursor => "bad_cursor",
-            Code::Deadline => "deadline",
-            Code::Cancelled => "cancelled",
-            Code::ResultTooLarge => "result_too_large",
-            Code::StoreUnavailable => "store_unavailable",
-            Code::StoreFull => "store_full",
-            Code::DecisionNotDurable => "decision_not_durable",
-            Code::Draining => "draining",
-            Code::InvalidRequest => "invalid_request",
-            Code::BadOrigin => "bad_origin",
-            Code::KeysUnavailable => "keys_unavailable",
-            Code::UnknownKind => "unknown_kind",
-            Code::AmbiguousKind => "ambiguous_kind",
-            Code::UnknownField => "unknown_field",
-            Code::InvalidManifest => "invalid_manifest",
-            Code::CursorExpired => "cursor_expired",
-            Code::CursorMismatch => "cursor_mismatch",
-            Code::ClusterRequired => "cluster_required",
-            Code::ClusterUnknown => "cluster_unknown",
-            Code::NamespaceDenied => "namespace_denied",
-            Code::Protected => "protected",
-            Code::ImageDenied => "image_denied",
-            Code::Forbidden => "forbidden",
-            Code::DeniedByAdmission => "denied_by_admission",
-            Code::ImmutableField => "immutable_field",
-            Code::AlreadyExists => "already_exists",
-            Code::Conflict => "conflict",
-            Code::FieldConflict => "field_conflict",
-            Code::ReplicasChanged => "replicas_changed",
-            Code::UidChanged => "uid_changed",
-            Code::NamespaceConflict => "namespace_conflict",
-            Code::NotScalable => "not_scalable",
-            Code::StrategicUnsupported => "strategic_unsupported",
-            Code::UnsupportedKind => "unsupported_kind",
-            Code::RevisionNotFound => "revision_not_found",
-            Code::RolloutPaused => "rollout_paused",
-            Code::ContainerRequired => "container_required",
-            Code::ContainerNotFound => "container_not_found",
-            Code::NoPreviousLogs => "no_previous_logs",
-            Code::TooManyPods => "too_many_pods",
-            Code::PdbBlocked => "pdb_blocked",
-            Code::EmptydirData => "emptydir_data",
-            Code::UnmanagedPods => "unmanaged_pods",
-            Code::CommandNotFound => "command_not_found",
-            Code::ConnectionRefused => "connection_refused",
-            Code::NoEndpoints => "no_endpoints",
-            Code::MetricsUnavailable => "metrics_unavailable",
-            Code::ToolsetNotConfigured => "toolset_not_configured",
-            Code::TargetBusy => "target_busy",
-            Code::TargetUnreachable => "target_unreachable",
-            Code::Internal => "internal",
-        }
-    }
-
     /// Reads the spelling back.
     pub fn parse(text: &str) -> Option<Code> {
         Code::ALL.into_iter().find(|code| code.as_str() == text)
@@ -374,6 +310,8 @@ impl Code {
                 | Code::PdbBlocked
                 | Code::TargetBusy
                 | Code::TargetUnreachable
+                | Code::ReleaseBusy
+                | Code::RepoUnreachable
         )
     }
 }

@@ -103,6 +103,53 @@ pub const fn travel(code: Code) -> Travel {
         | Code::ToolsetNotConfigured
         | Code::TargetBusy
         | Code::TargetUnreachable
+        | Code::UnsafeText
+        | Code::LogDump
+        | Code::EditNotFound
+        | Code::EditAmbiguous
+        | Code::DiffMismatch
+        | Code::ReadOnlyStore
+        | Code::TypeNotAllowed
+        | Code::Redacted
+        | Code::ReleaseNotFound
+        | Code::ReleaseExists
+        | Code::ReleaseLocked
+        | Code::ReleaseBusy
+        | Code::HookFailed
+        | Code::TimedOut
+        | Code::RepoUnreachable
+        | Code::ChartNotFound
+        | Code::VersionNotFound
+        | Code::RenderFailed
+        | Code::SchemaInvalid
+        | Code::NotLocked
+        | Code::StillRunning
+        | Code::NoTests
+        | Code::TestFailed
+        | Code::HostDenied
+        | Code::UnknownCredential
+        | Code::ArgoNotInstalled
+        | Code::NothingToPromote
+        | Code::AlreadyStable
+        | Code::NotInProgress
+        | Code::NotAborted
+        | Code::UnsupportedWorkload
+        | Code::AlreadyFinished
+        | Code::Unsupported
+        | Code::JobNotFound
+        | Code::BuildNotFound
+        | Code::PluginMissing
+        | Code::NoTestReport
+        | Code::NotText
+        | Code::QueueItemGone
+        | Code::UnknownParameter
+        | Code::InvalidChoice
+        | Code::JobDisabled
+        | Code::NotAPipeline
+        | Code::PasswordParameters
+        | Code::ServerRequired
+        | Code::ServerUnknown
+        | Code::CredentialsRefused
         | Code::StoreFull => Travel::ToolError,
         Code::UnknownTool | Code::BadCursor => Travel::Rpc(rpc(-32602, 200, 400)),
         Code::StoreUnavailable | Code::DecisionNotDurable | Code::Draining | Code::Internal => {
@@ -130,6 +177,9 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::ClusterRequired
         | Code::NamespaceConflict
         | Code::ContainerRequired
+        | Code::UnknownParameter
+        | Code::InvalidChoice
+        | Code::ServerRequired
         | Code::BadCursor => 400,
         Code::Unauthenticated => 401,
         Code::PolicyDenied
@@ -141,6 +191,9 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::ImageDenied
         | Code::Forbidden
         | Code::DeniedByAdmission
+        | Code::ReadOnlyStore
+        | Code::HostDenied
+        | Code::CredentialsRefused
         | Code::OwnRequest => 403,
         Code::UnknownTool
         | Code::UnknownToolset
@@ -154,6 +207,15 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::RevisionNotFound
         | Code::ContainerNotFound
         | Code::NoPreviousLogs
+        | Code::ReleaseNotFound
+        | Code::ChartNotFound
+        | Code::VersionNotFound
+        | Code::UnknownCredential
+        | Code::JobNotFound
+        | Code::BuildNotFound
+        | Code::NoTestReport
+        | Code::QueueItemGone
+        | Code::ServerUnknown
         | Code::UnknownStore => 404,
         Code::NotLoaded
         | Code::WriteNotLoaded
@@ -178,8 +240,24 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::EmptydirData
         | Code::UnmanagedPods
         | Code::ToolsetNotConfigured
+        | Code::EditNotFound
+        | Code::EditAmbiguous
+        | Code::DiffMismatch
+        | Code::ReleaseExists
+        | Code::ReleaseLocked
+        | Code::ReleaseBusy
+        | Code::NotLocked
+        | Code::StillRunning
+        | Code::ArgoNotInstalled
+        | Code::NothingToPromote
+        | Code::AlreadyStable
+        | Code::NotInProgress
+        | Code::NotAborted
+        | Code::AlreadyFinished
+        | Code::PluginMissing
+        | Code::JobDisabled
         | Code::NotPossible => 409,
-        Code::Expired | Code::CursorExpired => 410,
+        Code::Expired | Code::CursorExpired | Code::Redacted => 410,
         Code::TooLarge => 413,
         Code::SecretFound
         | Code::NotScalable
@@ -188,6 +266,19 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::TooManyPods
         | Code::CommandNotFound
         | Code::ResultTooLarge
+        | Code::UnsafeText
+        | Code::LogDump
+        | Code::TypeNotAllowed
+        | Code::HookFailed
+        | Code::RenderFailed
+        | Code::SchemaInvalid
+        | Code::NoTests
+        | Code::TestFailed
+        | Code::UnsupportedWorkload
+        | Code::Unsupported
+        | Code::NotText
+        | Code::NotAPipeline
+        | Code::PasswordParameters
         | Code::PreviewUnavailable => 422,
         Code::RateLimited | Code::TooManyPending => 429,
         Code::Internal => 500,
@@ -199,8 +290,9 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::MetricsUnavailable
         | Code::TargetBusy
         | Code::TargetUnreachable
+        | Code::RepoUnreachable
         | Code::KeysUnavailable => 503,
-        Code::Deadline => 504,
+        Code::Deadline | Code::TimedOut => 504,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Secrets in free text: the one list of patterns, and the masking of what is shown.
 //!
-//! Writes to memory are refused by these patterns ([`crate::memory`]); text that comes from a target (logs, messages of
+//! Writes to memory are refused by these patterns; text that comes from a target (logs, messages of
 //! events, answers of a server) is masked by them before anything the caller can steer looks at it. So a search
 //! expression cannot be used to guess a secret. Every pattern runs in linear time, and every line is looked at alone.
 //!
@@ -11,17 +11,17 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// One way a secret looks.
-pub(crate) struct Rule {
+pub struct Rule {
     /// What it is called where something is refused or masked by it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// How it looks; within one line.
-    pub(crate) pattern: &'static str,
+    pub pattern: &'static str,
     /// The last character of what may still be read, such as the `=` behind a key.
     keep: Option<&'static [char]>,
 }
 
 /// Every way.
-pub(crate) const RULES: [Rule; 7] = [
+pub const RULES: [Rule; 7] = [
     Rule { name: "private key", pattern: r"-----BEGIN [A-Z ]*PRIVATE KEY-----", keep: None },
     Rule { name: "cloud access key", pattern: r"\b(AKIA|ASIA)[0-9A-Z]{16}\b", keep: None },
     Rule {
@@ -68,19 +68,19 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
 });
 
 /// All patterns at once, for whoever only wants to know whether one fits. The index is that of [`RULES`].
-pub(crate) fn set() -> Option<RegexSet> {
+pub fn set() -> Option<RegexSet> {
     RegexSet::new(RULES.iter().map(|rule| rule.pattern)).ok()
 }
 
 /// Masks the lines of one text in their order, because a private key goes over several.
 #[derive(Debug, Default)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     key_lines: u8,
 }
 
 impl Redactor {
     /// The line as it may be shown.
-    pub(crate) fn line<'a>(&mut self, line: &'a str) -> Cow<'a, str> {
+    pub fn line<'a>(&mut self, line: &'a str) -> Cow<'a, str> {
         if self.key_lines > 0 {
             let ends = line.contains("-----END ") && line.contains("PRIVATE KEY-----");
             self.key_lines = if ends { 0 } else { self.key_lines - 1 };
@@ -122,7 +122,7 @@ fn mask(rule: &Rule, hit: &str) -> String {
 }
 
 /// Masks a whole text.
-pub(crate) fn redact(text: &str) -> String {
+pub fn redact(text: &str) -> String {
     let mut redactor = Redactor::default();
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -134,7 +134,7 @@ pub(crate) fn redact(text: &str) -> String {
 }
 
 /// A message of a target as it may be passed on: masked, one line, and cut.
-pub(crate) fn message(text: &str) -> String {
+pub fn message(text: &str) -> String {
     const MOST: usize = 500;
     let plain: String = redact(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match plain.char_indices().nth(MOST) {

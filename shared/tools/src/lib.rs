@@ -5,7 +5,6 @@
 mod cursor;
 pub mod k8s;
 pub mod memory;
-mod redact;
 
 use catalog::Entry;
 use catalog::validate::BadSchema;

@@ -105,6 +105,53 @@ fn the_table_of_codes_is_as_published() {
     toolset_not_configured tool error        rest 409
     target_busy           tool error        rest 503
     target_unreachable    tool error        rest 503
+    unsafe_text           tool error        rest 422
+    log_dump              tool error        rest 422
+    edit_not_found        tool error        rest 409
+    edit_ambiguous        tool error        rest 409
+    diff_mismatch         tool error        rest 409
+    read_only_store       tool error        rest 403
+    type_not_allowed      tool error        rest 422
+    redacted              tool error        rest 410
+    release_not_found     tool error        rest 404
+    release_exists        tool error        rest 409
+    release_locked        tool error        rest 409
+    release_busy          tool error        rest 409
+    hook_failed           tool error        rest 422
+    timed_out             tool error        rest 504
+    repo_unreachable      tool error        rest 503
+    chart_not_found       tool error        rest 404
+    version_not_found     tool error        rest 404
+    render_failed         tool error        rest 422
+    schema_invalid        tool error        rest 422
+    not_locked            tool error        rest 409
+    still_running         tool error        rest 409
+    no_tests              tool error        rest 422
+    test_failed           tool error        rest 422
+    host_denied           tool error        rest 403
+    unknown_credential    tool error        rest 404
+    argo_not_installed    tool error        rest 409
+    nothing_to_promote    tool error        rest 409
+    already_stable        tool error        rest 409
+    not_in_progress       tool error        rest 409
+    not_aborted           tool error        rest 409
+    unsupported_workload  tool error        rest 422
+    already_finished      tool error        rest 409
+    unsupported           tool error        rest 422
+    job_not_found         tool error        rest 404
+    build_not_found       tool error        rest 404
+    plugin_missing        tool error        rest 409
+    no_test_report        tool error        rest 404
+    not_text              tool error        rest 422
+    queue_item_gone       tool error        rest 404
+    unknown_parameter     tool error        rest 400
+    invalid_choice        tool error        rest 400
+    job_disabled          tool error        rest 409
+    not_a_pipeline        tool error        rest 422
+    password_parameters   tool error        rest 422
+    server_required       tool error        rest 400
+    server_unknown        tool error        rest 404
+    credentials_refused   tool error        rest 403
     internal              -32603  200/200   rest 500
     parse_error               -32700  400/400
     invalid_request           -32600  400/400

@@ -7,7 +7,6 @@ use super::grammar::{KindText, Label, ObjectName, is_label};
 use super::reply::{Common, Omitted, ROOM, cut_text, rows_that_fit};
 use super::{K8sKit, TOOLSET};
 use crate::cursor::Cursor;
-use crate::redact;
 use catalog::{Progress, Tool, ToolSpec};
 use cluster::{Cluster, Deed, Detail, Kind, Query, Wildcard};
 use domain::{Code, Effect, Failure};

@@ -6,7 +6,6 @@
 
 use super::grammar::{is_label, is_version};
 use super::kind_name;
-use crate::redact;
 use domain::{Code, Failure};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};

@@ -117,7 +117,7 @@ fn argo_rollout(object: &Value) -> Standing {
     let (spec, status) = (&object["spec"], &object["status"]);
     let counts = counts(spec["replicas"].as_u64().unwrap_or(1), status);
     let phase = status["phase"].as_str().unwrap_or("Progressing");
-    let why = status["message"].as_str().map(|m| format!(": {}", crate::redact::message(m))).unwrap_or_default();
+    let why = status["message"].as_str().map(|m| format!(": {}", redact::message(m))).unwrap_or_default();
     let message = format!("phase {phase}{why}");
     Standing { done: phase == "Healthy", failed: phase == "Degraded", message, ..counts }
 }

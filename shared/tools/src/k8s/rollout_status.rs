@@ -6,7 +6,6 @@ use super::history::{Revision, Workload, revisions};
 use super::reply::{Common, Omitted, ROOM, thin};
 use super::rollout_rules::standing;
 use super::{K8sKit, TOOLSET};
-use crate::redact;
 use catalog::{Progress, Tool, ToolSpec};
 use cluster::Detail;
 use domain::{Code, Effect, Failure};

@@ -5,8 +5,8 @@
 //! logged of them is this.
 
 use super::manifest::Manifest;
-use crate::redact::redact;
 use cluster::{Cluster, Detail, Sealed};
+use redact::redact;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Text that a program wrote, as it may be shown: masked, without what a terminal would act on, whole lines, bounded.
 
 use super::reply::{Omitted, cut_text, printable};
-use crate::redact::Redactor;
+use redact::Redactor;
 
 /// The longest text of one field.
 pub(super) const MOST: usize = 8 * 1024;

@@ -1,7 +1,7 @@
 //! The safety scan of every write: what must not be remembered is refused, naming line and rule, never the text.
 
-use crate::redact::{self, RULES};
 use domain::{Code, Failure};
+use redact::{self, RULES};
 use regex::RegexSet;
 use std::sync::LazyLock;
 

@@ -3,7 +3,6 @@
 use super::super::at::selector_text;
 use super::super::project::{self, Row, config::last_seen};
 use super::super::reply::{ROOM, rows_that_fit};
-use crate::redact;
 use cluster::{Cluster, Detail, Query, Target, Wildcard};
 use domain::{Code, Failure, Moment};
 use schemars::JsonSchema;

@@ -2,7 +2,7 @@
 
 use crate::k8s::grep::Grep;
 use crate::k8s::reply::{cut_text, printable};
-use crate::redact::Redactor;
+use redact::Redactor;
 
 /// The most lines in one answer.
 const MOST_LINES: usize = 2_000;

@@ -126,7 +126,7 @@ fn why(failure: &Failure) -> String {
     let details = failure.details.as_ref();
     let cause = details.and_then(|details| details["causes"][0].as_str());
     let said = cause.or_else(|| details.and_then(|details| details["message"].as_str()));
-    crate::redact::message(said.unwrap_or(&failure.message))
+    redact::message(said.unwrap_or(&failure.message))
 }
 
 /// A failure on the way: what was done stays done, and is told.

@@ -2,7 +2,6 @@
 
 use super::super::measure::age;
 use super::{Row, items, put, text};
-use crate::redact;
 use domain::Moment;
 use serde_json::{Value, json};
 
