@@ -1,8 +1,8 @@
 //! One verdict for one call. No I/O, no clock, and neither `bool` nor `Result`: a refusal is an answer.
 
-use crate::{Basis, Evidence, Extent, Gate, Pattern, Permit};
+use crate::{Approval, Basis, Evidence, Extent, Gate, Pattern, Permit};
 use domain::run::OnReject;
-use domain::{Call, Caller, Code, Effect, Failure, Level, Mode, RunId, Scope, ToolsetName};
+use domain::{Call, Caller, Code, Effect, Failure, Level, Mode, Scope, ToolsetName};
 
 /// A tenant's rules. They only tighten.
 #[derive(Debug, Clone)]
@@ -64,16 +64,16 @@ pub fn decide(policy: &Policy, call: Call, evidence: &Evidence) -> Decision {
     match &evidence.approved {
         // The yes was given to one digest. It opens nothing else, and it was judged by today's rules just above.
         Some(approved) if approved.digest == call.digest => {
-            let run = approved.run;
-            Decision::Permit(Permit::grant(call, Extent::Act, Basis::Run(run)))
+            let approval = approved.approval.clone();
+            Decision::Permit(Permit::grant(call, Extent::Act, Basis::Run(approval)))
         }
         Some(_) | None => Decision::Ask(question, Permit::grant(call, Extent::Rehearse, Basis::Asking)),
     }
 }
 
 /// A permit to look at what a run did, or would do now. It can never act.
-pub fn look(call: Call, run: RunId) -> Permit {
-    Permit::grant(call, Extent::Rehearse, Basis::Run(run))
+pub fn look(call: Call, approval: Approval) -> Permit {
+    Permit::grant(call, Extent::Rehearse, Basis::Run(approval))
 }
 
 /// Why a person must be asked, if one must. A tainted session cannot loosen this: everything above `Read` asks.

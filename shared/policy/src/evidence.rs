@@ -1,6 +1,7 @@
 //! What is known at the moment of deciding, gathered by whoever asks: policy itself looks nothing up.
 
-use domain::{Loaded, Mode, RunId};
+use crate::Approval;
+use domain::{Loaded, Mode};
 
 /// What is known about a call besides the call itself.
 #[derive(Debug, Clone)]
@@ -22,8 +23,8 @@ pub struct Evidence {
 /// A person's yes to one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approved {
-    /// The run.
-    pub run: RunId,
+    /// The run, who approved it, and when.
+    pub approval: Approval,
     /// The digest of the call that was approved; another call gains nothing from it.
     pub digest: String,
 }

@@ -12,5 +12,5 @@ pub mod rule;
 
 pub use decide::{Decision, Policy, Question, Reason, decide, decide_load, look, on_reject, question};
 pub use evidence::{Approved, Evidence};
-pub use permit::{Basis, Extent, Permit};
+pub use permit::{Approval, Basis, Extent, Permit};
 pub use rule::{Gate, NotAPattern, Pattern};

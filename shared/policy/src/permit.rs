@@ -1,6 +1,6 @@
 //! The proof of a yes. What touches the outside asks for one in its signature, and takes the tenant from it.
 
-use domain::{Call, Effect, RunId, Tenant};
+use domain::{Call, Effect, Moment, Principal, RunId, Tenant};
 
 /// How far a permit reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,19 @@ pub enum Basis {
     ReadOnly,
     /// A person is to be asked; the permit is for the preview.
     Asking,
-    /// A person approved this run.
-    Run(RunId),
+    /// People approved this run.
+    Run(Approval),
+}
+
+/// What people said yes to, who they were, and when the last of them did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The run.
+    pub run: RunId,
+    /// Those who said yes.
+    pub by: Vec<Principal>,
+    /// When it was decided, by the store's clock: the same for every attempt to carry the run out.
+    pub at: Moment,
 }
 
 /// Proof that one call may run, and how far it may reach. Only [`decide`](crate::decide()) makes one.
@@ -59,8 +70,13 @@ impl Permit {
 
     /// The run that allowed it, if a person did.
     pub fn run(&self) -> Option<RunId> {
-        match self.basis {
-            Basis::Run(run) => Some(run),
+        self.approval().map(|approval| approval.run)
+    }
+
+    /// The approval that allowed it, if people gave one.
+    pub fn approval(&self) -> Option<&Approval> {
+        match &self.basis {
+            Basis::Run(approval) => Some(approval),
             Basis::ReadOnly | Basis::Asking => None,
         }
     }

@@ -4,7 +4,7 @@
 //! failed and not attempted; there is no way around the claim. What was sent and not answered is unknown, never failed.
 
 use super::Folded;
-use super::ready::{Looked, Prepared, last_look, prepare};
+use super::ready::{Looked, Prepared, approval, last_look, prepare};
 use super::standing::{Stands, Wanted, forgotten};
 use crate::call::{Executor, no_store};
 use crate::failpoint::stop_at;
@@ -315,7 +315,7 @@ impl Executor {
     pub(super) async fn probe(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, run: &Run) -> Probe {
         match prepare(snapshot, tenant, run) {
             Ok(ready) => {
-                let look = policy::look(ready.permit.call().clone(), run.id);
+                let look = policy::look(ready.permit.call().clone(), approval(run));
                 let probing = ready.parsed.work.probe(&look);
                 tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(Probe::Unknown)
             }

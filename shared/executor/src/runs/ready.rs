@@ -8,9 +8,9 @@ use super::standing::Wanted;
 use crate::call::digest;
 use crate::snapshot::Snapshot;
 use catalog::{Entry, Found, Parsed, Probe};
-use domain::run::{Ending, Run};
+use domain::run::{Ending, Run, Verdict};
 use domain::{Call, CallId, Caller, Code, Level, Loaded, Scopes, Tenant};
-use policy::{Approved, Decision, Evidence, Permit};
+use policy::{Approval, Approved, Decision, Evidence, Permit};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
         tainted: asked.tainted,
         calls_this_minute: 0,
         stopped: false,
-        approved: Some(Approved { run: run.id, digest: asked.digest.clone() }),
+        approved: Some(Approved { approval: approval(run), digest: asked.digest.clone() }),
     };
     match policy::decide(&snapshot.policy, call, &evidence) {
         Decision::Permit(permit) => {
@@ -68,6 +68,13 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
         Decision::Ask(..) => Err(stale("what would be done is no longer what was approved")),
         Decision::Deny(reason) => Err(Ending::not_attempted(Code::PolicyDenied, reason.0.message)),
     }
+}
+
+/// What people said yes to. The moment is that of the last yes: every attempt to carry the run out finds the same.
+pub(super) fn approval(run: &Run) -> Approval {
+    let yeses = run.answers.iter().filter(|answer| answer.verdict == Verdict::Approve);
+    let at = yeses.clone().map(|answer| answer.at).max().unwrap_or(run.asked.asked_at);
+    Approval { run: run.id, by: yeses.map(|answer| answer.by.clone()).collect(), at }
 }
 
 /// What the last look before sending says.
@@ -85,7 +92,7 @@ pub(super) enum Looked {
 /// Looks at the target for the last time. Whoever takes a run over asks first whether it has happened: the effect itself
 /// would make everything look different.
 pub(super) async fn last_look(ready: &Prepared, run: &Run, wanted: Wanted) -> Looked {
-    let look = policy::look(ready.permit.call().clone(), run.id);
+    let look = policy::look(ready.permit.call().clone(), approval(run));
     let work = &ready.parsed.work;
     let stale = |what: String| Looked::Other(Ending::not_attempted(Code::Stale, what));
     if wanted != Wanted::Nothing {

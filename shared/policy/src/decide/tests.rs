@@ -138,7 +138,7 @@ fn a_refusal_to_load_names_what_is_missing() {
 }
 
 fn yes(digest: &str) -> Option<Approved> {
-    Some(Approved { run: domain::RunId::from_random([7; 16]), digest: digest.into() })
+    Some(Approved { approval: approval(domain::RunId::from_random([7; 16])), digest: digest.into() })
 }
 
 #[test]
@@ -183,4 +183,9 @@ fn of_several_rules_the_strictest_says_what_a_no_means() {
     assert_eq!(asked(vec![]), OnReject::Continue);
     assert_eq!(asked(vec![gate("k8s_*", OnReject::Continue), gate("k8s_get", OnReject::Fail)]), OnReject::Fail);
     assert_eq!(asked(vec![gate("helm_*", OnReject::Fail), gate("k8s_get", OnReject::Continue)]), OnReject::Continue);
+}
+
+/// A yes by nobody in particular.
+fn approval(run: domain::RunId) -> Approval {
+    Approval { run, by: Vec::new(), at: domain::Moment::from_secs(1_763_280_000) }
 }

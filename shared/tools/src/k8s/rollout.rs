@@ -20,7 +20,7 @@ use catalog::{Drawn, Probe, Progress, Tool, ToolSpec};
 use cluster::{Cluster, Detail, Place, Sealed, Target, marker};
 use domain::{Code, Effect, Failure};
 use plan::{Plan, images_are, paused, restarted_by};
-use policy::Permit;
+use policy::{Approval, Permit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -102,7 +102,8 @@ impl Seen<'_> {
     /// Whether this run has been here.
     fn is_done(&self, permit: &Permit) -> bool {
         let whole = self.sealed.shown(self.cluster, Detail::Full);
-        permit.run().is_some_and(|run| marker::carries(&whole, run) || restarted_by(&whole, &run.to_string()))
+        let by_it = |yes: &Approval| marker::carries(&whole, yes.run) || restarted_by(&whole, &yes.at.to_string());
+        permit.approval().is_some_and(by_it)
     }
 }
 

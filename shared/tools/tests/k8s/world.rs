@@ -145,7 +145,7 @@ impl World {
     }
 
     pub(crate) fn approved(&self) -> Permit {
-        let approved = Approved { run: RunId::from_random([3; 16]), digest: "d".to_owned() };
+        let approved = Approved { approval: approval(RunId::from_random([3; 16])), digest: "d".to_owned() };
         match self.judged("k8s_apply", Effect::Change, None, Some(approved)) {
             Decision::Permit(permit) => permit,
             other @ (Decision::Ask(..) | Decision::Deny(_)) => panic!("{other:?}"),
@@ -165,4 +165,9 @@ pub(crate) fn items(answer: &Value) -> &[Value] {
 /// One text of each row.
 pub(crate) fn texts<'a>(answer: &'a Value, key: &str) -> Vec<&'a str> {
     items(answer).iter().filter_map(|row| row[key].as_str()).collect()
+}
+
+/// A yes by nobody in particular.
+fn approval(run: domain::RunId) -> policy::Approval {
+    policy::Approval { run, by: Vec::new(), at: domain::Moment::from_secs(1_763_280_000) }
 }

@@ -1,6 +1,6 @@
 //! `k8s_rollout`.
 
-use crate::world::{World, another_run, run, until};
+use crate::world::{World, another_run, approval, run, until};
 use catalog::Probe;
 use domain::Code;
 use sandbox::{Fault, Harm};
@@ -41,7 +41,7 @@ async fn a_restart_is_shown_done_once_and_proven() {
     let told = world.run(TOOL, args.clone()).await.unwrap();
     assert_eq!((&told["action"], &told["noop"], &told["from_revision"]), (&json!("restart"), &json!(false), &json!(1)));
     let live = world.get("Deployment", "frontend").await;
-    assert_eq!(live["spec"]["template"]["metadata"]["annotations"][RESTARTED], run().to_string());
+    assert_eq!(live["spec"]["template"]["metadata"]["annotations"][RESTARTED], approval(run()).at.to_string());
 
     world.run(TOOL, args.clone()).await.unwrap();
     assert_eq!(world.writes_since(before), ["PATCH shop/deployments/frontend"], "a repeated run has the effect of one");
@@ -260,7 +260,7 @@ async fn a_status_that_moves_is_no_obstacle_and_a_template_that_moves_is_one() {
     let write = world.run(TOOL, args.clone());
     world.meanwhile(path, write, world.change_status("Deployment", "frontend", status)).await.unwrap();
     let restarted = |object: &Value| object["spec"]["template"]["metadata"]["annotations"][RESTARTED].clone();
-    assert_eq!(restarted(&world.get("Deployment", "frontend").await), run().to_string());
+    assert_eq!(restarted(&world.get("Deployment", "frontend").await), approval(run()).at.to_string());
 
     let (args, path) = (on("restart", "Deployment", "catalog"), "deployments/catalog");
     let template = json!({ "spec": { "template": { "metadata": { "annotations": { "other": "template" } } } } });

@@ -56,16 +56,19 @@ impl Plan {
 fn restart(seen: &Seen<'_>, acting: Option<&Permit>) -> Result<Patch, Failure> {
     awake(seen, "restarted")?;
     let value = match acting {
-        Some(permit) => permit.run().map_or_else(|| permit.call().id.to_string(), |run| run.to_string()),
+        // The moment of the yes, so that a run that is sent again restarts nothing twice.
+        Some(permit) => permit.approval().map(|yes| yes.at.to_string()).ok_or_else(|| {
+            Failure::new(Code::Internal, "a restart without an approval has no moment to write down")
+        })?,
         None => NO_RUN_YET.to_owned(),
     };
     let annotations = json!({ RESTARTED: value });
     Ok(Patch::Strategic(json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } }).into()))
 }
 
-/// Whether this run has restarted the workload.
-pub(super) fn restarted_by(object: &Value, run: &str) -> bool {
-    object["spec"]["template"]["metadata"]["annotations"][RESTARTED] == run
+/// Whether the yes of this moment has restarted the workload.
+pub(super) fn restarted_by(object: &Value, moment: &str) -> bool {
+    object["spec"]["template"]["metadata"]["annotations"][RESTARTED] == moment
 }
 
 /// Wants a workload that is not paused: what is written to a paused one takes effect at some other time.
