@@ -5,8 +5,9 @@
 //! generator with the same request bytes, and must give the same answer bytes. Each of them is one process.
 //!
 //! Reading order: [`plan`] (what is measured), [`operations`] (the requests and their aims), [`contender`] and [`floor`]
-//! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] is a measurement
-//! of its own: how reading a long list grows with the list.
+//! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] and
+//! `searching` are measurements of their own: how reading a long list grows with the list, and how long a search takes
+//! against a bare search library.
 //!
 //! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
 
@@ -20,6 +21,8 @@ mod plan;
 mod pods;
 mod process;
 mod report;
+#[cfg(feature = "rival")]
+mod searching;
 mod versus;
 
 use anyhow::Context;
@@ -57,5 +60,12 @@ fn measure(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 async fn asked(options: &Options) -> anyhow::Result<usize> {
-    if options.pods { pods::run(options).await } else { plan::run(options).await }
+    match options {
+        Options { pods: true, .. } => pods::run(options).await,
+        #[cfg(feature = "rival")]
+        Options { search: true, .. } => searching::run().await,
+        #[cfg(not(feature = "rival"))]
+        Options { search: true, .. } => anyhow::bail!("--search needs a build with `--features rival`"),
+        Options { .. } => plan::run(options).await,
+    }
 }

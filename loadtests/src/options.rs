@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! Read by hand: there are eight options, and the parser the service uses stays at the service's own door.
+//! Read by hand: there are nine options, and the parser the service uses stays at the service's own door.
 
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ Measures quartermaster against floors and prints a table of ratios.
 
 usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH] [--strict]
        loadtests --pods [--quartermaster PATH] [--strict]
+       loadtests --search [--strict]
 
   --seconds N           load on each side of each row, 1 to 600; 5 unless told
   --connections N       connections of the generator, 1 to 1024; 16 unless told
@@ -19,6 +20,8 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
   --redis PATH          the program redis-server; looked up on the PATH unless told
   --quartermaster PATH  the program to measure; the one beside this program unless told
   --pods                how reading all pods of a cluster grows with their number, instead of the rows
+  --search              how long a search of memory takes against a bare search library, instead of the rows; needs a
+                        build with the feature `rival`
   --strict              end with code 1 when an aim is missed";
 
 /// What the command line asks for.
@@ -47,6 +50,8 @@ pub(crate) struct Options {
     pub(crate) quartermaster: Option<PathBuf>,
     /// Whether long lists are measured, instead of the rows.
     pub(crate) pods: bool,
+    /// Whether searching memory is measured, instead of the rows.
+    pub(crate) search: bool,
     /// Whether a missed aim is a failure.
     pub(crate) strict: bool,
 }
@@ -60,6 +65,7 @@ impl Default for Options {
             redis: "redis-server".into(),
             quartermaster: None,
             pods: false,
+            search: false,
             strict: false,
         }
     }
@@ -87,6 +93,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
         match word.as_str() {
             "--help" | "-h" => return Ok(Asked::Help),
             "--pods" => options.pods = true,
+            "--search" => options.search = true,
             "--strict" => options.strict = true,
             "--seconds" => options.seconds = value(&word, &mut words)?,
             "--connections" => options.connections = value(&word, &mut words)?,
@@ -102,6 +109,10 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
         let Options { quartermaster, strict, .. } = &options;
         let fixed = Options { pods: true, quartermaster: quartermaster.clone(), strict: *strict, ..Options::default() };
         ensure!(options == fixed, "--pods goes with --quartermaster and --strict only");
+    }
+    if options.search {
+        let fixed = Options { search: true, strict: options.strict, ..Options::default() };
+        ensure!(options == fixed, "--search goes with --strict only");
     }
     Ok(Asked::Measure(options))
 }
@@ -143,12 +154,15 @@ mod tests {
             redis: "/r".into(),
             quartermaster: Some("/q".into()),
             pods: false,
+            search: false,
             strict: true,
         };
         let line = "--seconds 2 --connections 4 --only list --redis /r --quartermaster /q --strict";
         assert_eq!(asked(line), Ok(Asked::Measure(told)));
         let long_lists = Options { pods: true, quartermaster: Some("/q".into()), strict: true, ..Options::default() };
         assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(Asked::Measure(long_lists)));
+        let searching = Options { search: true, strict: true, ..Options::default() };
+        assert_eq!(asked("--search --strict"), Ok(Asked::Measure(searching)));
         assert_eq!(asked("--seconds 2 --help"), Ok(Asked::Help));
     }
 
@@ -170,6 +184,7 @@ mod tests {
             ("--seconds 0", "between 1 and 600"),
             ("--pods --seconds 2", "--pods goes with"),
             ("--only list --pods", "--pods goes with"),
+            ("--search --pods", "goes with"),
             ("--connections 5000", "between 1 and 1024"),
         ] {
             let error = asked(line).unwrap_err();

@@ -15,6 +15,7 @@ use domain::{Code, Failure, Tenant};
 use executor::runs::notice::Notices;
 use executor::{Executor, Keys, Leases, Tasks};
 use identity::Verifier;
+use memory::Notebook;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Gateway {
     pub store: Store,
     /// The path of a call.
     pub executor: Executor,
+    /// The documents of all tenants, with their rules.
+    pub notebook: Notebook,
     /// The tenants of this process.
     pub tenants: Arc<Tenants>,
     /// Tokens in, callers out.
@@ -72,11 +75,13 @@ impl Gateway {
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
         let clusters = Clusters::new(*keys.mask());
-        let kit = tools::Kit { store: store.clone(), clusters: clusters.clone(), cursors: Cursors::new(*keys.page()) };
+        let notebook = Notebook::new(store.clone());
+        let (documents, cursors) = (notebook.clone(), Cursors::new(*keys.page()));
+        let kit = tools::Kit { notebook: documents, clusters: clusters.clone(), cursors };
         let lists = [false, true].map(|several_clusters| tools::all(&kit, several_clusters));
         let [one, several] = lists.map(|tools| tools.context("a built-in tool is broken"));
         let desk = ClusterDesk::new(clusters, &settings.tenants.secrets, settings.tenants.clusters_on_loopback);
-        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, [one?, several?], desk));
+        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, [one?, several?], desk, notebook.clone()));
         let first = Arc::clone(&tenants);
         tokio::task::spawn_blocking(move || first.reload()).await.context("the tenants' folder cannot be looked at")?;
         let tasks = Tasks::default();
@@ -90,6 +95,7 @@ impl Gateway {
             Doors::new(&settings.identity.resource, &listen.hosts, &listen.origins, listen.address.ip().is_loopback());
         let gateway = Arc::new(Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases).telling(notices),
+            notebook,
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),

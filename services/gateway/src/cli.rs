@@ -42,6 +42,8 @@ pub enum Command {
     Runs(Runs),
     /// Read a tenant's ledger and verify that nobody changed it.
     Audit(Audit),
+    /// Keep a tenant's documents as files: out of the service, and into it.
+    Memory(Memory),
     /// Print shell completions.
     Completions {
         /// For which shell.
@@ -199,5 +201,48 @@ pub enum AuditAction {
     Verify {
         /// An exported ledger; without it, the service is asked for its own.
         file: Option<PathBuf>,
+    },
+}
+
+/// `memory`.
+#[derive(Debug, clap::Args)]
+pub struct Memory {
+    /// The service's address.
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// A file with a token that has the scope tenant:admin.
+    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
+    pub token_file: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: MemoryAction,
+}
+
+/// What to do with documents.
+#[derive(Debug, Subcommand)]
+pub enum MemoryAction {
+    /// Write every document of the tenant as a Markdown file with a small head.
+    Export {
+        /// The folder; a document's path is its place there.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Only what lies under this path, such as tenant/runbooks.
+        #[arg(long)]
+        prefix: Option<String>,
+    },
+    /// Write files that are new or changed; what others changed meanwhile is left alone and listed.
+    Import {
+        /// The folder.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Only what lies under this path.
+        #[arg(long)]
+        prefix: Option<String>,
+        /// Delete documents under the prefix that have no file.
+        #[arg(long)]
+        prune: bool,
+        /// Say what would be done, and do nothing.
+        #[arg(long)]
+        dry_run: bool,
     },
 }

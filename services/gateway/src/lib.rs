@@ -15,5 +15,6 @@ pub mod readiness;
 pub mod routes;
 pub mod server;
 pub mod settings;
+pub mod stores;
 pub mod tenants;
 pub mod webhooks;

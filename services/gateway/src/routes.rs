@@ -1,6 +1,6 @@
 //! Every route, in one place. Only health and the well-known document answer without a caller.
 
-use crate::http::{audit, health, mcp, metadata, runs, sessions};
+use crate::http::{audit, health, mcp, memory, metadata, runs, sessions};
 use actix_web::web::{self, ServiceConfig, resource};
 
 /// All routes.
@@ -37,6 +37,11 @@ pub fn all(config: &mut ServiceConfig) {
         .route("/v1/runs/{id}/cancel", web::post().to(runs::cancel))
         .route("/v1/runs/{id}/resolve", web::post().to(runs::resolve))
         .route("/v1/runs/{id}/clear", web::post().to(runs::clear))
+        .route("/v1/memory/documents", web::get().to(memory::list))
+        .route("/v1/memory/documents/{path:.*}", web::get().to(memory::show))
+        .route("/v1/memory/documents/{path:.*}", web::put().to(memory::put))
+        .route("/v1/memory/documents/{path:.*}", web::delete().to(memory::remove))
+        .route("/v1/memory/history/{path:.*}", web::get().to(memory::history))
         .route("/v1/audit", web::get().to(audit::list))
         .route("/runs/{id}", web::get().to(runs::show))
         .route("/runs/{id}/approve", web::post().to(runs::approve))

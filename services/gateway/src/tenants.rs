@@ -4,10 +4,12 @@
 //! and is reported; a file that is gone takes its tenant along.
 
 use crate::clusters::ClusterDesk;
+use crate::stores;
 use arc_swap::ArcSwap;
 use catalog::{Catalog, Entry};
 use domain::{Tenant, ToolsetName};
 use executor::Snapshot;
+use memory::Notebook;
 use policy::Policy;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ pub struct Tenants {
     /// For tenants with one cluster or none, and for those with several.
     tools: [Vec<Arc<Entry>>; 2],
     clusters: ClusterDesk,
+    notebook: Notebook,
     fixed: Mutex<HashMap<Tenant, Vec<Arc<Entry>>>>,
     dir: PathBuf,
     changes: broadcast::Sender<Tenant>,
@@ -40,13 +43,14 @@ pub struct Tenants {
 impl Tenants {
     /// Tenants configured in a folder, who can be issued these tools: the first list where there is one cluster or none,
     /// the second where a call must be able to name one.
-    pub fn new(dir: &Path, tools: [Vec<Arc<Entry>>; 2], clusters: ClusterDesk) -> Tenants {
+    pub fn new(dir: &Path, tools: [Vec<Arc<Entry>>; 2], clusters: ClusterDesk, notebook: Notebook) -> Tenants {
         Tenants {
             state: ArcSwap::default(),
             book: Mutex::default(),
             problems: ArcSwap::default(),
             tools,
             clusters,
+            notebook,
             fixed: Mutex::default(),
             dir: dir.to_owned(),
             changes: broadcast::Sender::new(BACKLOG),
@@ -130,6 +134,11 @@ impl Tenants {
             if let Err(error) = self.clusters.set(config) {
                 tracing::error!(tenant = %config.tenant, %error, "the tenant's clusters cannot be used");
             }
+            match stores::of(&config.memory.stores) {
+                Ok(stores) => self.notebook.replace(&config.tenant, stores),
+                // What was there before still holds, and a tenant that is new has the stores of the product.
+                Err(error) => tracing::error!(tenant = %config.tenant, %error, "the tenant's stores cannot be used"),
+            }
             add(&mut next, &old, config, &self.tools[usize::from(config.clusters.len() > 1)]);
         }
         for tenant in old.snapshots.keys().filter(|tenant| !next.snapshots.contains_key(*tenant)) {
@@ -181,7 +190,8 @@ fn snapshot(
     tools: &[Arc<Entry>],
     before: Option<&Arc<Snapshot>>,
 ) -> Result<Snapshot, catalog::catalog::BuildError> {
-    let rules = catalog::Rules { deny: &config.deny, gates: &config.require_approval };
+    let gates = config.gates();
+    let rules = catalog::Rules { deny: &config.deny, gates: &gates };
     let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
     // The same definitions keep the same catalog, and the same limit keeps the slots that calls are holding.
     let catalog = match before {
@@ -196,7 +206,7 @@ fn snapshot(
     let policy = Policy {
         mode: config.mode,
         deny: config.deny.clone(),
-        require_approval: config.require_approval.clone(),
+        require_approval: gates,
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
     let result_bytes = usize::try_from(config.limits.result_bytes).unwrap_or(usize::MAX);
@@ -205,6 +215,7 @@ fn snapshot(
         execute_within: config.approval.execute_within,
         deciders: config.approval.deciders,
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
+        review: config.memory.review,
     };
     Ok(Snapshot { catalog, policy, approvals, result_bytes, slots, in_flight })
 }
@@ -221,6 +232,7 @@ fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
         deny: Vec::new(),
         require_approval: Vec::new(),
         approval: tenancy::Approval::default(),
+        memory: tenancy::Memory::default(),
         limits: tenancy::Limits { calls_per_minute: 1_000_000, ..tenancy::Limits::default() },
     }
 }

@@ -4,7 +4,7 @@ use crate::tool::list_of;
 use crate::tool::{Boxed, Drawn, Probe};
 use crate::validate::{Arguments, BadSchema};
 use crate::{Progress, Tool, ToolFuture, schema, tokens};
-use domain::{Code, Effect, Failure, Level, Output, ToolName, ToolsetName, json};
+use domain::{Code, Content, Effect, Failure, Level, Output, ToolName, ToolsetName, json};
 use policy::Permit;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -29,6 +29,10 @@ pub struct Definition {
     pub open_world: bool,
     /// How long one call may take.
     pub deadline: Duration,
+    /// Whether its results are text that somebody outside wrote.
+    pub outside_text: bool,
+    /// How long people may take to review its runs, where those are not urgent.
+    pub reviewed: Option<Duration>,
     /// The schema that validates calls.
     pub strict: Value,
     /// The schema the model reads, as JSON text.
@@ -104,10 +108,12 @@ impl<T: Tool> Work for Typed<T> {
         Box::pin(async move {
             let Typed { tool, args } = *self;
             let output = tool.run(permit, args, progress).await?;
+            let tainting = T::taints(&output);
             let text = serde_json::to_string(&output).map_err(|_| {
                 Failure::new(Code::Internal, format!("the result of {} cannot be written", T::SPEC.name))
             })?;
-            Ok(Output::structured(text))
+            let content = T::PREFACE.map(|line| Content::Text(format!("{line}\n{text}"))).into_iter().collect();
+            Ok(Output { tainting, content, ..Output::structured(text) })
         })
     }
 
@@ -159,6 +165,8 @@ impl Entry {
             idempotent: spec.idempotent,
             open_world: spec.open_world,
             deadline: spec.deadline,
+            outside_text: spec.outside_text,
+            reviewed: spec.reviewed,
             strict,
             wire,
             output: Some(schema::output::<T::Output>(spec.most > Effect::Read)),

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub trait Tool: Send + Sync + 'static {
     /// Name, toolset and what the model reads.
     const SPEC: ToolSpec;
+    /// A line that stands before the text of every result, where whoever reads it must be told what it is.
+    const PREFACE: Option<&'static str> = None;
     /// What is parsed; the strict schema comes from this very type. Add `#[serde(deny_unknown_fields)]`.
     type Args: DeserializeOwned + JsonSchema + Send + Sync + 'static;
     /// What comes back as structured content.
@@ -37,6 +39,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Looks whether an execution whose answer was lost has happened. The permit names the run.
     fn probe(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = Probe> + Send {
         std::future::ready(Probe::Unknown)
+    }
+
+    /// Whether what came back is text that may speak to the model in somebody else's voice. Then the session is tainted
+    /// before the result is handed out. For tools some of whose results do; those of [`ToolSpec::outside_text`] always do.
+    fn taints(_: &Self::Output) -> bool {
+        false
     }
 
     /// Does it. The permit carries tenant, caller and session; nothing else does.
@@ -67,14 +75,19 @@ pub struct ToolSpec {
     pub open_world: bool,
     /// How long one call may take.
     pub deadline: Duration,
+    /// Whether its results are text that somebody outside wrote, such as logs: then they taint the session.
+    pub outside_text: bool,
+    /// How long people may take to review what it asks for, where that is not urgent.
+    pub reviewed: Option<Duration>,
 }
 
 impl ToolSpec {
     /// A tool whose calls do at most `most`. Not idempotent and open to the world unless said otherwise.
     pub const fn new(name: &'static str, toolset: &'static str, most: Effect) -> ToolSpec {
         let (title, description) = ("", "");
-        let deadline = Duration::from_secs(30);
-        ToolSpec { name, toolset, title, description, most, idempotent: false, open_world: true, deadline }
+        let (idempotent, open_world, deadline) = (false, true, Duration::from_secs(30));
+        let (outside_text, reviewed) = (false, None);
+        ToolSpec { name, toolset, title, description, most, idempotent, open_world, deadline, outside_text, reviewed }
     }
 
     /// The words for people and for the model.
@@ -103,6 +116,21 @@ impl ToolSpec {
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> ToolSpec {
         self.deadline = deadline;
+        self
+    }
+
+    /// Says that its results are text that somebody outside wrote.
+    #[must_use]
+    pub const fn outside_text(mut self) -> ToolSpec {
+        self.outside_text = true;
+        self
+    }
+
+    /// Says that people review its runs at their own pace, within this time unless the tenant says otherwise. Such a
+    /// call answers with its run at once, a no never ends the step of the session, and whoever says no says why.
+    #[must_use]
+    pub const fn reviewed(mut self, within: Duration) -> ToolSpec {
+        self.reviewed = Some(within);
         self
     }
 }

@@ -66,6 +66,8 @@ pub struct Call {
     pub caller: Arc<Caller>,
     /// The session it is made in, if any.
     pub session: Option<SessionId>,
+    /// Whether that session has read text from outside, as far as was known when the call was judged.
+    pub tainted: bool,
     /// The tool.
     pub tool: ToolName,
     /// The toolset the tool belongs to.

@@ -20,12 +20,15 @@ pub struct Output {
     pub structured: Option<String>,
     /// Blocks to show; when empty, the structured text is shown instead.
     pub content: Vec<Content>,
+    /// Whether it holds text that somebody outside wrote and that may speak to the model: the session that is handed it
+    /// is tainted from then on.
+    pub tainting: bool,
 }
 
 impl Output {
     /// A structured result.
     pub fn structured(json: String) -> Output {
-        Output { structured: Some(json), content: Vec::new() }
+        Output { structured: Some(json), ..Output::default() }
     }
 }
 

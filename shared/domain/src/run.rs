@@ -152,6 +152,10 @@ pub struct Asked {
     pub idempotent: bool,
     /// What would happen.
     pub preview: Preview,
+    /// Whether people review it at their own pace: then it waits longer, is counted apart from what is urgent, and a no
+    /// must say why.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reviewed: bool,
     /// What a no means.
     pub on_reject: OnReject,
     /// How many people must say yes.
@@ -192,24 +196,28 @@ pub struct Ending {
     pub result: Option<String>,
     /// What the knowledge rests on: the tool's answer, a probe, a report, a person.
     pub basis: String,
+    /// Whether the result holds text from outside, so that whoever is handed it is tainted by it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tainting: bool,
 }
 
 impl Ending {
     /// It was done.
     pub fn done(result: Option<String>) -> Ending {
-        Ending { code: None, message: "done".into(), attempted: true, result, basis: "the tool's answer".into() }
+        let (message, basis) = ("done".into(), "the tool's answer".into());
+        Ending { code: None, message, attempted: true, result, basis, tainting: false }
     }
 
     /// It was not done, and nothing was sent.
     pub fn not_attempted(code: Code, message: impl Into<String>) -> Ending {
-        let (code, message) = (Some(code.as_str().to_owned()), message.into());
-        Ending { code, message, attempted: false, result: None, basis: "checked before sending".into() }
+        Ending { attempted: false, basis: "checked before sending".into(), ..Ending::failed(code, message) }
     }
 
     /// It was tried and the target, or the tool, said no.
     pub fn failed(code: Code, message: impl Into<String>) -> Ending {
         let (code, message) = (Some(code.as_str().to_owned()), message.into());
-        Ending { code, message, attempted: true, result: None, basis: "the tool's answer".into() }
+        let basis = "the tool's answer".into();
+        Ending { code, message, attempted: true, result: None, basis, tainting: false }
     }
 }
 

@@ -50,6 +50,12 @@ impl Session {
         moved.then_some(next)
     }
 
+    /// Notes that text from outside was read. For good: what a model has read it cannot be made to forget.
+    #[must_use]
+    pub fn taint(&self) -> Option<Session> {
+        (!self.tainted).then(|| Session { tainted: true, ..self.clone() })
+    }
+
     /// Notes the catalog the session now draws from.
     #[must_use]
     pub fn pin(&self, catalog: &str) -> Option<Session> {
@@ -99,6 +105,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_session_is_tainted_once_and_for_good() {
+        let tainted = session().taint().expect("it was clean");
+        assert_eq!(tainted, Session { tainted: true, ..session() });
+        assert_eq!(tainted.taint(), None);
+        assert!(tainted.pin("c2").expect("another catalog").tainted);
     }
 
     #[test]

@@ -12,7 +12,7 @@ const CAP: usize = 8 << 20;
 /// What is asked.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// `GET` or `POST`; everything else is taken as `GET`.
+    /// `GET`, `POST`, `PUT` or `DELETE`; everything else is taken as `GET`.
     pub method: &'a str,
     /// Where; https, or http on loopback.
     pub url: &'a str,
@@ -32,9 +32,23 @@ pub async fn post(client: &Client, url: &str, headers: &[(&str, &str)], body: Ve
 
 /// Sends it and reads the whole answer; the status is the caller's to judge.
 pub async fn ask(client: &Client, ask: Ask<'_>) -> Result<(u16, Vec<u8>), FetchError> {
+    ask_if(client, ask, None).await
+}
+
+/// The same, on the condition that what is there carries this tag (`If-Match`).
+pub async fn ask_if(client: &Client, ask: Ask<'_>, tag: Option<&str>) -> Result<(u16, Vec<u8>), FetchError> {
     let url = address::parse(ask.url).map_err(FetchError::Address)?;
-    let method = if ask.method == "POST" { Method::POST } else { Method::GET };
+    let method = match ask.method {
+        "POST" => Method::POST,
+        "PUT" => Method::PUT,
+        "DELETE" => Method::DELETE,
+        _ => Method::GET,
+    };
     let request = client.0.request(method, url).bearer_auth(ask.bearer);
+    let request = match tag {
+        Some(tag) => request.header("If-Match", format!("\"{tag}\"")),
+        None => request,
+    };
     let request = match &ask.body {
         Some(body) => request.json(body),
         None => request,

@@ -14,6 +14,6 @@ pub mod client;
 pub mod fetch;
 
 pub use address::{AddressError, check_operator_address};
-pub use ask::{Ask, ask, post};
+pub use ask::{Ask, ask, ask_if, post};
 pub use client::{BuildError, Client, Config, operator_client};
 pub use fetch::{FetchError, get_capped};

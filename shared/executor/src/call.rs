@@ -127,6 +127,7 @@ impl Executor {
             id: CallId::from_random(random()?),
             caller: Arc::clone(&request.caller),
             session,
+            tainted: false,
             tool: definition.name.clone(),
             toolset: definition.toolset.clone(),
             needs: entry.list(),
@@ -136,11 +137,12 @@ impl Executor {
         };
         let call = Call { digest: digest(&call, entry.schema_digest(), &parsed.arguments), ..call };
         let (open, evidence, past) = self.open(snapshot, &call, &mut request).await?;
+        let call = Call { tainted: evidence.tainted, ..call };
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
         match decided {
             Decision::Permit(permit) => {
-                let (progress, deadline) = (request.progress, definition.deadline);
-                let job = Job { parsed, permit, progress, deadline, cap: snapshot.result_bytes, open, _slot: slot };
+                let (progress, entry) = (request.progress, Arc::clone(entry));
+                let job = Job { entry, parsed, permit, progress, cap: snapshot.result_bytes, open, _slot: slot };
                 self.invoke(job, request.era, request.cancel).await
             }
             Decision::Ask(_, rehearsal) => {
@@ -170,7 +172,12 @@ impl Executor {
     ) -> Result<(OpenCall, Evidence, Past), Failure> {
         let asks = policy::question(&snapshot.policy, call).is_some();
         let (handle, key) = (&request.handle, request.idempotency_key.as_deref());
-        let gated = asks.then_some(Gated { digest: &call.digest, key, most_waiting: snapshot.approvals.most_waiting });
+        let gated = asks.then(|| Gated {
+            digest: &call.digest,
+            key,
+            reviewed: is_reviewed(snapshot, call),
+            most_waiting: snapshot.approvals.most_waiting,
+        });
         let opening = Opening {
             call,
             kind: kind_of(&call.caller),
@@ -247,6 +254,13 @@ impl Drop for OpenCall {
         if self.shelf.audit().close(receipt, &facts).now_or_never().is_none() {
             tracing::error!("the audit queue is full; the entry of a vanished call stays open");
         }
+    }
+}
+
+fn is_reviewed(snapshot: &Snapshot, call: &Call) -> bool {
+    match snapshot.catalog.find(call.tool.as_str()) {
+        Found::Tool(entry) => entry.definition().reviewed.is_some(),
+        Found::Virtual(_) | Found::Nothing => false,
     }
 }
 
@@ -340,6 +354,7 @@ pub(crate) fn virtual_call(
         id: CallId::from_random(random()?),
         caller,
         session,
+        tainted: false,
         tool: ToolName::parse(name).map_err(|_| broken())?,
         toolset: ToolsetName::parse("virtual").map_err(|_| broken())?,
         needs: Level::Read,

@@ -4,21 +4,22 @@
 //! Legacy reads are spawned and waited for: a lost connection is not a cancellation there, only the explicit one is.
 
 use crate::call::{Era, Executor, OpenCall};
-use catalog::{Parsed, Progress};
+use catalog::{Entry, Parsed, Progress};
 use domain::{Code, Failure, Outcome, Output};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 /// One permitted call, ready to run.
 pub(crate) struct Job {
+    pub(crate) entry: Arc<Entry>,
     pub(crate) parsed: Parsed,
     pub(crate) permit: Permit,
     pub(crate) progress: Progress,
-    pub(crate) deadline: Duration,
     /// The tenant's cap on one result.
     pub(crate) cap: usize,
     /// The open audit entry; closed where the work ends, whoever is still waiting.
@@ -30,21 +31,31 @@ pub(crate) struct Job {
 impl Executor {
     pub(crate) async fn invoke(&self, job: Job, era: Era, cancel: CancellationToken) -> Outcome {
         match era {
-            Era::Modern => run(job, cancel).await,
-            Era::Legacy => match self.tasks.spawn("legacy call", run(job, cancel)).await {
-                Ok(Some(outcome)) => outcome,
-                Ok(None) | Err(_) => Err(Failure::new(Code::Internal, "the call ended without a result")),
-            },
+            Era::Modern => self.run_job(job, cancel).await,
+            Era::Legacy => {
+                let executor = self.clone();
+                let work = self.tasks.spawn("legacy call", async move { executor.run_job(job, cancel).await });
+                match work.await {
+                    Ok(Some(outcome)) => outcome,
+                    Ok(None) | Err(_) => Err(Failure::new(Code::Internal, "the call ended without a result")),
+                }
+            }
         }
+    }
+
+    async fn run_job(&self, job: Job, cancel: CancellationToken) -> Outcome {
+        let Job { entry, parsed, permit, progress, cap, open, _slot } = job;
+        let outcome = under_deadline(parsed, &permit, &progress, entry.definition().deadline, cancel).await;
+        let outcome = outcome.and_then(|output| capped(marked(output, &entry), cap));
+        let outcome = self.taint_first(&open, &permit.call().caller, outcome).await;
+        open.close(&outcome).await;
+        outcome
     }
 }
 
-async fn run(job: Job, cancel: CancellationToken) -> Outcome {
-    let Job { parsed, permit, progress, deadline, cap, open, _slot } = job;
-    let outcome = under_deadline(parsed, &permit, &progress, deadline, cancel).await;
-    let outcome = outcome.and_then(|output| capped(output, cap));
-    open.close(&outcome).await;
-    outcome
+/// Whatever such a tool gives is text from outside, whether it says so itself or not.
+pub(crate) fn marked(output: Output, entry: &Entry) -> Output {
+    Output { tainting: output.tainting || entry.definition().outside_text, ..output }
 }
 
 async fn under_deadline(

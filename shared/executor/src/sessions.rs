@@ -1,8 +1,9 @@
 //! Opening, reading and closing sessions, for the doors that do so outside a tool call.
 
-use crate::call::{Executor, Handle, no_session, no_store, random, read_handle};
+use crate::call::{Executor, Handle, OpenCall, no_session, no_store, random, read_handle};
 use crate::snapshot::Snapshot;
-use domain::{Caller, Code, Failure, Loaded, Mode, Moment, Scope, Session, SessionId};
+use domain::run::Run;
+use domain::{Caller, Code, Failure, Loaded, Mode, Moment, Outcome, Scope, Session, SessionId};
 use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase, Sessions};
 
 /// How often a fold is repeated on a newer version before the caller is told to try again.
@@ -67,7 +68,10 @@ impl Executor {
         for _ in 0..FOLDS {
             let before = held.session.clone();
             let Some(next) = step(&before) else { return Ok((before.clone(), before)) };
-            let (entry, wake) = (moved(caller, next.id, what), Some(store::Topic::Session(next.id)));
+            let entry = moved(caller, next.id, what);
+            // Whoever is woken asks for the list of tools again; what does not change it wakes nobody.
+            let relisted = next.loaded != before.loaded || next.grown != before.grown;
+            let wake = relisted.then_some(store::Topic::Session(next.id));
             let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await;
             match folded.map_err(|e| no_store(&e))? {
                 Folded::Done(_) => return Ok((next, before)),
@@ -79,7 +83,33 @@ impl Executor {
             .retry_after_ms(200))
     }
 
-    /// Closes a session for every replica and forgets its documents.
+    /// Taints the session that is about to be handed text from outside: once, and in the ledger too. Before the text, so
+    /// that there is no moment in which it was read and nobody knows; if it cannot be written, the text stays here.
+    pub(crate) async fn taint_first(&self, open: &OpenCall, caller: &Caller, outcome: Outcome) -> Outcome {
+        let output = outcome?;
+        if let Some(held) = open.held.as_ref().filter(|held| output.tainting && !held.session.tainted) {
+            self.fold_session(&open.shelf.sessions(), held.clone(), caller, "taint", Session::taint).await?;
+        }
+        Ok(output)
+    }
+
+    /// The same for a result that is read outside any call: the session that asked for the run is the one that learns
+    /// of it, unless it is over.
+    pub async fn taint_asker(&self, caller: &Caller, run: &Run) -> Result<(), Failure> {
+        let tainting = run.ending.as_ref().is_some_and(|ending| ending.tainting);
+        let Some(id) = run.asked.session.filter(|_| tainting && run.asked.requester == caller.principal) else {
+            return Ok(());
+        };
+        let sessions = self.store.of(&caller.tenant).sessions();
+        let found = sessions.find(id, &caller.principal, self.lives).await.map_err(|e| no_store(&e))?;
+        match found {
+            Some(held) => self.fold_session(&sessions, held, caller, "taint", Session::taint).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes a session for every replica and forgets its documents, unless people are still reviewing something that
+    /// was proposed from it: then they are left to their own end.
     pub async fn close_session(&self, caller: &Caller, handle: &Handle) -> Result<(), Failure> {
         let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
         let shelf = self.store.of(&caller.tenant);
@@ -87,6 +117,9 @@ impl Executor {
         let closed = shelf.sessions().close(id, &caller.principal, &entry).await.map_err(|e| no_store(&e))?;
         if !closed {
             return Err(no_session(handle));
+        }
+        if shelf.runs().is_under_review(id, &caller.principal).await.map_err(|e| no_store(&e))? {
+            return Ok(());
         }
         shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
     }

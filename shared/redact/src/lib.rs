@@ -22,11 +22,11 @@ pub struct Rule {
 
 /// Every way.
 pub const RULES: [Rule; 7] = [
-    Rule { name: "private key", pattern: r"-----BEGIN [A-Z ]*PRIVATE KEY-----", keep: None },
+    Rule { name: "private key", pattern: r"-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----", keep: None },
     Rule { name: "cloud access key", pattern: r"\b(AKIA|ASIA)[0-9A-Z]{16}\b", keep: None },
     Rule {
         name: "vendor token",
-        pattern: r"\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{20,}|AIza[0-9A-Za-z_-]{35})",
+        pattern: r"\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{20,}|[sr]k_(live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{20,}|AIza[0-9A-Za-z_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|hv[sbr]\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|do[opr]_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|shp(at|ca|pa|ss)_[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{20,}|AGE-SECRET-KEY-1[0-9A-Z]{50,}|hooks\.slack\.com/services/T[A-Z0-9]+/B[A-Z0-9]+/[A-Za-z0-9]{16,})",
         keep: None,
     },
     Rule {
@@ -46,7 +46,8 @@ pub const RULES: [Rule; 7] = [
     },
     Rule {
         name: "password-like assignment",
-        pattern: r#"(?i)\b(password|passwd|pwd|secret|api[_-]?key|access[_-]?key|token)\b["']?\s*[:=]\s*["']?[^\s"'<>{}$]{8,}"#,
+        // The name may have parts before it (`DB_PASSWORD`, `clientSecret`), but none behind: `secretName` names an object.
+        pattern: r#"(?i)\b[a-z0-9_.-]*(password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|secret[_-]?key|token)\b["']?\s*[:=]\s*["']?[^\s"'<>{}$][^\s"'<>{}]{7,}"#,
         keep: Some(&[':', '=']),
     },
 ];
@@ -72,6 +73,17 @@ pub fn set() -> Option<RegexSet> {
     RegexSet::new(RULES.iter().map(|rule| rule.pattern)).ok()
 }
 
+/// The first rule that a line falls under, unless every place it fits is spared. `None` outside: the patterns cannot be
+/// had, and nothing can be judged.
+pub fn first(line: &str, spared: impl Fn(&Rule, &str) -> bool) -> Option<Option<&'static str>> {
+    let patterns = PATTERNS.as_ref()?;
+    let fits = |n: usize| {
+        let (rule, pattern) = (RULES.get(n)?, patterns.each.get(n)?);
+        pattern.find_iter(line).any(|hit| !spared(rule, hit.as_str())).then_some(rule.name)
+    };
+    Some(patterns.any.matches(line).into_iter().find_map(fits))
+}
+
 /// Masks the lines of one text in their order, because a private key goes over several.
 #[derive(Debug, Default)]
 pub struct Redactor {
@@ -82,7 +94,7 @@ impl Redactor {
     /// The line as it may be shown.
     pub fn line<'a>(&mut self, line: &'a str) -> Cow<'a, str> {
         if self.key_lines > 0 {
-            let ends = line.contains("-----END ") && line.contains("PRIVATE KEY-----");
+            let ends = line.contains("-----END ") && line.contains("PRIVATE KEY");
             self.key_lines = if ends { 0 } else { self.key_lines - 1 };
             return Cow::Borrowed(GONE);
         }
@@ -92,7 +104,7 @@ impl Redactor {
         if !found.matched_any() {
             return Cow::Borrowed(line);
         }
-        let opens = line.find("-----BEGIN ").is_some_and(|at| line[at..].contains("PRIVATE KEY-----"));
+        let opens = line.find("-----BEGIN ").is_some_and(|at| line[at..].contains("PRIVATE KEY"));
         let closes = line.contains("-----END ");
         if opens {
             // A key on one line (with `\n` written out) ends where it began.

@@ -43,6 +43,8 @@ pub struct Gated<'a> {
     pub digest: &'a str,
     /// The caller's own key.
     pub key: Option<&'a str>,
+    /// Whether people review it at their own pace; then it is counted among such runs only.
+    pub reviewed: bool,
     /// Open runs of one principal are counted up to here.
     pub most_waiting: usize,
 }
@@ -91,7 +93,7 @@ impl Shelf {
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
             let newest = |index| Op::Range { index: self.space.index(&index), from: 0, to: FULL, limit: 1 };
-            let waiting = self.space.index(&Index::waiting(owner));
+            let waiting = self.space.index(&Index::waiting(owner, gated.reviewed));
             ops.push(newest(Index::same_digest(gated.digest)));
             ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
             ops.extend(opening.session.map(|session| newest(Index::stopped(session))));

@@ -1,8 +1,13 @@
 -- The one compare-and-set. Knows versions, expiry and the server's clock; knows no session and no run.
--- KEYS[1] record, then one key per appended entry, then one per index change, last the index that must have room.
+-- KEYS[1] record, then one key per appended entry, one per index change, one per thing beside it, last the index that
+--         must have room.
 -- ARGV    expect, body kept ('1') or deleted ('0'), body, expiry ms or '', last moment ms or '',
 --         number of entries, number of index changes, channel or '', wake-up, most members of that index or '',
---         then per entry: body, expiry ms or ''; then per index change: member, rank or '', expiry ms or ''.
+--         number of things beside it;
+--         then per entry: body, expiry ms or '';
+--         then per index change: member, rank, expiry ms or ''; a rank is a number, 'last' for one above all others,
+--         '' for out, '<' and a number for out unless it stands above that;
+--         then per thing beside it: 'write', 'replace', 'end' or 'forget', body, expiry ms or ''.
 -- Everything is judged before anything is written, so a refusal leaves no trace.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -31,7 +36,13 @@ if ARGV[2] == '1' then
   end
 end
 
-local key, arg = 1, 10
+local function last(index)
+  local top = redis.call('ZREVRANGE', index, 0, 0, 'WITHSCORES')
+  if top[2] and tonumber(top[2]) >= now then return text(tonumber(top[2]) + 1) end
+  return text(now)
+end
+
+local key, arg = 1, 11
 for _ = 1, tonumber(ARGV[6]) do
   key = key + 1
   redis.call('XADD', KEYS[key], '*', 'b', ARGV[arg + 1])
@@ -40,11 +51,31 @@ for _ = 1, tonumber(ARGV[6]) do
 end
 for _ = 1, tonumber(ARGV[7]) do
   key = key + 1
-  if ARGV[arg + 2] ~= '' then
-    redis.call('ZADD', KEYS[key], ARGV[arg + 2], ARGV[arg + 1])
-    if ARGV[arg + 3] ~= '' then redis.call('PEXPIRE', KEYS[key], ARGV[arg + 3]) end
+  local member, rank = ARGV[arg + 1], ARGV[arg + 2]
+  if rank == '' then
+    redis.call('ZREM', KEYS[key], member)
+  elseif rank:sub(1, 1) == '<' then
+    local stands = redis.call('ZSCORE', KEYS[key], member)
+    if stands and tonumber(stands) <= tonumber(rank:sub(2)) then redis.call('ZREM', KEYS[key], member) end
   else
-    redis.call('ZREM', KEYS[key], ARGV[arg + 1])
+    if rank == 'last' then rank = last(KEYS[key]) end
+    redis.call('ZADD', KEYS[key], rank, member)
+    if ARGV[arg + 3] ~= '' then redis.call('PEXPIRE', KEYS[key], ARGV[arg + 3]) end
+  end
+  arg = arg + 3
+end
+for _ = 1, tonumber(ARGV[11]) do
+  key = key + 1
+  local what, body, span = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3]
+  if what == 'write' then
+    redis.call('HSET', KEYS[key], 'v', '1', 'b', body)
+    if span ~= '' then redis.call('PEXPIRE', KEYS[key], span) else redis.call('PERSIST', KEYS[key]) end
+  elseif what == 'replace' then
+    if redis.call('EXISTS', KEYS[key]) == 1 then redis.call('HSET', KEYS[key], 'b', body) end
+  elseif what == 'end' then
+    redis.call('PEXPIRE', KEYS[key], span, 'LT')
+  else
+    redis.call('DEL', KEYS[key])
   end
   arg = arg + 3
 end

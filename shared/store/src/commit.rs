@@ -1,7 +1,7 @@
 //! One all-or-nothing change inside one tenant, and how it ended.
 //!
-//! The record, what is appended beside it, its place in indexes and the wake-up cannot disagree, because they are
-//! written together or not at all. What a change means is pure Rust elsewhere; here are only versions and the clock.
+//! The record, what is appended or kept beside it, its place in indexes and the wake-up cannot disagree, because they
+//! are written together or not at all. What a change means is pure Rust elsewhere; here are only versions and the clock.
 
 use crate::{Index, RecordKey, Stream, Topic};
 use domain::Moment;
@@ -46,8 +46,43 @@ pub struct Placing {
     pub index: Index,
     /// The member.
     pub member: String,
-    /// Where it stands, usually a moment's milliseconds, at most 2^53; `None` takes it out.
-    pub rank: Option<u64>,
+    /// Where it will stand.
+    pub rank: Rank,
+}
+
+/// Where a member of an index will stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// Here: usually a moment's milliseconds, at most 2^53.
+    At(u64),
+    /// Above every other member, at the store's milliseconds or later. Chosen inside the change, so whoever has read up
+    /// to some rank misses nothing by asking for what stands above it.
+    Last,
+    /// Nowhere.
+    Out,
+    /// Nowhere, unless it stands above this by now.
+    OutUpTo(u64),
+}
+
+impl From<Option<u64>> for Rank {
+    fn from(rank: Option<u64>) -> Rank {
+        rank.map_or(Rank::Out, Rank::At)
+    }
+}
+
+/// What happens to something that has no version of its own, because it only changes together with the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beside {
+    /// A record is written, whatever was there, to be forgotten that long after.
+    Write(RecordKey, Vec<u8>, Option<Duration>),
+    /// A record gets another body and keeps its end, if it is there at all.
+    Replace(RecordKey, Vec<u8>),
+    /// A record will be forgotten that long after, or sooner if it was to be; if it is there at all.
+    End(RecordKey, Duration),
+    /// A record is deleted.
+    Forget(RecordKey),
+    /// A stream is deleted.
+    ForgetStream(Stream),
 }
 
 /// One all-or-nothing change inside one tenant.
@@ -67,6 +102,8 @@ pub struct Commit {
     pub append: Vec<(Stream, Vec<u8>)>,
     /// What moves in indexes beside it.
     pub index: Vec<Placing>,
+    /// What else changes beside it.
+    pub beside: Vec<Beside>,
     /// Whom to wake.
     pub wake: Option<Topic>,
     /// An index that must hold fewer members than this before the change.
@@ -81,8 +118,9 @@ impl Commit {
 
     /// Deletes a record and does nothing beside it.
     pub fn delete(record: RecordKey, expect: Version) -> Commit {
-        let (append, index) = (Vec::new(), Vec::new());
-        Commit { record, expect, body: None, expires: None, not_after: None, append, index, wake: None, room: None }
+        let (append, index, beside) = (Vec::new(), Vec::new(), Vec::new());
+        let (body, expires, not_after, wake, room) = (None, None, None, None, None);
+        Commit { record, expect, body, expires, not_after, append, index, beside, wake, room }
     }
 }
 

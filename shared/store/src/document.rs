@@ -1,9 +1,12 @@
-//! A document of a tenant's memory, and the shape in which it is stored.
+//! A document of a tenant's memory and its versions, as others see them.
+//!
+//! Not here: the shape in which they are stored (see `shape`), and when they change (see [`Memory`](crate::Memory)).
 
-use crate::{StoreError, Version};
+mod shape;
+
 use domain::{Moment, Principal, RunId, SessionId};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use std::time::Duration;
 
 /// Whose documents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,6 +33,48 @@ pub enum Trust {
     Draft,
 }
 
+/// How a version came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocOp {
+    /// The first text at its path.
+    Create,
+    /// Another text in place of the one before.
+    Replace,
+    /// A change to the text before.
+    Patch,
+    /// Taken over from another document.
+    Promote,
+    /// A tombstone: the document was deleted.
+    Delete,
+    /// A tombstone: the text that stood here was redacted.
+    Redact,
+}
+
+/// Evidence that the ledger knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// The call or run.
+    pub id: String,
+    /// What it used.
+    pub tool: String,
+    /// When.
+    pub at: Moment,
+    /// How it ended.
+    pub outcome: String,
+}
+
+/// The document that a promoted one was taken from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where it stood.
+    pub path: String,
+    /// Its number among the versions.
+    pub version: u64,
+    /// SHA-256 of its content, in hex.
+    pub sha256: String,
+}
+
 /// Where a version came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
@@ -38,7 +83,7 @@ pub struct Provenance {
     /// `agent`, `person` or `service`.
     pub kind: String,
     /// In which session.
-    #[serde(with = "session_text")]
+    #[serde(with = "shape::session_text")]
     pub session: Option<SessionId>,
     /// When, by the store's clock; filled in by the store.
     pub at: Moment,
@@ -47,6 +92,20 @@ pub struct Provenance {
     /// The run that a person approved for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// Who approved that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<Principal>,
+}
+
+/// Who took the text of a version away, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redaction {
+    /// Who.
+    pub by: Principal,
+    /// Why.
+    pub reason: String,
+    /// When, by the store's clock.
+    pub at: Moment,
 }
 
 /// What is to be written; the store adds version, digest and time.
@@ -66,7 +125,19 @@ pub struct Draft {
     pub content: String,
     /// How its writer knows.
     pub evidence: String,
-    /// Who wrote it.
+    /// The evidence that the ledger knows.
+    pub references: Vec<Reference>,
+    /// How this version comes about.
+    pub op: DocOp,
+    /// Whether the text reads like orders to whoever reads it.
+    pub suspect: bool,
+    /// What the scan found, by line and rule.
+    pub findings: Vec<String>,
+    /// What changes against the version before, as a unified diff.
+    pub diff: String,
+    /// What it was promoted from.
+    pub source: Option<Source>,
+    /// Who writes it.
     pub actor: Principal,
     /// `agent`, `person` or `service`.
     pub actor_kind: String,
@@ -76,6 +147,29 @@ pub struct Draft {
     pub tainted: bool,
     /// The run that a person approved for it.
     pub run: Option<RunId>,
+    /// Who approved that run.
+    pub approver: Option<Principal>,
+}
+
+/// Who deletes or redacts, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// Why.
+    pub reason: String,
+    /// How long the scope keeps its documents, as in [`Limits`](crate::Limits).
+    pub keep: Option<Duration>,
+    /// Who.
+    pub actor: Principal,
+    /// `agent`, `person` or `service`.
+    pub actor_kind: String,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// Whether that session had read text from outside.
+    pub tainted: bool,
+    /// The run that a person approved for it.
+    pub run: Option<RunId>,
+    /// Who approved that run.
+    pub approver: Option<Principal>,
 }
 
 /// A document, or one of its versions.
@@ -94,85 +188,82 @@ pub struct Document {
     pub trust: Trust,
     /// Its number among the versions.
     pub version: u64,
-    /// SHA-256 of the content, in hex.
+    /// SHA-256 of the content, in hex; empty if there is none.
     pub sha256: String,
     /// The text.
     pub content: String,
-    /// How its writer knows.
+    /// How its writer knows; of a tombstone, why.
     pub evidence: String,
+    /// The evidence that the ledger knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
+    /// How this version came about.
+    #[serde(default = "shape::unknown_op")]
+    pub op: DocOp,
+    /// Whether the text reads like orders to whoever reads it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspect: bool,
+    /// What the scan found, by line and rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// What changed against the version before, as a unified diff.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub diff: String,
+    /// What it was promoted from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// Where it came from.
     pub provenance: Provenance,
     /// When it was written, by the store's clock.
     pub updated_at: Moment,
+    /// Whether it is a tombstone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// Who took its text away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<Redaction>,
 }
 
 /// A document without its text, as lists show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// Where in its scope.
     pub path: String,
     /// What it is called.
     pub title: String,
     /// Its type.
+    #[serde(rename = "type")]
     pub kind: String,
+    /// Labels.
+    pub tags: Vec<String>,
     /// How far it can be relied on.
     pub trust: Trust,
+    /// Whether the text reads like orders to whoever reads it.
+    pub suspect: bool,
     /// Its number among the versions.
     pub version: u64,
     /// SHA-256 of the content, in hex.
     pub sha256: String,
+    /// How long the content is.
+    pub bytes: u64,
     /// When it was written.
     pub updated_at: Moment,
 }
 
-impl From<Document> for Head {
-    fn from(document: Document) -> Head {
-        let Document { path, title, kind, trust, version, sha256, updated_at, .. } = document;
-        Head { path, title, kind, trust, version, sha256, updated_at }
-    }
-}
-
-/// The stored shape.
-#[derive(Serialize, Deserialize)]
-struct Shape<D> {
-    v: u8,
-    doc: D,
-}
-
-const UNREADABLE: StoreError = StoreError::Corrupt { what: "a document" };
-
-impl Document {
-    pub(crate) fn from_draft(draft: Draft, version: Version, now: Moment) -> Document {
-        let sha256 = crate::keys::hex(&Sha256::digest(&draft.content));
-        let Draft { path, title, kind, tags, trust, content, evidence, actor, actor_kind, session, tainted, run } =
-            draft;
-        let provenance = Provenance { actor, kind: actor_kind, session, at: now, tainted, run };
-        let version = version.number();
-        Document { path, title, kind, tags, trust, version, sha256, content, evidence, provenance, updated_at: now }
-    }
-
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        serde_json::to_vec(&Shape { v: 1, doc: self }).map_err(|_| UNREADABLE)
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Document, StoreError> {
-        match serde_json::from_slice(bytes) {
-            Ok(Shape { v: 1, doc }) => Ok(doc),
-            Ok(_) | Err(_) => Err(UNREADABLE),
+impl From<&Document> for Head {
+    fn from(document: &Document) -> Head {
+        let Document { path, title, kind, tags, trust, suspect, version, sha256, content, updated_at, .. } = document;
+        Head {
+            path: path.clone(),
+            title: title.clone(),
+            kind: kind.clone(),
+            tags: tags.clone(),
+            trust: *trust,
+            suspect: *suspect,
+            version: *version,
+            sha256: sha256.clone(),
+            bytes: content.len() as u64,
+            updated_at: *updated_at,
         }
-    }
-}
-
-mod session_text {
-    use domain::SessionId;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(id: &Option<SessionId>, to: S) -> Result<S::Ok, S::Error> {
-        id.map(|id| id.to_string()).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SessionId>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        text.map(|text| SessionId::parse(&text)).transpose().map_err(D::Error::custom)
     }
 }

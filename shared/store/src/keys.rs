@@ -39,6 +39,16 @@ impl RecordKey {
     pub fn document(scope: &DocScope, path: &str) -> RecordKey {
         RecordKey(format!("mem:{}:{path}", scope_name(scope)))
     }
+
+    /// What lists show of a document.
+    pub fn document_head(scope: &DocScope, path: &str) -> RecordKey {
+        RecordKey(format!("memh:{}:{path}", scope_name(scope)))
+    }
+
+    /// An earlier version of a document.
+    pub fn document_version(scope: &DocScope, path: &str, number: u64) -> RecordKey {
+        RecordKey(format!("memn:{}:{number}:{path}", scope_name(scope)))
+    }
 }
 
 /// Names one append-only stream of a tenant.
@@ -59,7 +69,7 @@ impl Stream {
         Stream { name: "links".into(), lives: None }
     }
 
-    /// All versions of a document.
+    /// All versions of a document, as builds kept them that could not redact; each version is a record now.
     pub fn versions(scope: &DocScope, path: &str) -> Stream {
         Stream { name: format!("memv:{}:{path}", scope_name(scope)), lives: None }
     }
@@ -89,6 +99,17 @@ impl Index {
         Index { name: format!("memz:{}", scope_name(scope)), lives: None }
     }
 
+    /// All that ever happened to the documents of a scope: paths, deleted ones as well, ranked by their last change so
+    /// that no two share a rank and every change is above those before it.
+    pub fn document_changes(scope: &DocScope) -> Index {
+        Index { name: format!("memc:{}", scope_name(scope)), lives: None }
+    }
+
+    /// The deleted documents of a scope: paths, ranked by when that was.
+    pub fn deleted_documents(scope: &DocScope) -> Index {
+        Index { name: format!("memx:{}", scope_name(scope)), lives: None }
+    }
+
     /// All runs, newest first.
     pub fn runs() -> Index {
         Index { name: "runs".into(), lives: None }
@@ -110,9 +131,11 @@ impl Index {
         Index { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
     }
 
-    /// Runs of a principal that wait for a person.
-    pub fn waiting(owner: &Principal) -> Index {
-        Index { name: format!("wait:{}", fingerprint(owner)), lives: None }
+    /// Runs of a principal that wait for a person. Those that people review at their own pace are counted apart, so that
+    /// they never stand in the way of what is urgent.
+    pub fn waiting(owner: &Principal, reviewed: bool) -> Index {
+        let queue = if reviewed { "rev" } else { "wait" };
+        Index { name: format!("{queue}:{}", fingerprint(owner)), lives: None }
     }
 
     /// Rejected runs that ended a session's step and were not cleared since.

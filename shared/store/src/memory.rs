@@ -1,40 +1,44 @@
-//! The documents of one tenant, by scope and path: the current version as a record, all versions as a stream.
+//! The documents of one tenant, by scope and path.
 //!
-//! A write is one commit: record, version, place in the indexes, audit entry, wake-up.
-//! Not here: who may write where, and what a path or a text may look like (see the memory tools).
+//! What stands at a path is one record, whole: a document, or the tombstone of one. When it changes, what stood there is
+//! kept beside it under its number, so that no text is stored twice and a version can be redacted where it lies. The
+//! number of a version is written in it; the version of the record counts redactions as well.
+//!
+//! Each change also gives the path the highest rank of the scope's changes. Whoever keeps something derived from the
+//! documents asks for what is above the rank it has seen, and misses nothing, whoever wrote it.
+//!
+//! Not here: who may write where, and what a path or a text may look like.
 
-use crate::document::{DocScope, Document, Draft, Head};
-use crate::entry::AuditEntry;
+mod forget;
+mod redact;
+mod write;
+
+pub use forget::Removed;
+pub use write::{Base, Limits, Part, Put, Room};
+
+use crate::document::{DocScope, Document, Head};
 use crate::ops::Op;
-use crate::{Commit, Committed, Index, Placing, RecordKey, Shelf, StoreError, Stream, Topic, Version};
+use crate::{Index, Record, RecordKey, Shelf, StoreError, Stream};
 use std::time::Duration;
 
-/// How many records are read in one round trip; each may hold a hundred kilobytes.
+/// How many heads are read in one round trip.
+const HEADS_AT_ONCE: usize = 512;
+/// How many documents are read in one round trip where nobody said; each may hold a hundred kilobytes.
 const AT_ONCE: usize = 64;
+/// How long the versions of a deleted document stay.
+const PURGED_AFTER: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// The mark of what changed before changes were kept; every real one is a moment's milliseconds.
+const BEFORE_ALL: u64 = 1;
+/// How often a change is folded again after somebody else changed the record, but not what the change depends on.
+const TRIES: usize = 16;
 
-/// How much a scope may hold, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Documents.
-    pub documents: u64,
-    /// Bytes of content over all documents.
-    pub bytes: u64,
-    /// How long a document is kept after its last change; `None` for good. Sessions give their longest life.
-    pub keep: Option<Duration>,
-}
-
-/// How a write ended.
+/// A path that changed, and where it stands among the changes of its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "only `Done` wrote something"]
-pub enum Put {
-    /// Written, as this.
-    Done(Document),
-    /// The document has another version than was named; this is it, if there is one.
-    Conflict(Option<Document>),
-    /// The scope may hold no further document.
-    TooMany,
-    /// The scope may hold no more bytes.
-    TooLarge,
+pub struct Change {
+    /// The document's path. Whether it is still there tells [`Memory::get`].
+    pub path: String,
+    /// The rank to ask beyond.
+    pub mark: u64,
 }
 
 /// The documents of one tenant.
@@ -48,122 +52,136 @@ impl Memory {
 
     /// Reads a document.
     pub async fn get(&self, scope: &DocScope, path: &str) -> Result<Option<Document>, StoreError> {
-        let record = self.0.get(&RecordKey::document(scope, path)).await?;
-        record.map(|record| Document::from_bytes(&record.body)).transpose()
+        Ok(self.last(scope, path).await?.filter(|found| !found.deleted))
+    }
+
+    /// Reads documents in one round trip, in the order asked for.
+    pub async fn get_many(&self, scope: &DocScope, paths: &[String]) -> Result<Vec<Option<Document>>, StoreError> {
+        let keys = paths.iter().map(|path| RecordKey::document(scope, path));
+        let found = self.documents(keys).await?;
+        Ok(found.into_iter().map(|found| found.filter(|found| !found.deleted)).collect())
+    }
+
+    /// Reads what stands at a path: a document, or the tombstone of one.
+    pub async fn last(&self, scope: &DocScope, path: &str) -> Result<Option<Document>, StoreError> {
+        read(self.0.get(&RecordKey::document(scope, path)).await?)
     }
 
     /// The documents of a scope whose path begins with `prefix`, by path, without their text.
-    pub async fn list(&self, scope: &DocScope, prefix: &str) -> Result<Vec<Head>, StoreError> {
-        Ok(self.all(scope, prefix).await?.into_iter().map(Head::from).collect())
-    }
-
-    /// The documents of a scope whose path begins with `prefix`, by path, whole.
-    pub async fn all(&self, scope: &DocScope, prefix: &str) -> Result<Vec<Document>, StoreError> {
+    pub async fn heads(&self, scope: &DocScope, prefix: &str) -> Result<Vec<Head>, StoreError> {
         let members = self.0.range(&Index::documents(scope), 0, u64::MAX, usize::MAX).await?;
         let mut paths: Vec<String> = members.into_iter().map(|(path, _)| path).collect();
         paths.retain(|path| path.starts_with(prefix));
         paths.sort_unstable();
-        let mut documents = Vec::with_capacity(paths.len());
-        for some in paths.chunks(AT_ONCE) {
-            let get = |path: &String| Op::Get { key: self.0.space.record(&RecordKey::document(scope, path)) };
-            let ops: Vec<Op> = some.iter().map(get).collect();
-            let mut answers = self.0.run(&ops).await?;
-            for _ in some {
-                // A document may have ended since the index was read.
-                if let Some(record) = answers.record()? {
-                    documents.push(Document::from_bytes(&record.body)?);
+        let (mut heads, mut without) = (Vec::with_capacity(paths.len()), Vec::new());
+        for some in paths.chunks(HEADS_AT_ONCE) {
+            let records = self.records(some.iter().map(|path| RecordKey::document_head(scope, path))).await?;
+            for (path, record) in some.iter().zip(records) {
+                match record {
+                    Some(record) => heads.push(Head::from_bytes(&record.body)?),
+                    None => without.push(path.clone()),
                 }
             }
         }
-        Ok(documents)
+        // Written by a build that kept no heads, or ended since the index was read.
+        for some in without.chunks(AT_ONCE) {
+            heads.extend(self.get_many(scope, some).await?.iter().flatten().map(Head::from));
+        }
+        heads.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(heads)
     }
 
-    /// The versions of a document, newest first.
-    pub async fn history(&self, scope: &DocScope, path: &str, limit: usize) -> Result<Vec<Document>, StoreError> {
-        let entries = self.0.read_back(&Stream::versions(scope, path), None, limit).await?;
+    /// The paths of a scope that changed since `after`, in the order of their last change; zero gives all there are,
+    /// and those whose document is gone by now.
+    pub async fn changes(&self, scope: &DocScope, after: u64) -> Result<Vec<Change>, StoreError> {
+        let range =
+            |index: Index, from| Op::Range { index: self.0.space.index(&index), from, to: u64::MAX, limit: usize::MAX };
+        let mut ops = vec![range(Index::document_changes(scope), after.saturating_add(1))];
+        if after == 0 {
+            ops.push(range(Index::documents(scope), 0));
+        }
+        let mut answers = self.0.run(&ops).await?;
+        let marked = answers.members()?;
+        let mut changes = Vec::with_capacity(marked.len());
+        if after == 0 {
+            // Written by a build that kept no changes.
+            let known: std::collections::HashSet<&str> = marked.iter().map(|(path, _)| path.as_str()).collect();
+            let unmarked = answers.members()?.into_iter().filter(|(path, _)| !known.contains(path.as_str()));
+            changes.extend(unmarked.map(|(path, _)| Change { path, mark: BEFORE_ALL }));
+        }
+        changes.extend(marked.into_iter().map(|(path, mark)| Change { path, mark }));
+        Ok(changes)
+    }
+
+    /// The versions of a document before number `before`, newest first, tombstones among them.
+    pub async fn history(
+        &self,
+        scope: &DocScope,
+        path: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Document>, StoreError> {
+        let Some(last) = self.last(scope, path).await? else { return Ok(Vec::new()) };
+        let below = before.unwrap_or(u64::MAX).min(last.version);
+        let mut versions = Vec::new();
+        if before.is_none_or(|before| last.version < before) {
+            versions.push(last);
+        }
+        versions.truncate(limit);
+        let wanted: Vec<u64> = (1..below).rev().take(limit - versions.len()).collect();
+        if wanted.is_empty() {
+            return Ok(versions);
+        }
+        versions.extend(self.numbered(scope, path, &wanted).await?);
+        Ok(versions)
+    }
+
+    /// One version of a document.
+    pub async fn version(&self, scope: &DocScope, path: &str, number: u64) -> Result<Option<Document>, StoreError> {
+        let keys = [RecordKey::document(scope, path), RecordKey::document_version(scope, path, number)];
+        let mut found = self.documents(keys.into_iter()).await?.into_iter().flatten();
+        if let Some(found) = found.find(|found| found.version == number) {
+            return Ok(Some(found));
+        }
+        Ok(self.unnumbered(scope, path).await?.into_iter().find(|found| found.version == number))
+    }
+
+    /// Earlier versions by number, in the order asked for, as far as there are any.
+    async fn numbered(&self, scope: &DocScope, path: &str, wanted: &[u64]) -> Result<Vec<Document>, StoreError> {
+        let mut found = Vec::with_capacity(wanted.len());
+        for some in wanted.chunks(AT_ONCE) {
+            let keys = some.iter().map(|number| RecordKey::document_version(scope, path, *number));
+            found.extend(self.documents(keys).await?.into_iter().flatten());
+        }
+        if found.len() < wanted.len() {
+            let have: Vec<u64> = found.iter().map(|found| found.version).collect();
+            let missing = |older: &Document| wanted.contains(&older.version) && !have.contains(&older.version);
+            found.extend(self.unnumbered(scope, path).await?.into_iter().filter(missing));
+            found.sort_by_key(|found| std::cmp::Reverse(found.version));
+        }
+        Ok(found)
+    }
+
+    /// The versions kept by a build that did not keep each as a record.
+    async fn unnumbered(&self, scope: &DocScope, path: &str) -> Result<Vec<Document>, StoreError> {
+        let entries = self.0.read(&Stream::versions(scope, path), None, usize::MAX).await?;
         entries.into_iter().map(|(_, body)| Document::from_bytes(&body)).collect()
     }
 
-    /// Writes a document, which must have the version `expect` ([`Version::NONE`]: must not exist).
-    ///
-    /// The quota is read first and the document is written then: two writers of different paths can together overshoot
-    /// it by what they write at that moment. Closing that gap would make every write of a scope contend with every
-    /// other, which costs more than a quota that is out by one document.
-    pub async fn put(
-        &self,
-        scope: &DocScope,
-        draft: Draft,
-        expect: Version,
-        limits: Limits,
-        entry: &AuditEntry,
-    ) -> Result<Put, StoreError> {
-        let key = RecordKey::document(scope, &draft.path);
-        let sizes = Index::document_sizes(scope).forgotten_after(limits.keep);
-        let mut answers = self
-            .0
-            .run(&[
-                Op::Get { key: self.0.space.record(&key) },
-                Op::Range { index: self.0.space.index(&sizes), from: 0, to: u64::MAX, limit: usize::MAX },
-                Op::Now,
-            ])
-            .await?;
-        let (found, members, now) = (answers.record()?, answers.members()?, answers.now()?);
-        if found.as_ref().map_or(Version::NONE, |record| record.version) != expect {
-            let found = found.map(|record| Document::from_bytes(&record.body)).transpose()?;
-            return Ok(Put::Conflict(found));
-        }
-        let size = draft.content.len() as u64;
-        if let Some(over) = over(&members, &draft.path, size, limits) {
-            return Ok(over);
-        }
-        let document = Document::from_draft(draft, expect.next(), now);
-        let (body, path) = (document.to_bytes()?, document.path.clone());
-        let placing = |index, rank| Placing { index, member: path.clone(), rank: Some(rank) };
-        let commit = Commit {
-            expires: limits.keep,
-            append: vec![
-                (Stream::versions(scope, &path).forgotten_after(limits.keep), body.clone()),
-                self.0.audit().write_out(entry)?,
-            ],
-            index: vec![
-                placing(Index::documents(scope).forgotten_after(limits.keep), now.millis()),
-                placing(sizes, size),
-            ],
-            wake: Some(Topic::Document),
-            ..Commit::write(key, expect, body)
-        };
-        match self.0.commit(commit).await? {
-            Committed::Done(..) => Ok(Put::Done(document)),
-            Committed::Conflict(Version::NONE, _) | Committed::Late(_) => Ok(Put::Conflict(None)),
-            Committed::Conflict(_, body) => Ok(Put::Conflict(Some(Document::from_bytes(&body)?))),
-        }
+    async fn documents(&self, keys: impl Iterator<Item = RecordKey>) -> Result<Vec<Option<Document>>, StoreError> {
+        self.records(keys).await?.into_iter().map(read).collect()
     }
 
-    /// Deletes everything a session kept.
-    pub async fn remove_session(&self, id: domain::SessionId) -> Result<(), StoreError> {
-        let scope = DocScope::Session(id);
-        let (documents, sizes) = (Index::documents(&scope), Index::document_sizes(&scope));
-        let members = self.0.range(&documents, 0, u64::MAX, usize::MAX).await?;
-        let space = &self.0.space;
-        let mut keys = vec![space.index(&documents), space.index(&sizes)];
-        for (path, _) in members {
-            keys.push(space.record(&RecordKey::document(&scope, &path)));
-            keys.push(space.stream(&Stream::versions(&scope, &path)));
+    async fn records(&self, keys: impl Iterator<Item = RecordKey>) -> Result<Vec<Option<Record>>, StoreError> {
+        let ops: Vec<Op> = keys.map(|key| Op::Get { key: self.0.space.record(&key) }).collect();
+        if ops.is_empty() {
+            return Ok(Vec::new());
         }
-        self.0.run(&[Op::Forget { keys }]).await.map(|_| ())
+        let mut answers = self.0.run(&ops).await?;
+        ops.iter().map(|_| answers.record()).collect()
     }
 }
 
-/// Whether the scope would hold too much with `size` bytes at `path`.
-fn over(members: &[(String, u64)], path: &str, size: u64, limits: Limits) -> Option<Put> {
-    let others = members.iter().filter(|(member, _)| member != path);
-    let (count, bytes) =
-        others.fold((1_u64, size), |(count, bytes), (_, more)| (count + 1, bytes.saturating_add(*more)));
-    if count > limits.documents {
-        Some(Put::TooMany)
-    } else if bytes > limits.bytes {
-        Some(Put::TooLarge)
-    } else {
-        None
-    }
+fn read(record: Option<Record>) -> Result<Option<Document>, StoreError> {
+    record.map(|record| Document::from_bytes(&record.body)).transpose()
 }

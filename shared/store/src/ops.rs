@@ -3,6 +3,7 @@
 //! A batch of them is one pipeline on Redis and one transaction in the embedded store. The compare-and-set is not
 //! among them: it must be alone, because a script that Redis has forgotten is sent a second time.
 
+use crate::commit::Rank;
 use crate::{Record, StoreError};
 use domain::Moment;
 use std::time::Duration;
@@ -169,6 +170,7 @@ pub(crate) struct RawCommit {
     pub(crate) not_after: Option<Moment>,
     pub(crate) append: Vec<RawAppend>,
     pub(crate) index: Vec<RawPlacing>,
+    pub(crate) beside: Vec<RawBeside>,
     pub(crate) wake: Option<(String, String)>,
     pub(crate) room: Option<(String, u64)>,
 }
@@ -184,8 +186,16 @@ pub(crate) struct RawAppend {
 pub(crate) struct RawPlacing {
     pub(crate) index: String,
     pub(crate) member: String,
-    pub(crate) rank: Option<u64>,
+    pub(crate) rank: Rank,
     pub(crate) lives: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum RawBeside {
+    Write { key: String, body: Vec<u8>, expires: Option<Duration> },
+    Replace { key: String, body: Vec<u8> },
+    End { key: String, within: Duration },
+    Forget { key: String },
 }
 
 /// Whole milliseconds, at least one: an expiry of nothing would be an error on Redis.

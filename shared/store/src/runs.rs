@@ -2,17 +2,21 @@
 //!
 //! Not here: what may happen to a run (see [`domain::run`]), and who makes it happen (see the executor).
 
-use crate::commit::{Commit, Committed, Placing, Version};
+use crate::commit::{Commit, Committed, Placing, Rank, Version};
 use crate::entry::AuditEntry;
 use crate::ops::{Held, Op};
 use crate::{Index, Record, RecordKey, Shelf, StoreError, Topic};
 use domain::run::{Answer, Asked, Claim, Ending, OnReject, Run, State};
-use domain::{Moment, RunId, SessionId};
+use domain::{Moment, Principal, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a run is kept after its last change: long after everybody has read it.
 const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// What a run that was scrubbed shows where somebody's words stood.
+const SCRUBBED: &str = "[redacted]";
+/// And where the arguments stood: still an object, so that whoever reads runs need not know.
+const SCRUBBED_ARGUMENTS: &str = r#"{"redacted":true}"#;
 /// How long a caller's own key, or the digest of a call, leads to the run it began.
 const REMEMBERED: Duration = Duration::from_secs(25 * 60 * 60);
 /// Ranks count down from here, so that the newest comes first. Below 2^53, which is where Redis loses count.
@@ -79,14 +83,14 @@ impl Runs {
         let remembered = |index: Index| Placing {
             index: index.forgotten_after(Some(REMEMBERED)),
             member: member.clone(),
-            rank: Some(newest),
+            rank: Rank::At(newest),
         };
-        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Some(newest) });
+        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Rank::At(newest) });
         index.push(remembered(Index::same_digest(&run.asked.digest)));
         if let Some(key) = key {
             index.push(remembered(Index::same_key(&run.asked.requester, key)));
         }
-        let room = Some((Index::waiting(&run.asked.requester), most));
+        let room = Some((queue(run), most));
         self.write(Change { room, ..Change::of(Version::NONE, run, index) }, entry).await
     }
 
@@ -136,8 +140,8 @@ impl Runs {
         let (newest, member) = (newest_first(run.asked.asked_at), run.id.to_string());
         let mut index = places(run);
         let digest = Index::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
-        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Some(newest) });
-        index.push(Placing { index: digest, member, rank: Some(newest) });
+        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Rank::At(newest) });
+        index.push(Placing { index: digest, member, rank: Rank::At(newest) });
         let expect = found.map_or(Version::NONE, |found| found.version);
         self.write(Change::of(expect, run, index), entry).await
     }
@@ -150,7 +154,7 @@ impl Runs {
 
     /// Lets a session whose step a run ended go on.
     pub async fn clear(&self, held: &HeldRun, session: SessionId, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
-        let index = vec![Placing { index: Index::stopped(session), member: held.run.id.to_string(), rank: None }];
+        let index = vec![Placing { index: Index::stopped(session), member: held.run.id.to_string(), rank: Rank::Out }];
         self.write(Change::of(held.version, &held.run, index), entry).await
     }
 
@@ -193,10 +197,40 @@ impl Runs {
         Ok(taken)
     }
 
+    /// Whether a session asked for something that people are still reviewing.
+    pub async fn is_under_review(&self, session: SessionId, owner: &Principal) -> Result<bool, StoreError> {
+        let members = self.0.range(&Index::waiting(owner, true), 0, FULL, usize::MAX).await?;
+        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        Ok(self.read(ids).await?.iter().any(|run| run.asked.session == Some(session)))
+    }
+
+    /// Takes everything that was written by hand out of a run that is over: arguments, preview and result. Who asked for
+    /// which tool, who decided and how it ended stays, and so does the digest of what was asked.
+    pub async fn scrub(&self, id: RunId, entry: &AuditEntry) -> Result<(), StoreError> {
+        loop {
+            let Some(held) = self.find(id).await?.0.filter(|held| held.run.state.is_final()) else { return Ok(()) };
+            let mut next = held.run.clone();
+            next.asked.arguments = SCRUBBED_ARGUMENTS.to_owned();
+            next.asked.preview.text = SCRUBBED.to_owned();
+            next.asked.preview.warnings.clear();
+            next.asked.preview.arguments = None;
+            if let Some(ending) = &mut next.ending {
+                ending.result = None;
+            }
+            if next == held.run {
+                return Ok(());
+            }
+            match self.commit(&held, &next, None, entry).await? {
+                FoldedRun::Done(_) | FoldedRun::Gone => return Ok(()),
+                FoldedRun::Conflict(_) | FoldedRun::Late(_) => {}
+            }
+        }
+    }
+
     /// Lets a caller's own key lead to a run that was there before the key was.
     pub async fn remember(&self, held: &HeldRun, key: &str, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
         let index = Index::same_key(&held.run.asked.requester, key).forgotten_after(Some(REMEMBERED));
-        let rank = Some(newest_first(held.run.asked.asked_at));
+        let rank = Rank::At(newest_first(held.run.asked.asked_at));
         let index = vec![Placing { index, member: held.run.id.to_string(), rank }];
         self.write(Change::of(held.version, &held.run, index), entry).await
     }
@@ -209,7 +243,7 @@ impl Runs {
         entry: &AuditEntry,
     ) -> Result<FoldedRun, StoreError> {
         let member = held.run.id.to_string();
-        let index = vec![Placing { index: Index::due(), member, rank: at.map(Moment::millis) }];
+        let index = vec![Placing { index: Index::due(), member, rank: at.map(Moment::millis).into() }];
         self.write(Change::of(held.version, &held.run, index), entry).await
     }
 
@@ -217,7 +251,11 @@ impl Runs {
     pub async fn page(&self, from: Option<Moment>, limit: usize) -> Result<Vec<Run>, StoreError> {
         let from = from.map_or(0, newest_first);
         let members = self.0.range(&Index::runs(), from, FULL, limit).await?;
-        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        self.read(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect()).await
+    }
+
+    /// Those of these runs that are there, in one round trip.
+    pub(crate) async fn read(&self, ids: Vec<RunId>) -> Result<Vec<Run>, StoreError> {
         let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
         let ops: Vec<Op> = ids.iter().map(get).collect();
         if ops.is_empty() {
@@ -275,11 +313,29 @@ impl Change<'_> {
 /// The places every change moves: when to look next, and whether it still waits for a person.
 fn places(run: &Run) -> Vec<Placing> {
     let member = run.id.to_string();
-    let waits = (run.state == State::PendingApproval).then(|| run.asked.asked_at.millis());
+    // What is reviewed stays until nothing more can come of it: whatever it was proposed from must last that long.
+    let waits = match run.state {
+        State::PendingApproval => true,
+        State::Approved | State::Executing => run.asked.reviewed,
+        State::Rejected
+        | State::Expired
+        | State::Cancelled
+        | State::Succeeded
+        | State::Failed
+        | State::OutcomeUnknown
+        | State::ReconciledSucceeded
+        | State::ReconciledFailed => false,
+    };
+    let waits = waits.then(|| run.asked.asked_at.millis());
     vec![
-        Placing { index: Index::due(), member: member.clone(), rank: run.due().map(Moment::millis) },
-        Placing { index: Index::waiting(&run.asked.requester), member, rank: waits },
+        Placing { index: Index::due(), member: member.clone(), rank: run.due().map(Moment::millis).into() },
+        Placing { index: queue(run), member, rank: waits.into() },
     ]
+}
+
+/// Where a run is counted among those of its requester.
+fn queue(run: &Run) -> Index {
+    Index::waiting(&run.asked.requester, run.asked.reviewed)
 }
 
 /// A rejection that ends the step of the session that asked.
@@ -288,7 +344,7 @@ fn ends_step(run: &Run) -> Option<Placing> {
     (run.state == State::Rejected && run.asked.on_reject == OnReject::Fail).then(|| Placing {
         index: Index::stopped(session).forgotten_after(Some(STEP_ENDED)),
         member: run.id.to_string(),
-        rank: Some(run.changed_at.millis()),
+        rank: Rank::At(run.changed_at.millis()),
     })
 }
 

@@ -1,7 +1,8 @@
 //! What belongs to one tenant: records, streams, indexes and wake-ups under its keys and no others.
 
+use crate::commit::Beside;
 use crate::keys::Space;
-use crate::ops::{Answers, Op, RawAppend, RawCommit, RawPlacing, Walk};
+use crate::ops::{Answers, Op, RawAppend, RawBeside, RawCommit, RawPlacing, Walk};
 use crate::{
     Audit, Commit, Committed, Index, Memory, Record, RecordKey, Runs, Sessions, Store, StoreError, Stream, StreamId,
     Topic, Watch,
@@ -115,7 +116,7 @@ impl Shelf {
     }
 
     fn write_out(&self, commit: Commit) -> RawCommit {
-        let Commit { record, expect, body, expires, not_after, append, index, wake, room } = commit;
+        let Commit { record, expect, body, expires, not_after, append, index, beside, wake, room } = commit;
         let append = append.into_iter().map(|(stream, body)| RawAppend {
             stream: self.space.stream(&stream),
             body,
@@ -127,6 +128,13 @@ impl Shelf {
             rank: place.rank,
             lives: place.index.lives,
         });
+        let beside = beside.into_iter().map(|beside| match beside {
+            Beside::Write(key, body, expires) => RawBeside::Write { key: self.space.record(&key), body, expires },
+            Beside::Replace(key, body) => RawBeside::Replace { key: self.space.record(&key), body },
+            Beside::End(key, within) => RawBeside::End { key: self.space.record(&key), within },
+            Beside::Forget(key) => RawBeside::Forget { key: self.space.record(&key) },
+            Beside::ForgetStream(stream) => RawBeside::Forget { key: self.space.stream(&stream) },
+        });
         RawCommit {
             record: self.space.record(&record),
             expect: expect.number(),
@@ -135,6 +143,7 @@ impl Shelf {
             not_after,
             append: append.collect(),
             index: index.collect(),
+            beside: beside.collect(),
             wake: wake.map(|topic| (self.space.wake(), topic.to_text())),
             room: room.map(|(index, most)| (self.space.index(&index), most)),
         }

@@ -6,9 +6,10 @@
 //! Not here: how values are read and refused (see `values`), YAML itself (see `yaml`).
 
 mod clusters;
+mod memory;
 mod values;
 
-use crate::config::{self, Approval, Limits, TenantConfig};
+use crate::config::{self, Approval, Limits, Memory, TenantConfig};
 use crate::problem::{Problem, Report, shown};
 use crate::yaml::{self, Node};
 use domain::outcome::near;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use values::{Values, or_nearest};
 
 /// The keys of the file itself.
-pub(crate) const ROOT: [&str; 6] = ["tenant", "mode", "default_toolsets", "clusters", "policy", "limits"];
+pub(crate) const ROOT: [&str; 7] = ["tenant", "mode", "default_toolsets", "clusters", "policy", "memory", "limits"];
 /// The keys of a cluster.
 pub(crate) const CLUSTER: [&str; 9] = [
     "name",
@@ -40,6 +41,10 @@ pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 pub(crate) const APPROVAL: [&str; 4] = ["expires", "execute_within", "deciders", "most_waiting"];
 /// The keys of a rule that says more than a name.
 pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
+/// The keys under `memory`.
+pub(crate) const MEMORY: [&str; 3] = ["review", "session_writes", "stores"];
+/// The keys of one of `memory.stores`.
+pub(crate) const STORE: [&str; 6] = ["name", "types", "writable", "promotable", "documents", "bytes"];
 /// The keys under `limits`.
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
@@ -82,6 +87,7 @@ impl Check<'_, '_, '_> {
         let clusters = fields.find("clusters").map_or_else(Vec::new, |node| self.clusters(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
+        let memory = fields.find("memory").map_or_else(Memory::default, |node| self.memory(node));
         let limits = fields.find("limits").map_or_else(Limits::default, |node| self.limits(node));
         Some(TenantConfig {
             tenant: tenant?,
@@ -91,6 +97,7 @@ impl Check<'_, '_, '_> {
             deny,
             require_approval,
             approval,
+            memory,
             limits,
         })
     }

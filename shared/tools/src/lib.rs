@@ -11,13 +11,12 @@ use catalog::validate::BadSchema;
 use cluster::Clusters;
 pub use cursor::{Clock, Cursors};
 use std::sync::Arc;
-use store::Store;
 
 /// What the built-in tools reach, all of it.
 #[derive(Debug, Clone)]
 pub struct Kit {
-    /// The service's own store.
-    pub store: Store,
+    /// The documents of all tenants.
+    pub notebook: ::memory::Notebook,
     /// The clusters of all tenants.
     pub clusters: Clusters,
     /// Where long results go on, and the clock of ages.
@@ -28,7 +27,8 @@ pub struct Kit {
 pub fn all(kit: &Kit, many_clusters: bool) -> Result<Vec<Arc<Entry>>, BadSchema> {
     let k8s = k8s::K8sKit { clusters: kit.clusters.clone(), cursors: kit.cursors.clone() };
     let mut tools = k8s::list(&k8s, many_clusters)?;
-    tools.extend(memory::list(&kit.store)?);
+    let memory = memory::MemoryKit { notebook: kit.notebook.clone(), cursors: kit.cursors.clone() };
+    tools.extend(memory::list(&memory)?);
     Ok(tools)
 }
 

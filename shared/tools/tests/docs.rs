@@ -23,9 +23,9 @@ async fn tools() -> Vec<Arc<Entry>> {
         accept_unsafe: true,
         confirm_replicas: store::Confirm::Auto,
     };
-    let store = store::Store::open(&config).await.unwrap();
+    let notebook = memory::Notebook::new(store::Store::open(&config).await.unwrap());
     let (clusters, cursors) = (cluster::Clusters::new([0; 32]), tools::Cursors::new([0; 32]));
-    tools::all(&tools::Kit { store, clusters, cursors }, true).unwrap()
+    tools::all(&tools::Kit { notebook, clusters, cursors }, true).unwrap()
 }
 
 #[tokio::test]

@@ -17,9 +17,9 @@ async fn catalog(many_clusters: bool) -> Catalog {
         accept_unsafe: true,
         confirm_replicas: store::Confirm::Auto,
     };
-    let store = store::Store::open(&config).await.unwrap();
+    let notebook = memory::Notebook::new(store::Store::open(&config).await.unwrap());
     let (clusters, cursors) = (cluster::Clusters::new([0; 32]), tools::Cursors::new([0; 32]));
-    let kit = tools::Kit { store, clusters, cursors };
+    let kit = tools::Kit { notebook, clusters, cursors };
     let defaults = ["k8s", "memory"].map(|name| ToolsetName::parse(name).unwrap());
     let tools = tools::all(&kit, many_clusters).unwrap();
     Catalog::build(&Tenant::parse("any").unwrap(), tools, &defaults, catalog::Rules::default()).unwrap()

@@ -5,6 +5,7 @@ use crate::commands::{Ended, print, runtime};
 use crate::settings::Settings;
 use crate::tenants;
 use cluster::Clusters;
+use memory::Notebook;
 use std::path::Path;
 use store::{Config, Store};
 use tenancy::{Known, Problem};
@@ -55,6 +56,6 @@ pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entr
     };
     // Nothing is called here: the tools are only looked at.
     let (clusters, cursors) = (Clusters::new([0; 32]), Cursors::new([0; 32]));
-    let kit = tools::Kit { store: Store::open(&config).await?, clusters, cursors };
+    let kit = tools::Kit { notebook: Notebook::new(Store::open(&config).await?), clusters, cursors };
     Ok(tools::all(&kit, false)?)
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod check;
 mod dev;
+mod memory;
 mod runs;
 mod serve;
 mod token;
@@ -34,6 +35,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tools(args) => tools::run(&args, cli.output),
         Command::Runs(args) => runs::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
+        Command::Memory(args) => memory::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);

@@ -9,6 +9,7 @@ pub mod health;
 pub mod mcp;
 pub mod mcp_call;
 pub mod mcp_list;
+pub mod memory;
 pub mod metadata;
 pub mod reply;
 pub mod runs;

@@ -97,6 +97,7 @@ pub async fn show(known: Known, id: Path<String>, patience: Query<Patience>, gat
             progress: &Progress::default(),
         };
         let held = gateway.executor.wait_for(tenant, id, waiting).await?;
+        gateway.executor.taint_asker(&known.caller, &held.run).await?;
         gateway.executor.note_delivery(&known.caller, &held).await;
         Ok(told::to_person(&held.run))
     };

@@ -55,7 +55,7 @@ pub(crate) fn told(answer: &Answer) -> String {
 pub(crate) const DEFAULT: [&str; 5] = ["memory_search", "memory_read", "memory_list", "memory_history", "load_toolset"];
 
 /// The list of a legacy session that has loaded `memory:write`.
-pub(crate) const GROWN: [&str; 9] = [
+pub(crate) const GROWN: [&str; 12] = [
     "memory_search",
     "memory_read",
     "memory_list",
@@ -65,6 +65,9 @@ pub(crate) const GROWN: [&str; 9] = [
     "unload_toolset",
     "search_tools",
     "memory_remember",
+    "memory_patch",
+    "memory_propose_promotion",
+    "memory_forget",
 ];
 
 /// The virtual tools of a legacy session once it has loaded anything.

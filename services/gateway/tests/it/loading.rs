@@ -27,7 +27,7 @@ async fn loading_grows_the_list_and_returns_full_schemas() {
     assert_eq!(client.list().await, GROWN);
     assert_eq!(loaded["session"], client.session());
     assert_eq!(loaded["loaded"], json!({ "memory": "write" }));
-    assert_eq!(loaded["added"].as_array().unwrap().len(), 1);
+    assert_eq!(loaded["added"].as_array().unwrap().len(), 4);
     let added = &loaded["added"][0];
     assert_eq!(added["name"], "memory_remember");
     assert_eq!(added["inputSchema"]["required"], json!(["path", "type", "content", "evidence"]));

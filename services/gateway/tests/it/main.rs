@@ -46,6 +46,14 @@ mod loading;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod memory_beyond;
+#[cfg(test)]
+mod memory_files;
+#[cfg(test)]
+mod memory_people;
+#[cfg(test)]
+mod memory_sessions;
+#[cfg(test)]
 mod modern;
 #[cfg(test)]
 mod plain;
@@ -53,6 +61,8 @@ mod plain;
 mod reload;
 #[cfg(test)]
 mod replicas;
+#[cfg(test)]
+mod reviews;
 #[cfg(test)]
 mod routes;
 #[cfg(test)]
@@ -99,6 +109,8 @@ mod selection;
 mod stock;
 #[cfg(test)]
 mod store_faults;
+#[cfg(test)]
+mod taint;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]

@@ -24,7 +24,8 @@ async fn a_bare_list_and_a_bare_call_work() {
     let called = agent.plain("tools/call", json!({ "name": "memory_list", "arguments": {} })).await;
     let stores = called.ok()["stores"].as_array().unwrap().len();
     assert_eq!(stores, 6, "no session, so no session documents");
-    let text = called.result()["content"][0]["text"].as_str().unwrap();
+    let (preface, text) = called.result()["content"][0]["text"].as_str().unwrap().split_once('\n').unwrap();
+    assert!(preface.ends_with("not an instruction."), "what follows is marked: {preface}");
     assert_eq!(serde_json::from_str::<serde_json::Value>(text).unwrap(), *called.ok());
 }
 

@@ -4,7 +4,7 @@ use crate::here::embedded;
 use testkit::Request;
 
 /// Every method and address that means something, and some that mean nothing.
-const ROUTES: [(&str, &str); 41] = [
+const ROUTES: [(&str, &str); 46] = [
     ("GET", "/health"),
     ("GET", "/livez"),
     ("GET", "/readyz"),
@@ -39,6 +39,11 @@ const ROUTES: [(&str, &str); 41] = [
     ("GET", "/runs/run_0000000000000000000000"),
     ("POST", "/runs/run_0000000000000000000000/approve"),
     ("POST", "/runs/run_0000000000000000000000/reject"),
+    ("GET", "/v1/memory/documents"),
+    ("GET", "/v1/memory/documents/tenant/runbooks/a"),
+    ("PUT", "/v1/memory/documents/tenant/runbooks/a"),
+    ("DELETE", "/v1/memory/documents/tenant/runbooks/a"),
+    ("GET", "/v1/memory/history/tenant/runbooks/a"),
     ("POST", "/health"),
     ("GET", "/"),
     ("GET", "/metrics"),
@@ -91,6 +96,11 @@ async fn every_route_needs_a_caller() {
     401 GET /runs/run_0000000000000000000000
     401 POST /runs/run_0000000000000000000000/approve
     401 POST /runs/run_0000000000000000000000/reject
+    401 GET /v1/memory/documents
+    401 GET /v1/memory/documents/tenant/runbooks/a
+    401 PUT /v1/memory/documents/tenant/runbooks/a
+    401 DELETE /v1/memory/documents/tenant/runbooks/a
+    401 GET /v1/memory/history/tenant/runbooks/a
     401 POST /health
     401 GET /
     401 GET /metrics

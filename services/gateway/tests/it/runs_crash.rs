@@ -10,7 +10,7 @@ use domain::run::{Answer, Ending, Event, State, Verdict};
 use domain::{Code, Moment, Tenant};
 use serde_json::json;
 use std::time::Duration;
-use store::{AuditEntry, DocScope, Draft, FoldedRun, Limits, Phase, Put, Store, Trust, Version};
+use store::{AuditEntry, Base, DocOp, DocScope, Draft, FoldedRun, Limits, Phase, Put, Store, Trust};
 use testkit::{Plan, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,15 +200,22 @@ async fn written_by_the_dead(store: &Store, run: &str, name: &str, content: &str
         trust: Trust::Approved,
         content: content.into(),
         evidence: "seen in the logs".into(),
+        references: Vec::new(),
+        op: DocOp::Create,
+        suspect: false,
+        findings: Vec::new(),
+        diff: String::new(),
+        source: None,
         actor: principal("agent"),
         actor_kind: "agent".into(),
         session: None,
         tainted: false,
         run: Some(id(run)),
+        approver: None,
     };
-    let limits = Limits { documents: 100, bytes: 1_000_000, keep: None };
+    let limits = Limits { documents: 100, bytes: 1_000_000, keep: None, part: None };
     let entry = AuditEntry::new(Phase::Transition);
-    let put = store.of(&acme()).memory().put(&DocScope::Tenant, draft, Version::NONE, limits, &entry).await.unwrap();
+    let put = store.of(&acme()).memory().put(&DocScope::Tenant, draft, Base::Absent, &limits, &entry).await.unwrap();
     assert!(matches!(put, Put::Done(_)));
 }
 

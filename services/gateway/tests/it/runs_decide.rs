@@ -10,7 +10,7 @@ use domain::run::{Answer, Event, State, Verdict};
 use domain::{Code, Mode};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{DocScope, Limits, Put, Trust, Version};
+use store::{Base, DocScope, Limits, Put, Trust};
 use testkit::{Plan, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -336,16 +336,23 @@ async fn d9_a_document_that_changed_since_the_preview_voids_the_yes() {
         trust: Trust::Authored,
         content: "theirs".into(),
         evidence: "theirs".into(),
+        references: Vec::new(),
+        op: store::DocOp::Create,
+        suspect: false,
+        findings: Vec::new(),
+        diff: String::new(),
+        source: None,
         actor: crate::runs_yard::principal("zoe"),
         actor_kind: "person".into(),
         session: None,
         tainted: false,
         run: None,
+        approver: None,
     };
     let memory = world.part(0).store.of(&acme()).memory();
     let entry = store::AuditEntry::new(store::Phase::Transition);
-    let limits = Limits { documents: 10, bytes: 1_000, keep: None };
-    let put = memory.put(&DocScope::Tenant, draft, Version::NONE, limits, &entry).await.unwrap();
+    let limits = Limits { documents: 10, bytes: 1_000, keep: None, part: None };
+    let put = memory.put(&DocScope::Tenant, draft, Base::Absent, &limits, &entry).await.unwrap();
     assert!(matches!(put, Put::Done(_)));
 
     approve(&tenant.approver(), &run).await;
@@ -354,7 +361,7 @@ async fn d9_a_document_that_changed_since_the_preview_voids_the_yes() {
     assert_eq!((&told["state"], &told["outcome"]["code"]), (&json!("failed"), &json!("stale")));
     assert_eq!(told["outcome"]["attempted"], false);
     let message = told["outcome"]["message"].as_str().unwrap();
-    assert!(message.contains("replace"), "it says what would happen now: {message}");
+    assert!(message.contains("exists already"), "it says what is in the way now: {message}");
     let refused = await_run(&client, &run).await;
     assert_eq!(refused.refusal()["code"], "stale");
     assert_eq!(memory.get(&DocScope::Tenant, &crate::runs_desk::path("d9")).await.unwrap().unwrap().content, "theirs");

@@ -110,8 +110,9 @@ pub(crate) fn refusal(answer: &Answer) -> (u16, String) {
 pub(crate) async fn versions(world: &World, name: &str) -> usize {
     let memory = world.part(0).store.of(&acme()).memory();
     // The test's runtime has a connection of its own, which may come back a moment after the replica's.
-    let versions =
-        until("the store to answer the test", async || memory.history(&DocScope::Tenant, &path(name), 100).await.ok());
+    let versions = until("the store to answer the test", async || {
+        memory.history(&DocScope::Tenant, &path(name), None, 100).await.ok()
+    });
     versions.await.len()
 }
 

@@ -116,28 +116,27 @@ async fn shown(world: &World, content: &str) -> Value {
     show(&tenant.approver(), &run).await
 }
 
+/// What an approver reads where an agent wrote this, in a tool whose arguments may be any text.
+async fn drawn(why: &str) -> String {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    let asked = told(&yard.call(&here.executor, RAZE, json!({ "n": 1, "why": why })).await);
+    yard.run(&here.store, run_id(&asked)).await.asked.preview.text
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ap5_tricky_text_is_shown_as_what_it_is() {
-    let world = world().await;
-    let seen = shown(&world, "a\u{202e}b\u{200b}c\u{feff}d</pre><button>ok</button>").await;
-    let text = seen["preview"]["text"].as_str().unwrap();
+    let text = drawn("a\u{202e}b\u{200b}c\u{feff}d</pre><button>ok</button>").await;
     for hidden in ['\u{202e}', '\u{200b}', '\u{feff}'] {
         assert!(!text.contains(hidden), "{hidden:?} in {text:?}");
     }
     assert!(text.contains("202e") && text.contains("200b") && text.contains("feff"), "written out: {text}");
     assert!(text.contains("</pre><button>"), "it is text and stays text: {text}");
-    let summary = seen["preview"]["summary"].as_str().unwrap();
-    assert!(summary.starts_with("create tenant/runbooks/ap5"), "{summary}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ap5_controls_of_a_terminal_reach_none() {
-    let world = redis(1).await;
-    let (here, yard) = (world.part(0), Yard::new());
-    let why = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}1m\rapproved";
-    let asked = told(&yard.call(&here.executor, RAZE, json!({ "n": 1, "why": why })).await);
-    let run = yard.run(&here.store, run_id(&asked)).await;
-    let text = run.asked.preview.text;
+    let text = drawn("\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}1m\rapproved").await;
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     assert!(text.contains("001b") && text.contains("approved"), "it is all there to be read: {text}");
 }
@@ -160,11 +159,9 @@ async fn a_secret_is_refused_before_anybody_is_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ap5_every_direction_mark_and_invisible_letter_is_written_out() {
-    let world = world().await;
     // Arabic letter mark, line and paragraph separator, soft hyphen, Mongolian vowel separator, Hangul fillers, a tag.
     let hidden = "\u{61c}\u{2028}\u{2029}\u{ad}\u{180e}\u{115f}\u{3164}\u{ffa0}\u{e0041}\u{2066}\u{2069}";
-    let seen = shown(&world, &format!("x{hidden}y")).await;
-    let text = seen["preview"]["text"].as_str().unwrap();
+    let text = drawn(&format!("x{hidden}y")).await;
     let left: Vec<String> =
         hidden.chars().filter(|c| text.contains(*c)).map(|c| c.escape_unicode().to_string()).collect();
     assert_eq!(left, Vec::<String>::new(), "these still play tricks");

@@ -64,6 +64,8 @@ impl Errand {
             idempotent: self == Errand::Put,
             open_world: true,
             deadline: Duration::from_secs(60),
+            outside_text: false,
+            reviewed: None,
             wire: schema.to_string(),
             strict: schema,
             output: None,

@@ -29,6 +29,12 @@ pub(crate) const SET: &str = "yard_set";
 pub(crate) const RAZE: &str = "yard_raze";
 /// As the one above, with little time to answer.
 pub(crate) const BRIEF: &str = "yard_brief";
+/// Gives back what somebody outside wrote: with a positive `n` after a change, else by only looking.
+pub(crate) const HEAR: &str = "yard_hear";
+/// Proposes something that people review at their own pace.
+pub(crate) const ADOPT: &str = "yard_adopt";
+/// How long they may take for it.
+pub(crate) const REVIEW: Duration = Duration::from_secs(14 * 24 * 3600);
 /// How long that one has.
 const BRIEFLY: Duration = Duration::from_millis(200);
 
@@ -84,6 +90,7 @@ pub(crate) struct Target {
     absence_is_proof: AtomicBool,
     blind: AtomicBool,
     tools: Barrier,
+    looks: Barrier,
     previews: Barrier,
 }
 
@@ -96,6 +103,7 @@ impl Target {
             absence_is_proof: AtomicBool::new(false),
             blind: AtomicBool::new(false),
             tools: Barrier::new(),
+            looks: Barrier::new(),
             previews: Barrier::new(),
         })
     }
@@ -150,6 +158,21 @@ impl Target {
         self.tools.open();
     }
 
+    /// Holds whoever only looks from now on.
+    pub(crate) fn holds_looks(&self) {
+        self.looks.shut.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until one more call looks.
+    pub(crate) async fn look_reached(&self) {
+        self.looks.reached(1, "a call to look").await;
+    }
+
+    /// Lets those who only look on.
+    pub(crate) fn lets_looks_go(&self) {
+        self.looks.open();
+    }
+
     /// Holds previews from now on.
     pub(crate) fn holds_previews(&self) {
         while self.previews.entered.try_acquire().map(tokio::sync::SemaphorePermit::forget).is_ok() {}
@@ -176,7 +199,7 @@ impl Kit for Toolbox {
     fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure> {
         let n = arguments["n"].as_i64().unwrap_or_default();
         let effect = match (self.name, n) {
-            (SET, _) | (_, 1..) => Effect::Change,
+            (SET | ADOPT, _) | (_, 1..) => Effect::Change,
             (_, 0) => Effect::Disrupt,
             (_, _) => Effect::Read,
         };
@@ -193,7 +216,12 @@ impl Work for Job {
     fn run<'a>(self: Box<Self>, permit: &'a Permit, _: &'a Progress) -> ToolFuture<'a> {
         Box::pin(async move {
             if permit.effect() == Effect::Read {
-                return Ok(Output::structured(json!({ "looked": self.n }).to_string()));
+                self.target.looks.pass().await;
+                let mut told = json!({ "looked": self.n });
+                if permit.call().tool.as_str() == HEAR {
+                    told["tainted"] = json!(permit.call().tainted);
+                }
+                return Ok(Output::structured(told.to_string()));
             }
             assert_eq!(permit.extent(), Extent::Act, "a rehearsal changes nothing");
             self.target.tools.pass().await;
@@ -249,7 +277,8 @@ fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<Entry> {
     if newer {
         schema["properties"]["how"] = json!({ "type": "string" });
     }
-    let (most, idempotent) = if name == SET { (Effect::Change, true) } else { (Effect::Disrupt, false) };
+    let (most, idempotent) =
+        if matches!(name, SET | ADOPT) { (Effect::Change, true) } else { (Effect::Disrupt, false) };
     let definition = Definition {
         name: ToolName::parse(name).unwrap(),
         toolset: toolset(),
@@ -259,6 +288,8 @@ fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<Entry> {
         idempotent,
         open_world: true,
         deadline: if name == BRIEF { BRIEFLY } else { Duration::from_secs(60) },
+        outside_text: name == HEAR,
+        reviewed: (name == ADOPT).then_some(REVIEW),
         wire: schema.to_string(),
         strict: schema,
         output: None,
@@ -292,6 +323,7 @@ impl Default for House {
             execute_within: Duration::from_secs(600),
             deciders: 1,
             most_waiting: 1_000,
+            review: None,
         };
         let (deny, fail) = (Vec::new(), Vec::new());
         House { mode: Mode::Write, deny, fail, approvals, result_bytes: 262_144, newer: false, bare: false }
@@ -322,6 +354,11 @@ impl Yard {
     /// The same yard under other rules.
     pub(crate) fn under(&self, house: &House) -> Yard {
         Yard { snapshot: snapshot(&self.tenant, &self.target, house), ..self.clone() }
+    }
+
+    /// Everything there is here, loaded.
+    pub(crate) fn loaded(&self) -> Loaded {
+        Loaded::from_iter([(toolset(), Level::Write)])
     }
 
     /// Somebody of this tenant.
@@ -476,7 +513,7 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
     let deny: Vec<Pattern> = house.deny.iter().map(pattern).collect();
     let gate = |text: &&str| Gate { pattern: pattern(text), on_reject: OnReject::Fail };
     let require_approval: Vec<Gate> = house.fail.iter().map(gate).collect();
-    let names: &[&'static str] = if house.bare { &[] } else { &[SET, RAZE, BRIEF] };
+    let names: &[&'static str] = if house.bare { &[] } else { &[SET, RAZE, BRIEF, HEAR, ADOPT] };
     let tools = names.iter().map(|name| entry(name, target, house.newer));
     let rules = Rules { deny: &deny, gates: &require_approval };
     let defaults = [toolset()];

@@ -100,6 +100,8 @@ fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn Kit>) -> A
         idempotent: true,
         open_world: false,
         deadline: Duration::from_secs(60),
+        outside_text: false,
+        reviewed: None,
         wire: schema.to_string(),
         strict: schema,
         output: None,

@@ -26,6 +26,8 @@ fn tool(name: &str, toolset: &str, most: Effect) -> Arc<Entry> {
         idempotent: false,
         open_world: true,
         deadline: Duration::from_secs(1),
+        outside_text: false,
+        reviewed: None,
         strict: json!({ "type": "object" }),
         wire: r#"{"type":"object"}"#.into(),
         output: None,

@@ -246,6 +246,7 @@ pub(crate) fn permit(tenant_name: &str, effect: Effect, approved: Option<RunId>)
             expires_at: Moment::from_secs(9),
         }),
         session: None,
+        tainted: false,
         tool: ToolName::parse("k8s_any").expect("a name"),
         toolset: ToolsetName::parse("k8s").expect("a name"),
         needs: Level::Write,

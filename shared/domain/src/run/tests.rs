@@ -34,6 +34,7 @@ fn run(idempotent: bool, deciders: u32) -> Run {
             fingerprint: "f".into(),
             arguments: None,
         },
+        reviewed: false,
         on_reject: OnReject::Continue,
         deciders,
         tainted: false,

@@ -32,6 +32,10 @@ impl Executor {
     ) -> Result<Run, Failure> {
         may_decide(decider)?;
         let (held, now) = self.find_run(&decider.tenant, id).await?;
+        if held.run.asked.reviewed && !explains(&said) {
+            return Err(Failure::new(Code::InvalidArgument, "a no to what was proposed needs a reason")
+                .next("say why; whoever proposed it reads that"));
+        }
         let answer = Answer { by: decider.principal.clone(), verdict: said.verdict, reason: said.reason, at: now };
         let shelf = self.store.of(&decider.tenant);
         let (event, before) = (Event::Answered(answer.clone()), self.store.lineages().now());
@@ -134,6 +138,14 @@ impl Executor {
         }
         // What is approved or under way is left to its own end; a page of nothing else would be read for ever.
         Ok(full && cancelled > 0)
+    }
+}
+
+/// Whether somebody who says no says why.
+fn explains(said: &Said) -> bool {
+    match said.verdict {
+        Verdict::Approve => true,
+        Verdict::Reject => said.reason.as_ref().is_some_and(|reason| !reason.trim().is_empty()),
     }
 }
 

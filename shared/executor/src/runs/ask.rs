@@ -8,8 +8,8 @@ use crate::call::{CallRequest, Executor, OpenCall, no_store};
 use crate::failpoint::stop_at;
 use crate::snapshot::Snapshot;
 use catalog::{Drawn, Entry, Parsed};
-use domain::run::{Asked, Preview, Run, State};
-use domain::{Code, Failure, Outcome, RunId};
+use domain::run::{Asked, OnReject, Preview, Run, State};
+use domain::{Caller, Code, Failure, Outcome, RunId};
 use policy::Permit;
 use std::sync::Arc;
 use store::{FoldedRun, HeldRun, Past};
@@ -33,7 +33,7 @@ impl Executor {
             Err(failure) => Err(failure),
         };
         let outcome = match outcome {
-            Ok((held, replayed)) => self.hold(request, held, replayed).await,
+            Ok((held, replayed)) => self.hold(request, &open, held, replayed).await,
             Err(failure) => Err(failure),
         };
         open.close(&outcome).await;
@@ -102,8 +102,9 @@ impl Executor {
             .next("nothing was executed; go on with calls that only read, and try again later")
             .retry_after_ms(30_000));
         }
+        let review = entry.definition().reviewed.map(|own| snapshot.approvals.review.unwrap_or(own));
         if past.waiting >= snapshot.approvals.most_waiting {
-            return Err(too_many(snapshot));
+            return Err(too_many(snapshot, review.is_some()));
         }
         let deadline = entry.definition().deadline;
         let drawn = tokio::time::timeout(deadline, parsed.work.preview(rehearsal)).await;
@@ -133,11 +134,13 @@ impl Executor {
             digest: call.digest.clone(),
             idempotent: entry.definition().idempotent,
             preview,
-            on_reject: policy::on_reject(&snapshot.policy, call),
+            reviewed: review.is_some(),
+            // What is proposed for a review is no step that a no could end.
+            on_reject: review.map_or_else(|| policy::on_reject(&snapshot.policy, call), |_| OnReject::Continue),
             deciders: approvals.deciders,
-            tainted: open.held.as_ref().is_some_and(|held| held.session.tainted),
+            tainted: call.tainted,
             asked_at: open.now,
-            expires_at: open.now.plus(approvals.expires),
+            expires_at: open.now.plus(review.unwrap_or(approvals.expires)),
             execute_within_ms: u64::try_from(approvals.execute_within.as_millis()).unwrap_or(u64::MAX),
             trace: request.trace.clone(),
         };
@@ -156,7 +159,7 @@ impl Executor {
                 FoldedRun::Conflict(held) if is_history(&held.run) => last = Some(held.run.id),
                 FoldedRun::Conflict(held) => return Ok((held, true)),
                 // Others were asked for meanwhile, and the store counts what is there.
-                FoldedRun::Late(_) => return Err(too_many(snapshot)),
+                FoldedRun::Late(_) => return Err(too_many(snapshot, review.is_some())),
                 FoldedRun::Gone => break,
             }
         }
@@ -175,9 +178,10 @@ impl Executor {
     }
 
     /// Answers with the run at once, or waits for it as long as the caller wants to.
-    async fn hold(&self, request: &CallRequest, held: HeldRun, replayed: bool) -> Outcome {
+    async fn hold(&self, request: &CallRequest, open: &OpenCall, held: HeldRun, replayed: bool) -> Outcome {
         let held = match request.hold {
-            Some(patience) if !held.run.state.is_settled() => {
+            // Nobody's patience lasts as long as a review.
+            Some(patience) if !held.run.state.is_settled() && !held.run.asked.reviewed => {
                 let (until, progress) = (Until::Settled, &request.progress);
                 let waiting = Waiting { until, patience, may_see: &|_| true, progress };
                 self.wait_for(&request.caller.tenant, held.run.id, waiting).await?
@@ -187,12 +191,20 @@ impl Executor {
         if held.run.state.is_final() {
             stop_at!("after_record");
         }
-        self.note_delivery(&request.caller, &held).await;
-        let run = held.run;
-        if run.state == State::PendingApproval {
-            tracing::info!(run = %run.id, tool = %run.asked.tool, "a call waits for a person");
+        if held.run.state == State::PendingApproval {
+            tracing::info!(run = %held.run.id, tool = %held.run.asked.tool, "a call waits for a person");
         }
-        told::to_agent(&run, replayed)
+        self.hand_over(open, &request.caller, &held, replayed).await
+    }
+
+    /// Tells the agent what became of a run, and notes that it knows. What cannot be handed out is still owed.
+    pub(crate) async fn hand_over(&self, open: &OpenCall, caller: &Caller, held: &HeldRun, replayed: bool) -> Outcome {
+        let outcome = match told::to_agent(&held.run, replayed) {
+            Ok(output) => Ok(self.taint_first(open, caller, Ok(output)).await?),
+            told @ Err(_) => told,
+        };
+        self.note_delivery(caller, held).await;
+        outcome
     }
 }
 
@@ -201,8 +213,12 @@ fn is_history(run: &Run) -> bool {
     run.state.is_final() && run.delivered
 }
 
-fn too_many(snapshot: &Snapshot) -> Failure {
-    let message = format!("{} runs of this caller wait for a person already", snapshot.approvals.most_waiting);
+fn too_many(snapshot: &Snapshot, reviewed: bool) -> Failure {
+    let most = snapshot.approvals.most_waiting;
+    let message = match reviewed {
+        true => format!("{most} proposals of this caller wait for a review already"),
+        false => format!("{most} runs of this caller wait for a person already"),
+    };
     Failure::new(Code::TooManyPending, message).next("wait for one of them with await_run")
 }
 

@@ -8,10 +8,11 @@ use super::ready::{Looked, Prepared, approval, last_look, prepare};
 use super::standing::{Stands, Wanted, forgotten};
 use crate::call::{Executor, no_store};
 use crate::failpoint::stop_at;
+use crate::invoke::marked;
 use crate::snapshot::Snapshot;
 use catalog::{Probe, Progress};
 use domain::run::{Claim, Ending, Event, NotAnEdge, Run, State};
-use domain::{Code, Failure, Moment, Outcome, RunId, Tenant};
+use domain::{Code, Failure, Moment, Outcome, Output, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AuditEntry, HeldRun, Lineage, Phase};
@@ -110,7 +111,8 @@ impl Executor {
         match looked {
             Looked::Same => {}
             Looked::Happened(result) => {
-                let ending = Ending { basis: "a probe of the target".into(), ..Ending::done(result) };
+                let tainting = speaks_from_outside(snapshot, &run);
+                let ending = Ending { basis: "a probe of the target".into(), tainting, ..Ending::done(result) };
                 return self.write_end(tenant, &lease, claim, ending).await;
             }
             Looked::Unproven => {
@@ -141,12 +143,12 @@ impl Executor {
         ready: Prepared,
         cap: usize,
     ) -> Result<(), Failure> {
-        let Prepared { parsed, permit, deadline, .. } = ready;
+        let Prepared { entry, parsed, permit, deadline } = ready;
         let id = lease.held.run.id;
         lease.sent = true;
         let mut work = self.tasks.spawn_lasting("tool of a run", async move {
             let progress = Progress::default();
-            parsed.work.run(&permit, &progress).await
+            parsed.work.run(&permit, &progress).await.map(|output| marked(output, &entry))
         });
         stop_at!("in_flight");
         let ended = tokio::time::timeout(deadline, self.renewing(tenant, &mut lease, claim, &mut work)).await;
@@ -335,6 +337,15 @@ fn knows(snapshot: &Snapshot, run: &Run) -> bool {
         || snapshot.policy.deny.iter().any(|rule| rule.tool_matches(tool))
 }
 
+/// Whether the result of a run, however it is learnt, is text from outside.
+pub(super) fn speaks_from_outside(snapshot: &Snapshot, run: &Run) -> bool {
+    match snapshot.catalog.find(run.asked.tool.as_str()) {
+        catalog::Found::Tool(entry) => entry.definition().outside_text,
+        // Nobody can say, so it counts as such.
+        catalog::Found::Virtual(_) | catalog::Found::Nothing => true,
+    }
+}
+
 /// A run as this replica holds it, and when it last said so.
 struct Lease {
     held: HeldRun,
@@ -361,13 +372,13 @@ fn is_written(holder: &Option<Claim>, stored: &Option<Ending>, claim: &Claim, en
 /// What a tool's answer proves. `Err`: it proves nothing, because something may have been sent.
 fn ending(ended: Option<Outcome>, cap: usize) -> Result<Ending, Ending> {
     match ended {
-        Some(Ok(output)) => match output.structured {
+        Some(Ok(Output { structured, tainting, .. })) => match structured {
             Some(text) if text.len() > cap => {
                 let message =
                     format!("done; its result of {} bytes is over the cap of {cap} and was not kept", text.len());
                 Ok(Ending { message, ..Ending::done(None) })
             }
-            structured => Ok(Ending::done(structured)),
+            structured => Ok(Ending { tainting, ..Ending::done(structured) }),
         },
         Some(Err(failure)) if is_ambiguous(failure.code) => Err(Ending::failed(failure.code, failure.message)),
         Some(Err(failure)) => Ok(Ending::failed(failure.code, failure.message)),

@@ -36,8 +36,10 @@ pub struct Approvals {
     pub execute_within: Duration,
     /// How many people must say yes.
     pub deciders: u32,
-    /// How many runs of one principal may wait at once.
+    /// How many runs of one principal may wait at once; those that are reviewed are counted apart, up to the same number.
     pub most_waiting: usize,
+    /// How long people may take for what they review at their own pace, if the tenant says; else the tool does.
+    pub review: Option<Duration>,
 }
 
 /// How replicas share the work of carrying runs out.

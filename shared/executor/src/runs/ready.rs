@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Everything that must be there before a byte is sent.
 pub(super) struct Prepared {
-    entry: Arc<Entry>,
+    pub(super) entry: Arc<Entry>,
     pub(super) parsed: Parsed,
     pub(super) permit: Permit,
     pub(super) deadline: Duration,
@@ -44,6 +44,7 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
         id: CallId::from_random(crate::call::random().map_err(|f| Ending::not_attempted(f.code, f.message))?),
         caller: Arc::new(caller),
         session: asked.session,
+        tainted: asked.tainted,
         tool: asked.tool.clone(),
         toolset: entry.definition().toolset.clone(),
         needs: entry.list(),

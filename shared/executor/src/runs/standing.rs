@@ -220,6 +220,7 @@ mod tests {
                 fingerprint: String::new(),
                 arguments: None,
             },
+            reviewed: false,
             on_reject: OnReject::Continue,
             deciders: 1,
             tainted: false,

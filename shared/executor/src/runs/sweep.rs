@@ -3,6 +3,7 @@
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
 use super::Folded;
+use super::carry_out::speaks_from_outside;
 use crate::call::{Executor, no_store};
 use crate::snapshot::Snapshot;
 use catalog::Probe;
@@ -95,7 +96,10 @@ impl Executor {
             found @ (Probe::Done(_) | Probe::NotDone | Probe::Unknown) => found,
         };
         match found {
-            Probe::Done(result) => self.reconcile(tenant, held, Ending { basis, ..Ending::done(result) }).await,
+            Probe::Done(result) => {
+                let tainting = speaks_from_outside(snapshot, &held.run);
+                self.reconcile(tenant, held, Ending { basis, tainting, ..Ending::done(result) }).await
+            }
             Probe::NotDone => {
                 let ending = Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
                 self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await

@@ -21,7 +21,10 @@ pub fn to_agent(run: &Run, replayed: bool) -> Outcome {
     let message = |fallback: &str| ended.map_or_else(|| fallback.to_owned(), |ending| ending.message.clone());
     match run.state {
         State::PendingApproval | State::Approved | State::Executing => Ok(Output::structured(open(run, replayed))),
-        State::Succeeded | State::ReconciledSucceeded => Ok(Output::structured(done(run, replayed))),
+        State::Succeeded | State::ReconciledSucceeded => {
+            let tainting = ended.is_some_and(|ending| ending.tainting);
+            Ok(Output { tainting, ..Output::structured(done(run, replayed)) })
+        }
         State::Rejected if run.asked.on_reject == OnReject::Continue => {
             let told = json!({ "run": facts(run, replayed) });
             Ok(Output::structured(told.to_string()))
@@ -111,6 +114,7 @@ pub fn to_person(run: &Run) -> Value {
         "asked_at": asked.asked_at.to_string(),
         "expires_at": asked.expires_at.to_string(),
         "deciders": asked.deciders,
+        "reviewed": asked.reviewed,
         "on_reject": asked.on_reject,
         "decisions": run.answers.iter().map(answer).collect::<Vec<_>>(),
     });

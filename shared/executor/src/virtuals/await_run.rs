@@ -1,7 +1,7 @@
 //! `await_run`: what became of a call that a person must approve, from whichever replica.
 
-use crate::call::{CallRequest, Executor};
-use crate::runs::{Until, Waiting, no_run, told};
+use crate::call::{CallRequest, Executor, OpenCall};
+use crate::runs::{Until, Waiting, no_run};
 use crate::virtuals::typed;
 use catalog::virtuals::AwaitArgs;
 use domain::run::Run;
@@ -14,7 +14,7 @@ pub(super) const LONGEST: Duration = Duration::from_millis(55_000);
 const USUAL: Duration = Duration::from_millis(20_000);
 
 impl Executor {
-    pub(super) async fn await_run(&self, request: &CallRequest, arguments: Value) -> Outcome {
+    pub(super) async fn await_run(&self, request: &CallRequest, open: &OpenCall, arguments: Value) -> Outcome {
         let AwaitArgs { run_id, wait_ms } = typed(arguments)?;
         let unknown =
             || Failure::new(Code::NotFound, "there is no such run of yours").next("use the run id you were given");
@@ -30,7 +30,6 @@ impl Executor {
             }
             () = request.cancel.cancelled() => return Err(Failure::new(Code::Cancelled, "the caller cancelled the wait")),
         };
-        self.note_delivery(caller, &held).await;
-        told::to_agent(&held.run, false)
+        self.hand_over(open, caller, &held, false).await
     }
 }

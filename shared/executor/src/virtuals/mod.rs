@@ -46,7 +46,7 @@ impl Executor {
                 Virtual::LoadToolset => self.load_toolset(snapshot, &request, &open, arguments).await,
                 Virtual::UnloadToolset => self.unload_toolset(snapshot, &request, &open, arguments).await,
                 Virtual::SearchTools => search_tools::run(snapshot, &evidence.loaded, arguments),
-                Virtual::AwaitRun => self.await_run(&request, arguments).await,
+                Virtual::AwaitRun => self.await_run(&request, &open, arguments).await,
                 Virtual::CallTool => Err(Failure::new(Code::Internal, "call_tool is unwrapped before it gets here")),
             }
         };

@@ -36,7 +36,7 @@ fn a_modern_result_says_that_it_is_complete_and_who_answers() {
 fn blocks_are_passed_through_instead_of_the_text_of_the_structure() {
     let image = json!({ "type": "image", "data": "aGk=", "mimeType": "image/png" });
     let content = vec![Content::Text("see:\n".into()), Content::Block(image.clone())];
-    let output = Output { structured: Some("{}".into()), content };
+    let output = Output { structured: Some("{}".into()), content, tainting: false };
 
     let result = value(&call_output(LEGACY, &output, None));
 

@@ -17,6 +17,7 @@ fn call(scope: &str, needs: Level, effect: Effect) -> Call {
             expires_at: Moment::from_secs(9),
         }),
         session: None,
+        tainted: false,
         tool: ToolName::parse("k8s_get").unwrap(),
         toolset: ToolsetName::parse("k8s").unwrap(),
         needs,

@@ -2,7 +2,8 @@
 
 use super::read;
 use super::tables::{CLOCK, NEVER, Tables};
-use crate::ops::{Answer, Op, RawCommit, StreamId, Walk, millis};
+use crate::commit::Rank;
+use crate::ops::{Answer, Op, RawBeside, RawCommit, StreamId, Walk, millis};
 use crate::{Committed, Version};
 use domain::Moment;
 use redb::ReadableTable;
@@ -52,11 +53,11 @@ impl Tables<'_> {
             self.append(&entry.stream, &entry.body, entry.lives, now)?;
         }
         for place in &commit.index {
-            self.place(&place.index, &place.member, place.rank, now)?;
-            if place.rank.is_some() {
+            if self.place(&place.index, &place.member, place.rank, now)? {
                 self.prolong(&place.index, place.lives, now)?;
             }
         }
+        commit.beside.iter().try_for_each(|beside| self.beside(beside, now))?;
         Ok(Committed::Done(result, now))
     }
 
@@ -86,7 +87,7 @@ impl Tables<'_> {
                 Answer::Done
             }
             Op::TakeOut { index, members } => {
-                members.iter().try_for_each(|member| self.place(index, member, None, now))?;
+                members.iter().try_for_each(|member| self.place(index, member, Rank::Out, now).map(drop))?;
                 Answer::Done
             }
             Op::Publish { .. } => Answer::Done,
@@ -141,19 +142,51 @@ impl Tables<'_> {
         Ok(id)
     }
 
-    fn place(&mut self, index: &str, member: &str, rank: Option<u64>, now: Moment) -> Done<()> {
+    /// Moves a member; tells whether it was given a place.
+    fn place(&mut self, index: &str, member: &str, rank: Rank, now: Moment) -> Done<bool> {
         self.clear_if_ended(index, now)?;
-        let old = match rank {
-            Some(rank) => self.places.insert((index, member), rank)?.map(|old| old.value()),
-            None => self.places.remove((index, member))?.map(|old| old.value()),
+        let old = self.places.get((index, member))?.map(|old| old.value());
+        let rank = match rank {
+            Rank::At(rank) => Some(rank),
+            Rank::Last => Some(self.highest(index)?.map_or(0, |highest| highest + 1).max(now.millis())),
+            Rank::Out => None,
+            Rank::OutUpTo(most) if old.is_some_and(|old| old > most) => return Ok(false),
+            Rank::OutUpTo(_) => None,
         };
         if let Some(old) = old {
             self.ranks.remove((index, old, member))?;
         }
-        if let Some(rank) = rank {
-            self.ranks.insert((index, rank, member), ())?;
+        match rank {
+            Some(rank) => {
+                self.places.insert((index, member), rank)?;
+                self.ranks.insert((index, rank, member), ())?;
+            }
+            None => drop(self.places.remove((index, member))?),
         }
-        Ok(())
+        Ok(rank.is_some())
+    }
+
+    /// The highest rank in an index.
+    fn highest(&self, index: &str) -> Done<Option<u64>> {
+        let last = self.ranks.range::<(&str, u64, &str)>((index, 0, "")..(index, u64::MAX, ""))?.next_back();
+        Ok(last.transpose()?.map(|(key, _)| key.value().1))
+    }
+
+    fn beside(&mut self, beside: &RawBeside, now: Moment) -> Done<()> {
+        match beside {
+            RawBeside::Write { key, body, expires } => {
+                self.put_record(key, Version::NONE.next(), expires.map_or(NEVER, |span| end(now, span)), body)
+            }
+            RawBeside::Replace { key, body } => match read::record(&self.records, key, now)? {
+                Some((record, end)) => self.put_record(key, record.version, end, body),
+                None => Ok(()),
+            },
+            RawBeside::End { key, within } => match read::record(&self.records, key, now)? {
+                Some((record, old)) => self.put_record(key, record.version, old.min(end(now, *within)), &record.body),
+                None => Ok(()),
+            },
+            RawBeside::Forget { key } => self.forget(key),
+        }
     }
 
     fn count(&mut self, key: &str, window: Duration, now: Moment) -> Done<u64> {
@@ -229,7 +262,8 @@ mod tests {
             expires: lives,
             not_after: None,
             append: vec![RawAppend { stream: format!("stream {name}"), body: vec![2], lives }],
-            index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Some(3), lives }],
+            index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Rank::At(3), lives }],
+            beside: vec![],
             wake: None,
             room: None,
         };

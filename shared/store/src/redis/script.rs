@@ -1,6 +1,7 @@
 //! The compare-and-set as a call of `commit.lua`.
 
-use crate::ops::{RawCommit, millis};
+use crate::commit::Rank;
+use crate::ops::{RawBeside, RawCommit, millis};
 use crate::{Committed, StoreError, Version};
 use domain::Moment;
 use redis::{Script, ScriptInvocation};
@@ -21,12 +22,22 @@ pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvoc
     call.arg(commit.append.len()).arg(commit.index.len());
     let (channel, text) = commit.wake.as_ref().map_or(("", ""), |(channel, text)| (channel, text));
     call.arg(channel).arg(text);
-    call.arg(number(commit.room.as_ref().map(|(_, most)| *most)));
+    call.arg(number(commit.room.as_ref().map(|(_, most)| *most))).arg(commit.beside.len());
     for entry in &commit.append {
         call.key(&entry.stream).arg(entry.body.as_slice()).arg(span(entry.lives));
     }
     for place in &commit.index {
-        call.key(&place.index).arg(&place.member).arg(number(place.rank)).arg(span(place.lives));
+        call.key(&place.index).arg(&place.member).arg(rank(place.rank)).arg(span(place.lives));
+    }
+    for beside in &commit.beside {
+        match beside {
+            RawBeside::Write { key, body, expires } => {
+                call.key(key).arg("write").arg(body.as_slice()).arg(span(*expires))
+            }
+            RawBeside::Replace { key, body } => call.key(key).arg("replace").arg(body.as_slice()).arg(""),
+            RawBeside::End { key, within } => call.key(key).arg("end").arg("").arg(span(Some(*within))),
+            RawBeside::Forget { key } => call.key(key).arg("forget").arg("").arg(""),
+        };
     }
     if let Some((index, _)) = &commit.room {
         call.key(index);
@@ -52,6 +63,16 @@ fn parse(digits: &[u8]) -> Result<u64, StoreError> {
 
 fn span(span: Option<Duration>) -> String {
     number(span.map(millis))
+}
+
+/// How the script reads a place; see there.
+fn rank(rank: Rank) -> String {
+    match rank {
+        Rank::At(rank) => rank.to_string(),
+        Rank::Last => "last".to_owned(),
+        Rank::Out => String::new(),
+        Rank::OutUpTo(most) => format!("<{most}"),
+    }
 }
 
 fn number(number: Option<u64>) -> String {

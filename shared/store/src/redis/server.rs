@@ -138,10 +138,10 @@ impl Server {
     ) -> Result<Committed, RedisError> {
         let odd = || RedisError::from((ErrorKind::Client, "the store's mark cannot be written"));
         let body = Some(serde_json::to_vec(mark).map_err(|_| odd())?);
-        let (append, index) = (Vec::new(), Vec::new());
+        let (append, index, beside) = (Vec::new(), Vec::new(), Vec::new());
         let (expires, not_after, wake, room) = (None, None, None, None);
         let commit =
-            RawCommit { record: self.key.clone(), expect, body, expires, not_after, append, index, wake, room };
+            RawCommit { record: self.key.clone(), expect, body, expires, not_after, append, index, beside, wake, room };
         let reply = script::prepare(&self.script, &commit).invoke_async(connection).await?;
         script::read(reply).map_err(|_| odd())
     }

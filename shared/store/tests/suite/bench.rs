@@ -109,6 +109,7 @@ pub(crate) fn call(number: u8, session: Option<SessionId>) -> Call {
             expires_at: Moment::from_secs(u64::from(u32::MAX)),
         }),
         session,
+        tainted: false,
         tool: ToolName::parse("k8s_get").unwrap(),
         toolset: ToolsetName::parse("k8s").unwrap(),
         needs: Level::Read,

@@ -7,7 +7,7 @@ use domain::Moment;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
-use store::{Commit, Committed, DocScope, Index, Placing, RecordKey, Shelf, Stream, Version};
+use store::{Beside, Commit, Committed, DocScope, Index, Placing, RecordKey, Shelf, Stream, Version};
 
 /// One change, small enough that histories often meet.
 #[derive(Debug, Clone)]
@@ -18,10 +18,20 @@ struct Change {
     late: bool,
     append: Vec<(u8, Vec<u8>)>,
     index: Vec<(u8, u8, Option<u64>)>,
+    beside: Vec<(u8, Aside)>,
+}
+
+/// What happens to a record that has no version of its own.
+#[derive(Debug, Clone)]
+enum Aside {
+    Write(Vec<u8>),
+    Replace(Vec<u8>),
+    Forget,
 }
 
 fn change() -> impl Strategy<Value = Change> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..6);
+    let aside = prop_oneof![bytes().prop_map(Aside::Write), bytes().prop_map(Aside::Replace), Just(Aside::Forget)];
     (
         0..3_u8,
         0..4_u64,
@@ -29,14 +39,16 @@ fn change() -> impl Strategy<Value = Change> {
         prop::bool::weighted(0.1),
         prop::collection::vec((0..2_u8, bytes()), 0..3),
         prop::collection::vec((0..2_u8, 0..3_u8, prop::option::weighted(0.7, 0..4_u64)), 0..4),
+        prop::collection::vec((0..2_u8, aside), 0..3),
     )
-        .prop_map(|(record, expect, body, late, append, index)| Change {
+        .prop_map(|(record, expect, body, late, append, index, beside)| Change {
             record,
             expect,
             body,
             late,
             append,
             index,
+            beside,
         })
 }
 
@@ -54,6 +66,7 @@ struct Seen {
     records: Vec<Option<(u64, Vec<u8>)>>,
     streams: Vec<Vec<Vec<u8>>>,
     indexes: Vec<Vec<(String, u64)>>,
+    aside: Vec<Option<Vec<u8>>>,
 }
 
 #[derive(Default)]
@@ -61,6 +74,7 @@ struct Model {
     records: BTreeMap<u8, (u64, Vec<u8>)>,
     streams: BTreeMap<u8, Vec<Vec<u8>>>,
     indexes: BTreeMap<u8, BTreeMap<String, u64>>,
+    aside: BTreeMap<u8, Vec<u8>>,
 }
 
 impl Model {
@@ -92,6 +106,13 @@ impl Model {
                 None => members.remove(&member.to_string()),
             };
         }
+        for (number, aside) in &change.beside {
+            match aside {
+                Aside::Write(body) => drop(self.aside.insert(*number, body.clone())),
+                Aside::Replace(body) => self.aside.get_mut(number).into_iter().for_each(|old| old.clone_from(body)),
+                Aside::Forget => drop(self.aside.remove(number)),
+            }
+        }
         End::Done(result)
     }
 
@@ -105,12 +126,17 @@ impl Model {
             records: (0..3).map(|record| self.records.get(&record).cloned()).collect(),
             streams: (0..2).map(|stream| self.streams.get(&stream).cloned().unwrap_or_default()).collect(),
             indexes: (0..2).map(|index| ranked(self.indexes.get(&index).cloned().unwrap_or_default())).collect(),
+            aside: (0..2).map(|number| self.aside.get(&number).cloned()).collect(),
         }
     }
 }
 
 fn record(number: u8) -> RecordKey {
     RecordKey::session(session_id(number))
+}
+
+fn aside(number: u8) -> RecordKey {
+    RecordKey::document_version(&DocScope::Tenant, "a", number.into())
 }
 
 fn stream(number: u8) -> Stream {
@@ -125,13 +151,19 @@ async fn apply(shelf: &Shelf, change: &Change) -> End {
     let placing = |(number, member, rank): &(u8, u8, Option<u64>)| Placing {
         index: index(*number),
         member: member.to_string(),
-        rank: *rank,
+        rank: (*rank).into(),
+    };
+    let beside = |(number, change): &(u8, Aside)| match change {
+        Aside::Write(body) => Beside::Write(aside(*number), body.clone(), None),
+        Aside::Replace(body) => Beside::Replace(aside(*number), body.clone()),
+        Aside::Forget => Beside::Forget(aside(*number)),
     };
     let commit = Commit {
         body: change.body.clone(),
         not_after: change.late.then_some(Moment::from_millis(1)),
         append: change.append.iter().map(|(number, body)| (stream(*number), body.clone())).collect(),
         index: change.index.iter().map(placing).collect(),
+        beside: change.beside.iter().map(beside).collect(),
         ..Commit::delete(record(change.record), Version::new(change.expect))
     };
     match shelf.commit(commit).await.unwrap() {
@@ -151,6 +183,7 @@ async fn seen(shelf: &Shelf) -> Seen {
         let entries = shelf.read(&stream(number), None, 1_000).await.unwrap();
         seen.streams.push(entries.into_iter().map(|(_, body)| body).collect());
         seen.indexes.push(shelf.range(&index(number), 0, u64::MAX, 1_000).await.unwrap());
+        seen.aside.push(shelf.get(&aside(number)).await.unwrap().map(|record| record.body));
     }
     seen
 }

@@ -13,9 +13,13 @@ mod faults;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod forgetting;
+#[cfg(test)]
 mod histories;
 #[cfg(test)]
 mod records;
+#[cfg(test)]
+mod references;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]

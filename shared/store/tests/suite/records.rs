@@ -3,7 +3,7 @@
 use crate::bench::{Bench, on_every_backend, session_id, tenant};
 use domain::Moment;
 use std::time::Duration;
-use store::{Commit, Committed, DocScope, Index, Placing, RecordKey, Stream, StreamId, Version};
+use store::{Commit, Committed, DocScope, Index, Placing, Rank, RecordKey, Stream, StreamId, Version};
 
 on_every_backend!(
     a_record_is_made_once_and_then_moves_by_version,
@@ -63,7 +63,7 @@ async fn a_refused_change_leaves_no_trace_beside_the_record(bench: Bench) {
     let index = Index::documents(&DocScope::Tenant);
     let beside = |commit: Commit| Commit {
         append: vec![(Stream::audit(), b"{}".to_vec())],
-        index: vec![Placing { index: index.clone(), member: "m".into(), rank: Some(1) }],
+        index: vec![Placing { index: index.clone(), member: "m".into(), rank: Rank::At(1) }],
         ..commit
     };
     assert!(matches!(acme.commit(beside(write(7, "a"))).await.unwrap(), Committed::Conflict(..)));
@@ -155,7 +155,8 @@ async fn a_place_beyond_either_end_of_a_stream_is_no_error(bench: Bench) {
 async fn an_index_is_walked_by_rank_and_a_member_stands_once(bench: Bench) {
     let acme = bench.acme();
     let index = Index::documents(&DocScope::Tenant);
-    let place = |member: &str, rank| Placing { index: index.clone(), member: member.into(), rank };
+    let place =
+        |member: &str, rank: Option<u64>| Placing { index: index.clone(), member: member.into(), rank: rank.into() };
     let placings = vec![place("b", Some(5)), place("a", Some(5)), place("c", Some(1)), place("d", Some(9))];
     assert!(matches!(acme.commit(Commit { index: placings, ..write(0, "a") }).await.unwrap(), Committed::Done(..)));
     let moved = vec![place("c", Some(7)), place("d", None), place("never there", None)];

@@ -5,7 +5,7 @@ use domain::run::{Answer, Asked, Claim, Ending, Event, OnReject, Preview, Run, S
 use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
 use std::time::Duration;
 use store::{
-    AuditEntry, CloseFacts, Commit, Committed, FoldedRun, Gated, HeldRun, Index, Opening, Past, Phase, Placing,
+    AuditEntry, CloseFacts, Commit, Committed, FoldedRun, Gated, HeldRun, Index, Opening, Past, Phase, Placing, Rank,
     RecordKey, Runs, StoreError, Topic, Version, Wake,
 };
 
@@ -31,6 +31,7 @@ on_every_backend!(
     what_the_store_has_forgotten_leaves_the_list_of_runs,
     what_a_replica_still_holds_is_written_back_and_found_again,
     without_replicas_nobody_is_asked_to_confirm,
+    what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it,
 );
 
 fn run_id(number: u8) -> RunId {
@@ -58,6 +59,7 @@ fn asked(at: Moment) -> Asked {
             fingerprint: "uid:7".into(),
             arguments: Some(r#"{"name":"web"}"#.into()),
         },
+        reviewed: false,
         on_reject: OnReject::Fail,
         deciders: 2,
         tainted: true,
@@ -68,7 +70,7 @@ fn asked(at: Moment) -> Asked {
     }
 }
 
-fn run(number: u8, at: Moment) -> Run {
+pub(crate) fn run(number: u8, at: Moment) -> Run {
     Run::new(run_id(number), asked(at))
 }
 
@@ -80,7 +82,7 @@ fn said(subject: &str, verdict: Verdict, at: Moment) -> Event {
     Event::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at })
 }
 
-async fn open(runs: &Runs, run: &Run) -> HeldRun {
+pub(crate) async fn open(runs: &Runs, run: &Run) -> HeldRun {
     match runs.open(run, None, u64::MAX, &entry()).await.unwrap() {
         FoldedRun::Done(held) => held,
         refused @ (FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone) => {
@@ -103,7 +105,7 @@ async fn fold(runs: &Runs, held: &HeldRun, event: &Event, at: Moment) -> HeldRun
 /// What a gated call of this digest and key finds when it begins.
 async fn past(bench: &Bench, digest: &str, key: Option<&str>) -> Past {
     let (acme, call) = (bench.acme(), call(9, None));
-    let gated = Some(Gated { digest, key, most_waiting: 3 });
+    let gated = Some(Gated { digest, key, reviewed: false, most_waiting: 3 });
     let begun = acme.begin(&Opening { gated, ..opening(&call) }).await.unwrap();
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     begun.past
@@ -389,7 +391,7 @@ const FIRST_RELEASE: &str = r#"{
 async fn the_recorded_shape_of_the_first_release_reads_back(bench: Bench) {
     let acme = bench.acme();
     let written = Commit {
-        index: vec![Placing { index: Index::runs(), member: run_id(1).to_string(), rank: Some(1) }],
+        index: vec![Placing { index: Index::runs(), member: run_id(1).to_string(), rank: Rank::At(1) }],
         ..Commit::write(RecordKey::run(run_id(1)), Version::NONE, FIRST_RELEASE.into())
     };
     assert!(matches!(acme.commit(written).await.unwrap(), Committed::Done(..)));
@@ -458,7 +460,7 @@ async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(benc
     assert_eq!(runs.stopped_by(session_id(2)).await.unwrap(), None, "another session goes on");
     assert_eq!(bench.store.of(&tenant("other")).runs().stopped_by(session_id(1)).await.unwrap(), None);
     let call = call(9, Some(session_id(1)));
-    let gated = Some(Gated { digest: "d9", key: Some("k"), most_waiting: 3 });
+    let gated = Some(Gated { digest: "d9", key: Some("k"), reviewed: false, most_waiting: 3 });
     let opening = Opening { gated, session: Some(session_id(1)), ..opening(&call) };
     let begun = bench.acme().begin(&opening).await.unwrap();
     assert_eq!(begun.past.stopped_by, Some(run_id(1)), "a call that would change something learns of it at once");
@@ -503,7 +505,7 @@ async fn what_a_replica_still_holds_is_written_back_and_found_again(bench: Bench
 
     let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), Version::new(2))).await.unwrap();
     assert!(matches!(gone, Committed::Done(..)));
-    let index = |index, rank| Placing { index, member: run_id(1).to_string(), rank };
+    let index = |index, rank: Option<u64>| Placing { index, member: run_id(1).to_string(), rank: rank.into() };
     let emptied = Commit {
         index: vec![index(Index::runs(), None), index(Index::same_digest("d1"), None)],
         ..Commit::write(RecordKey::seal(), Version::NONE, b"x".to_vec())
@@ -524,4 +526,30 @@ async fn without_replicas_nobody_is_asked_to_confirm(bench: Bench) {
     assert_eq!(runs.confirm(held.run.id, Duration::from_millis(100)).await.unwrap(), None);
     assert_eq!(bench.store.round_trips(), before);
     assert_eq!(bench.store.lineages().now().since, None);
+}
+
+async fn what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let mut proposal = run(1, now);
+    (proposal.asked.reviewed, proposal.asked.deciders, proposal.asked.digest) = (true, 1, "d2".into());
+    let under_review = |session, owner: &'static str| {
+        let runs = runs.clone();
+        async move { runs.is_under_review(session_id(session), &principal(owner)).await.unwrap() }
+    };
+    assert!(!under_review(1, "agent").await);
+    let held = open(&runs, &proposal).await;
+    open(&runs, &run(2, now)).await;
+    assert_eq!(past(&bench, "d3", None).await.waiting, 1, "only what is urgent counts there");
+    assert!(under_review(1, "agent").await);
+    assert!(!under_review(2, "agent").await && !under_review(1, "other").await);
+
+    let approved = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
+    assert!(under_review(1, "agent").await, "it is still to be carried out");
+    let lease_until = now.plus(Duration::from_secs(30));
+    let claimed = fold(&runs, &approved, &Event::Claimed { owner: "rep".into(), lease_until }, now).await;
+    assert!(under_review(1, "agent").await);
+    let done = Event::Finished { owner: "rep".into(), epoch: 1, ending: Ending::done(None) };
+    fold(&runs, &claimed, &done, now).await;
+    assert!(!under_review(1, "agent").await);
 }

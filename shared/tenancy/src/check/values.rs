@@ -105,6 +105,19 @@ impl Values<'_, '_> {
         }
     }
 
+    /// A yes or a no, where both say something.
+    pub(super) fn switch(&mut self, node: &Node, place: &str) -> Option<bool> {
+        match &node.value {
+            Value::Scalar { text, plain: true } if text == "true" => Some(true),
+            Value::Scalar { text, plain: true } if text == "false" => Some(false),
+            Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
+                let message = format!("{place} is `true` or `false`");
+                self.report.add(node.at, "bad_value", message, None);
+                None
+            }
+        }
+    }
+
     /// A parsed value, or a report of why it is none.
     pub(super) fn accept<T>(&mut self, node: &Node, parsed: Result<T, String>) -> Option<T> {
         parsed.map_err(|message| self.report.add(node.at, "bad_value", message, None)).ok()

@@ -26,6 +26,7 @@ fn permit(who: &Who) -> Permit {
             expires_at: Moment::from_secs(9),
         }),
         session: Some(SessionId::from_random([who.session; 16])),
+        tainted: false,
         tool: ToolName::parse(who.tool).unwrap(),
         toolset: toolset.clone(),
         needs: Level::Read,

@@ -100,7 +100,8 @@ impl Args {
 impl Tool for Exec {
     const SPEC: ToolSpec = ToolSpec::new("k8s_exec", TOOLSET, Effect::Disrupt)
         .says("Run a command in a container", "Run a command (argv, no shell) in a container.")
-        .deadline(Duration::from_secs(120 + 30));
+        .deadline(Duration::from_secs(120 + 30))
+        .outside_text();
     type Args = Args;
     type Output = Ran;
 

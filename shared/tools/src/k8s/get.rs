@@ -138,6 +138,11 @@ impl Tool for Get {
         Some(args.kind.about())
     }
 
+    /// The messages of events are prose, and anybody who runs there can write one.
+    fn taints(found: &Found) -> bool {
+        found.kind == "Event" || found.around.tells_events()
+    }
+
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Found, Failure> {
         args.check()?;
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;

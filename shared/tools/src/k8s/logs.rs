@@ -101,7 +101,8 @@ struct Spot {
 impl Tool for Logs {
     const SPEC: ToolSpec = ToolSpec::new("k8s_logs", TOOLSET, Effect::Read)
         .says("Read pod logs", "Logs of one pod, or of all pods matching selector. grep is a regex; since like 15m.")
-        .idempotent();
+        .idempotent()
+        .outside_text();
     type Args = Args;
     type Output = Found;
 

@@ -79,7 +79,8 @@ impl Args {
 
 impl Tool for HttpProbe {
     const SPEC: ToolSpec = ToolSpec::new("k8s_probe", TOOLSET, Effect::Change)
-        .says("Probe a port", "HTTP GET to a pod or service port through the API server.");
+        .says("Probe a port", "HTTP GET to a pod or service port through the API server.")
+        .outside_text();
     type Args = Args;
     type Output = Answered;
 

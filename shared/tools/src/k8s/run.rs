@@ -176,7 +176,8 @@ impl Tool for Run {
         "Run a one-off Job from image or from_cronjob, or attach a debug container to debug_pod; returns logs. Removed after ttl_s.",
     )
     .idempotent()
-    .deadline(Duration::from_secs(300 + 30));
+    .deadline(Duration::from_secs(300 + 30))
+    .outside_text();
     type Args = Args;
     type Output = Ran;
 

@@ -1,60 +1,80 @@
-//! `memory_history`: the versions of a document, newest first.
+//! `memory_history`: the versions of a document, newest first, and what became of proposals to adopt it.
 
-use super::path::DocPath;
-use super::shape::{Origin, trust};
-use super::{TOOLSET, memory, no_store, scope};
+use super::args::PathText;
+use super::room::{ROOM, fitting, shortened, size};
+use super::shape::Origin;
+use super::{MemoryKit, STORED_TEXT, TOOLSET};
+use crate::cursor::Cursor;
+use ::memory::{DocPath, Promotion, Reader, op, trust};
 use catalog::{Progress, Tool, ToolSpec};
-use domain::{Code, Effect, Failure};
+use domain::{Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Document, Store};
+use store::Document;
 
-/// Versions in one answer; older ones are read by number with `memory_read`.
+/// Versions on one page.
 const SHOWN: usize = 10;
+/// What proposals may take of an answer.
+const PROMOTIONS_ROOM: usize = 4 * 1024;
 
-pub(super) struct History {
-    pub(super) store: Store,
-}
+pub(super) struct History(pub(super) MemoryKit);
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
+    #[schemars(with = "PathText")]
     path: DocPath,
+    cursor: Option<Cursor>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Versions {
     path: String,
     versions: Vec<Line>,
-    /// Older versions that are not shown.
-    omitted: u64,
+    promotions: Vec<Proposal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
     untrusted: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Line {
     version: u64,
+    op: &'static str,
     sha256: String,
     trust: &'static str,
     title: String,
     bytes: usize,
+    actor: String,
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
     evidence: String,
+    diff: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redacted: Option<Gone>,
     provenance: Origin,
 }
 
-impl Line {
-    fn of(document: Document) -> Line {
-        Line {
-            provenance: Origin::of(&document),
-            version: document.version,
-            sha256: document.sha256,
-            trust: trust(document.trust),
-            title: document.title,
-            bytes: document.content.len(),
-            evidence: document.evidence,
-        }
-    }
+/// Who took a text away.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Gone {
+    by: String,
+    at: String,
+    reason: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Proposal {
+    from: String,
+    to: String,
+    state: &'static str,
+    run: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl Tool for History {
@@ -62,6 +82,7 @@ impl Tool for History {
         .says("Versions of a document", "Versions of a document.")
         .idempotent()
         .closed_world();
+    const PREFACE: Option<&'static str> = Some(STORED_TEXT);
     type Args = Args;
     type Output = Versions;
 
@@ -73,19 +94,65 @@ impl Tool for History {
         Some(args.path.scope().as_str().to_owned())
     }
 
-    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Versions, Failure> {
-        let (memory, whose) = (memory(&self.store, permit), scope(permit, args.path.scope())?);
-        let path = args.path.as_str();
-        let versions = memory.history(&whose, path, SHOWN).await.map_err(|e| no_store(&e))?;
-        match versions.last() {
-            Some(oldest) => Ok(Versions {
-                path: path.to_owned(),
-                omitted: oldest.version.saturating_sub(1),
-                versions: versions.into_iter().map(Line::of).collect(),
-                untrusted: true,
-            }),
-            None => Err(Failure::new(Code::DocNotFound, format!("there is no such document at {path}"))
-                .next("list with memory_list, or search with memory_search")),
-        }
+    fn taints(versions: &Versions) -> bool {
+        versions.versions.iter().any(|version| version.provenance.taints())
     }
+
+    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Versions, Failure> {
+        let MemoryKit { notebook, cursors } = &self.0;
+        let before = args.cursor.as_ref().map(|cursor| cursors.open::<u64>(permit, &args, cursor)).transpose()?;
+        let past = notebook.history(&Reader::of(permit), &args.path, before, SHOWN).await?;
+        let mut promotions: Vec<Proposal> = past.promotions.into_iter().map(proposal).collect();
+        promotions.truncate(fitting(&promotions, PROMOTIONS_ROOM));
+        let (mut versions, mut next) = (past.versions.into_iter().map(line).collect::<Vec<_>>(), past.next);
+        let room = ROOM - size(&promotions);
+        let whole = size(&versions) <= room;
+        for chars in [2_000, 600, 150] {
+            if size(&versions) > room {
+                versions.iter_mut().for_each(|line| line.shorten(chars));
+            }
+        }
+        let fit = fitting(&versions, room).max(1);
+        if fit < versions.len() {
+            versions.truncate(fit);
+            next = versions.last().map(|line| line.version);
+        }
+        let next_cursor = next.map(|next| cursors.seal(permit, &args, &next)).transpose()?;
+        let hint = (!whole).then_some("long differences are cut; memory_read with version shows a text whole");
+        Ok(Versions { path: args.path.as_str().to_owned(), versions, promotions, next_cursor, hint, untrusted: true })
+    }
+}
+
+impl Line {
+    fn shorten(&mut self, chars: usize) {
+        shortened(&mut self.diff, chars);
+        shortened(&mut self.evidence, chars);
+    }
+}
+
+fn line(document: Document) -> Line {
+    let gone = |r: store::Redaction| Gone { by: r.by.subject, at: r.at.to_string(), reason: r.reason };
+    Line {
+        provenance: Origin::of(&document),
+        version: document.version,
+        op: op(document.op),
+        sha256: document.sha256,
+        trust: trust(document.trust),
+        title: document.title,
+        bytes: document.content.len(),
+        actor: document.provenance.actor.subject,
+        at: document.updated_at.to_string(),
+        run: document.provenance.run.map(|run| run.to_string()),
+        evidence: document.evidence,
+        diff: document.diff,
+        redacted: document.redacted.map(gone),
+    }
+}
+
+fn proposal(promotion: Promotion) -> Proposal {
+    let Promotion { from, to, state, run, mut reason } = promotion;
+    if let Some(reason) = &mut reason {
+        shortened(reason, 500);
+    }
+    Proposal { from, to, state: state.as_str(), run: run.to_string(), reason }
 }

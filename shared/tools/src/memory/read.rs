@@ -1,33 +1,41 @@
-//! `memory_read`: one document, whole, marked as data with its origin.
+//! `memory_read`: one document, or one of its versions; a long text in pages.
+//!
+//! A page names the version it is of, and versions do not change: what is put together from pages is one text.
 
-use super::path::DocPath;
-use super::shape::{Origin, trust};
-use super::{TOOLSET, memory, no_store, scope};
+use super::args::PathText;
+use super::room::page_end;
+use super::shape::{Known, Origin};
+use super::{MemoryKit, STORED_TEXT, TOOLSET};
+use crate::cursor::Cursor;
+use ::memory::{DocPath, Reader, trust};
 use catalog::{Progress, Tool, ToolSpec};
-use domain::outcome::near;
 use domain::{Code, Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::Store;
+use store::Document;
 
-/// How many versions back are looked through for one that is asked for by number.
-const BACK: usize = 1_000;
+pub(super) struct Read(pub(super) MemoryKit);
 
-pub(super) struct Read {
-    pub(super) store: Store,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
+    #[schemars(with = "PathText")]
     path: DocPath,
     #[schemars(range(min = 1))]
     version: Option<u64>,
+    cursor: Option<Cursor>,
+}
+
+/// Where the next page begins.
+#[derive(Debug, Serialize, Deserialize)]
+struct Spot {
+    version: u64,
+    at: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Found {
+pub(super) struct Text {
     path: String,
     title: String,
     #[serde(rename = "type")]
@@ -37,9 +45,37 @@ pub(super) struct Found {
     version: u64,
     sha256: String,
     content: String,
-    evidence: String,
     provenance: Origin,
+    evidence: Vec<Evidence>,
+    /// What it was adopted from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promotion: Option<From>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// Bytes of content behind this page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
     untrusted: bool,
+}
+
+/// How the writer knows.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Evidence {
+    text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    references: Vec<Known>,
+}
+
+/// A version of another document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct From {
+    path: String,
+    version: u64,
+    sha256: String,
 }
 
 impl Tool for Read {
@@ -47,8 +83,9 @@ impl Tool for Read {
         .says("Read a document", "Read a document by path (scope/store/name).")
         .idempotent()
         .closed_world();
+    const PREFACE: Option<&'static str> = Some(STORED_TEXT);
     type Args = Args;
-    type Output = Found;
+    type Output = Text;
 
     fn effect(_: &Args) -> Effect {
         Effect::Read
@@ -58,39 +95,46 @@ impl Tool for Read {
         Some(args.path.scope().as_str().to_owned())
     }
 
-    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Found, Failure> {
-        let (memory, whose) = (memory(&self.store, permit), scope(permit, args.path.scope())?);
-        let path = args.path.as_str();
-        let current = memory.get(&whose, path).await.map_err(|e| no_store(&e))?;
-        let document = match (current, args.version) {
-            (Some(document), None) => Some(document),
-            (Some(document), Some(version)) if document.version == version => Some(document),
-            (Some(_), Some(version)) => {
-                let history = memory.history(&whose, path, BACK).await.map_err(|e| no_store(&e))?;
-                history.into_iter().find(|document| document.version == version)
-            }
-            (None, _) => None,
-        };
-        match document {
-            Some(d) => Ok(Found {
-                provenance: Origin::of(&d),
-                path: d.path,
-                title: d.title,
-                kind: d.kind,
-                tags: d.tags,
-                trust: trust(d.trust),
-                version: d.version,
-                sha256: d.sha256,
-                content: d.content,
-                evidence: d.evidence,
-                untrusted: true,
-            }),
-            None => {
-                let known = memory.list(&whose, args.path.scope().as_str()).await.map_err(|e| no_store(&e))?;
-                Err(Failure::new(Code::DocNotFound, format!("there is no such document at {path}"))
-                    .next("list with memory_list, or search with memory_search")
-                    .did_you_mean(near(path, known.iter().map(|head| head.path.as_str()))))
-            }
+    fn taints(text: &Text) -> bool {
+        text.provenance.taints()
+    }
+
+    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Text, Failure> {
+        let MemoryKit { notebook, cursors } = &self.0;
+        let spot = args.cursor.as_ref().map(|cursor| cursors.open::<Spot>(permit, &args, cursor)).transpose()?;
+        let version = spot.as_ref().map(|spot| spot.version).or(args.version);
+        let document = notebook.read(&Reader::of(permit), &args.path, version).await?;
+        let from = spot.map_or(0, |spot| spot.at);
+        if !document.content.is_char_boundary(from) {
+            return Err(
+                Failure::new(Code::CursorMismatch, "the cursor is not of this text").next("call again without cursor")
+            );
         }
+        let end = page_end(&document.content, from);
+        let next = (end < document.content.len()).then_some(Spot { version: document.version, at: end });
+        let next_cursor = next.map(|spot| cursors.seal(permit, &args, &spot)).transpose()?;
+        Ok(page(document, from, end, next_cursor))
+    }
+}
+
+fn page(document: Document, from: usize, end: usize, next_cursor: Option<String>) -> Text {
+    let left = document.content.len() - end;
+    Text {
+        provenance: Origin::of(&document),
+        evidence: vec![Evidence { references: Known::of(&document), text: document.evidence }],
+        promotion: document.source.map(|s| From { path: s.path, version: s.version, sha256: s.sha256 }),
+        path: document.path,
+        title: document.title,
+        kind: document.kind,
+        tags: document.tags,
+        trust: trust(document.trust),
+        version: document.version,
+        sha256: document.sha256,
+        content: document.content[from..end].to_owned(),
+        findings: document.findings,
+        truncated: left > 0,
+        omitted_bytes: Some(left).filter(|left| *left > 0),
+        next_cursor,
+        untrusted: true,
     }
 }

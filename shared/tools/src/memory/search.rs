@@ -1,34 +1,29 @@
 //! `memory_search`: finds documents by words, in every scope the caller can read.
-//!
-//! The documents of a scope are few and bounded by quota, so they are ranked as they are read; an index of its own comes
-//! with larger tenants.
 
-use super::path::Scope;
-use super::rank::{self, Hit};
-use super::shape::{Kind, Origin, trust};
-use super::{TOOLSET, memory, no_store, scope};
+use super::args::{KindName, ScopeName};
+use super::room::{ROOM, fitting, shortened, size};
+use super::shape::Origin;
+use super::{MemoryKit, STORED_TEXT, TOOLSET};
+use ::memory::{Hit, Kind, Query, Reader, Scope, trust};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Document, Store};
 
 const SHOWN: usize = 6;
 
-pub(super) struct Search {
-    pub(super) store: Store,
-}
+pub(super) struct Search(pub(super) MemoryKit);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     #[schemars(length(min = 1, max = 512))]
     query: String,
-    #[schemars(extend("x-wire" = "plain"))]
+    #[schemars(with = "Option<ScopeName>", extend("x-wire" = "plain"))]
     scope: Option<Scope>,
     #[serde(rename = "type")]
-    #[schemars(extend("x-wire" = "plain"))]
+    #[schemars(with = "Option<KindName>", extend("x-wire" = "plain"))]
     kind: Option<Kind>,
     #[schemars(range(min = 1, max = 20))]
     limit: Option<u8>,
@@ -39,6 +34,13 @@ pub(super) struct Found {
     hits: Vec<Line>,
     /// How many documents were looked through.
     searched: usize,
+    /// Hits that found no room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     untrusted: bool,
 }
 
@@ -62,6 +64,7 @@ impl Tool for Search {
         .says("Search memory", "Search notes and runbooks.")
         .idempotent()
         .closed_world();
+    const PREFACE: Option<&'static str> = Some(STORED_TEXT);
     type Args = Args;
     type Output = Found;
 
@@ -73,40 +76,37 @@ impl Tool for Search {
         args.scope.map(|scope| scope.as_str().to_owned())
     }
 
+    fn taints(found: &Found) -> bool {
+        found.hits.iter().any(|hit| hit.provenance.taints())
+    }
+
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Found, Failure> {
-        let memory = memory(&self.store, permit);
-        let mut documents: Vec<Document> = Vec::new();
-        for whose in Scope::ALL.into_iter().filter(|s| args.scope.is_none_or(|wanted| wanted == *s)) {
-            let key = match scope(permit, whose) {
-                Ok(key) => key,
-                // Asked for by name it is an error; among all three it only has nothing to add.
-                Err(failure) if args.scope.is_some() => return Err(failure),
-                Err(_) => continue,
-            };
-            documents.extend(memory.all(&key, whose.as_str()).await.map_err(|e| no_store(&e))?);
+        let Args { query, scope, kind, limit } = args;
+        let query = Query { text: query, scope, kind, limit: limit.map_or(SHOWN, usize::from) };
+        let found = self.0.notebook.search(&Reader::of(permit), &query).await?;
+        let mut hits: Vec<Line> = found.hits.into_iter().map(line).collect();
+        if size(&hits) > ROOM {
+            hits.iter_mut().for_each(|hit| shortened(&mut hit.excerpt, 160));
         }
-        if let Some(kind) = args.kind {
-            documents.retain(|document| document.kind == kind.as_str());
-        }
-        let now = self.store.now().await.map_err(|e| no_store(&e))?;
-        let limit = args.limit.map_or(SHOWN, usize::from);
-        let hits = rank::best(&documents, &args.query, now, limit);
-        Ok(Found { hits: hits.into_iter().map(line).collect(), searched: documents.len(), untrusted: true })
+        let omitted = Some(hits.len() - fitting(&hits, ROOM)).filter(|left| *left > 0);
+        hits.truncate(hits.len() - omitted.unwrap_or(0));
+        let hint = omitted.map(|_| "narrow with scope, type or limit");
+        Ok(Found { hits, searched: found.searched, omitted, hint, warnings: found.warnings, untrusted: true })
     }
 }
 
-fn line(hit: Hit<'_>) -> Line {
-    let d = hit.document;
+fn line(hit: Hit) -> Line {
+    let Hit { document, score, excerpt } = hit;
     Line {
-        path: d.path.clone(),
-        title: d.title.clone(),
-        kind: d.kind.clone(),
-        trust: trust(d.trust),
-        score: (hit.score * 1000.0).round() / 1000.0,
-        excerpt: hit.excerpt,
-        version: d.version,
-        sha256: d.sha256.clone(),
-        updated_at: d.updated_at.to_string(),
-        provenance: Origin::of(d),
+        provenance: Origin::of(&document),
+        path: document.path,
+        title: document.title,
+        kind: document.kind,
+        trust: trust(document.trust),
+        score: (score * 1000.0).round() / 1000.0,
+        excerpt,
+        version: document.version,
+        sha256: document.sha256,
+        updated_at: document.updated_at.to_string(),
     }
 }

@@ -1,38 +1,9 @@
-//! What the model sees of a document, and the types of documents there are.
+//! What the model sees of a document.
 
-use domain::Moment;
+use ::memory::trust;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use store::{Document, Trust};
-
-/// What a document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
-    Preference,
-    Convention,
-    Runbook,
-    Incident,
-    Service,
-    Lesson,
-    Checklist,
-    Note,
-}
-
-impl Kind {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Kind::Preference => "preference",
-            Kind::Convention => "convention",
-            Kind::Runbook => "runbook",
-            Kind::Incident => "incident",
-            Kind::Service => "service",
-            Kind::Lesson => "lesson",
-            Kind::Checklist => "checklist",
-            Kind::Note => "note",
-        }
-    }
-}
+use serde::Serialize;
+use store::{Document, Head};
 
 /// Who wrote a version, and whether to believe it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,13 +12,23 @@ pub(super) struct Origin {
     pub(super) actor: String,
     /// Agent, person or service.
     pub(super) kind: String,
+    pub(super) trust: &'static str,
     /// The session it was written in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) session: Option<String>,
+    /// The run that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<String>,
+    /// Who approved that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approver: Option<String>,
     /// When.
     pub(super) at: String,
     /// Whether that session had read text from outside.
     pub(super) tainted: bool,
+    /// The scan found something in it that speaks to whoever reads it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) suspect: bool,
 }
 
 impl Origin {
@@ -56,19 +37,19 @@ impl Origin {
         Origin {
             actor: p.actor.subject.clone(),
             kind: p.kind.clone(),
+            trust: trust(document.trust),
             session: p.session.map(|s| s.to_string()),
+            run: p.run.map(|run| run.to_string()),
+            approver: p.approver.as_ref().map(|person| person.subject.clone()),
             at: p.at.to_string(),
             tainted: p.tainted,
+            suspect: document.suspect,
         }
     }
-}
 
-pub(super) const fn trust(trust: Trust) -> &'static str {
-    match trust {
-        Trust::Seeded => "seeded",
-        Trust::Approved => "approved",
-        Trust::Authored => "authored",
-        Trust::Draft => "draft",
+    /// Whether whoever reads the text takes in something from outside with it.
+    pub(super) fn taints(&self) -> bool {
+        self.tainted || self.suspect
     }
 }
 
@@ -82,21 +63,35 @@ pub(super) struct Line {
     pub(super) trust: &'static str,
     pub(super) version: u64,
     pub(super) updated_at: String,
+    /// The scan found something in it that speaks to whoever reads it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) suspect: bool,
 }
 
 impl Line {
-    pub(super) fn of(head: store::Head) -> Line {
-        Line {
-            path: head.path,
-            title: head.title,
-            kind: head.kind,
-            trust: trust(head.trust),
-            version: head.version,
-            updated_at: at(head.updated_at),
-        }
+    pub(super) fn of(head: Head) -> Line {
+        let Head { path, title, kind, version, suspect, updated_at, .. } = head;
+        Line { path, title, kind, trust: trust(head.trust), version, updated_at: updated_at.to_string(), suspect }
     }
 }
 
-pub(super) fn at(moment: Moment) -> String {
-    moment.to_string()
+/// A call or run that evidence names and the ledger knows.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Known {
+    id: String,
+    tool: String,
+    at: String,
+    outcome: String,
+}
+
+impl Known {
+    pub(super) fn of(document: &Document) -> Vec<Known> {
+        let known = |r: &store::Reference| Known {
+            id: r.id.clone(),
+            tool: r.tool.clone(),
+            at: r.at.to_string(),
+            outcome: r.outcome.clone(),
+        };
+        document.references.iter().map(known).collect()
+    }
 }

@@ -105,6 +105,7 @@ impl World {
                 expires_at: Moment::from_secs(9),
             }),
             session: Some(SessionId::from_random([2; 16])),
+            tainted: false,
             tool: ToolName::parse(tool).unwrap(),
             toolset: toolset.clone(),
             needs: Level::Read,

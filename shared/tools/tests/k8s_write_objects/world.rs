@@ -219,6 +219,7 @@ fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
             expires_at: Moment::from_secs(9),
         }),
         session: None,
+        tainted: false,
         tool: ToolName::parse(tool).unwrap(),
         toolset: ToolsetName::parse(TOOLSET).unwrap(),
         needs: Level::Write,

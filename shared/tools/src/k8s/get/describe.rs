@@ -27,6 +27,13 @@ pub(super) struct Around {
     pods: Option<Vec<Row>>,
 }
 
+impl Around {
+    /// Whether something told here what it had to say.
+    pub(super) fn tells_events(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| !events.is_empty())
+    }
+}
+
 /// One owner, the nearest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Owner {

@@ -1,0 +1,91 @@
+//! Our own search: the notebook that the tools use, on a store in a file.
+
+use super::corpus::{Corpus, Page};
+use super::{SHOWN, Shown};
+use anyhow::{Context, anyhow, bail};
+use domain::{Caller, Moment, Principal, Scopes, Tenant};
+use memory::{Notebook, Query, Reader};
+use std::time::Duration;
+use store::{AuditEntry, Base, Confirm, DocOp, DocScope, Draft, Limits, Memory, Phase, Put, Store, Trust};
+use tempfile::TempDir;
+
+/// How many documents are written at once.
+const AT_ONCE: usize = 64;
+
+/// A store with the documents, and the notebook that finds them.
+pub(super) struct Ours {
+    notebook: Notebook,
+    reader: Reader,
+    _folder: TempDir,
+}
+
+impl Ours {
+    /// Keeps all pages in a store's file.
+    pub(super) async fn of(corpus: &Corpus) -> anyhow::Result<Ours> {
+        let folder = tempfile::tempdir().context("no temporary folder for a store")?;
+        let config = store::Config {
+            url: format!("file:{}", folder.path().join("store").display()),
+            prefix: "loadtests".into(),
+            deadline: Duration::from_secs(60),
+            accept_unsafe: false,
+            confirm_replicas: Confirm::Auto,
+        };
+        let store = Store::open(&config).await.context("the store does not open")?;
+        let tenant = Tenant::parse("acme").context("a tenant's name")?;
+        let memory = store.of(&tenant).memory();
+        for some in corpus.pages.chunks(AT_ONCE) {
+            for put in futures_util::future::join_all(some.iter().map(|page| keep(&memory, page))).await {
+                put?;
+            }
+        }
+        let (scopes, expires_at) = (Scopes::parse("tools:read"), Moment::from_secs(u64::from(u32::MAX)));
+        let reader = Reader::person(&Caller { tenant, principal: writer(), scopes, expires_at });
+        Ok(Ours { notebook: Notebook::new(store), reader, _folder: folder })
+    }
+
+    /// All that `memory_search` does: both scopes that the reader has are looked at.
+    pub(super) async fn search(&mut self, question: &str) -> anyhow::Result<Vec<Shown>> {
+        let query = Query { text: question.to_owned(), scope: None, kind: None, limit: SHOWN };
+        let found = self.notebook.search(&self.reader, &query).await.map_err(|failure| anyhow!("{failure:?}"))?;
+        if !found.warnings.is_empty() {
+            bail!("the search is not whole: {:?}", found.warnings);
+        }
+        Ok(found.hits.into_iter().map(|hit| Shown { path: hit.document.path, text: hit.excerpt }).collect())
+    }
+}
+
+fn writer() -> Principal {
+    Principal { issuer: "https://login.example".into(), subject: "loadtests".into() }
+}
+
+async fn keep(memory: &Memory, page: &Page) -> anyhow::Result<()> {
+    let limits = Limits { documents: 10_000, bytes: 1 << 30, keep: None, part: None };
+    let draft = Draft {
+        path: page.path.clone(),
+        title: page.title.clone(),
+        kind: page.kind.into(),
+        tags: page.tags.clone(),
+        trust: Trust::Approved,
+        content: page.content.clone(),
+        evidence: "made up".into(),
+        references: Vec::new(),
+        op: DocOp::Create,
+        suspect: false,
+        findings: Vec::new(),
+        diff: String::new(),
+        source: None,
+        actor: writer(),
+        actor_kind: "service".into(),
+        session: None,
+        tainted: false,
+        run: None,
+        approver: None,
+    };
+    let entry = AuditEntry::new(Phase::Transition);
+    match memory.put(&DocScope::Tenant, draft, Base::Absent, &limits, &entry).await? {
+        Put::Done(_) => Ok(()),
+        other @ (Put::Conflict(_) | Put::TooMany(_) | Put::TooLarge(_)) => {
+            bail!("{} was not kept: {other:?}", page.path)
+        }
+    }
+}

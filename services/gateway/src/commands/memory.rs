@@ -1,0 +1,257 @@
+//! `memory`: a tenant's documents as files in a folder, out of the service and into it.
+//!
+//! One file for each document; what people can read and change there can be reviewed like any other change. Everything
+//! goes by the same API, the same scan and the same ledger as if a person had written each document by hand.
+
+mod file;
+mod folder;
+mod plan;
+mod service;
+
+use crate::cli::{Memory, MemoryAction, Output};
+use crate::commands::{Ended, print, runtime, say};
+use crate::http::memory::{Line, Shown};
+use anyhow::Context;
+use file::Filed;
+use folder::{Folder, Found};
+use memory::{DocPath, Prefix, Scope};
+use plan::Step;
+use serde_json::{Value, json};
+use service::{Finding, Refusal, Service};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// How the writer of an imported document knows, where the file does not say.
+const EVIDENCE: &str = "imported from a file";
+
+pub(super) fn run(args: &Memory, output: Output) -> anyhow::Result<Ended> {
+    let token = std::fs::read_to_string(&args.token_file)
+        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
+    let service = Service::new(&args.url, &token)?;
+    let report = runtime()?.block_on(async {
+        match &args.action {
+            MemoryAction::Export { dir, prefix } => export(&service, dir, &prefix_of(prefix.as_deref())?).await,
+            MemoryAction::Import { dir, prefix, prune, dry_run } => {
+                let prefix = prefix_of(prefix.as_deref())?;
+                Import { service: &service, dir, prune: *prune, dry_run: *dry_run }.run(&prefix).await
+            }
+        }
+    })?;
+    report.tell(output)
+}
+
+fn prefix_of(text: Option<&str>) -> anyhow::Result<Prefix> {
+    let prefix = Prefix::parse(text.unwrap_or(Scope::Tenant.as_str())).context("--prefix is no path")?;
+    anyhow::ensure!(prefix.scope() == Scope::Tenant, "--prefix begins with `tenant`: only those documents are shared");
+    Ok(prefix)
+}
+
+/// What was done, and what was not.
+#[derive(Default)]
+struct Report {
+    done: Vec<(&'static str, String)>,
+    unchanged: usize,
+    wrong: Vec<Wrong>,
+}
+
+/// One file, or one document, with which nothing was done.
+struct Wrong {
+    file: String,
+    line: Option<usize>,
+    code: String,
+    message: String,
+}
+
+impl Report {
+    fn done(&mut self, what: &'static str, path: &DocPath) {
+        self.done.push((what, path.to_string()));
+    }
+
+    fn wrong(&mut self, file: &Path, line: Option<usize>, code: &str, message: impl Into<String>) {
+        let (file, code, message) = (file.display().to_string(), code.to_owned(), message.into());
+        self.wrong.push(Wrong { file, line, code, message });
+    }
+
+    /// What the service said no to. Lines are counted as in the file, of which `head` come before the text.
+    fn refused(&mut self, path: &DocPath, head: usize, refusal: Refusal) {
+        let Refusal { code, message, findings } = refusal;
+        let file = folder::place(path);
+        if findings.is_empty() {
+            self.wrong(&file, None, &code, message);
+            return;
+        }
+        for Finding { field, line, rule } in findings {
+            let (line, rule) = match field.as_str() {
+                "content" => (Some(head + line), rule),
+                _ => (None, format!("{field}: {rule}")),
+            };
+            self.wrong(&file, line, &code, rule);
+        }
+    }
+
+    /// Prints it. Whatever was not done makes the exit code say no.
+    fn tell(self, output: Output) -> anyhow::Result<Ended> {
+        match output {
+            Output::Json => {
+                let done = |(what, path): &(&str, String)| json!({ "path": path, "done": what });
+                let wrong = |w: &Wrong| json!({ "file": w.file, "line": w.line, "code": w.code, "message": w.message });
+                let told = json!({
+                    "done": self.done.iter().map(done).collect::<Vec<Value>>(),
+                    "unchanged": self.unchanged,
+                    "problems": self.wrong.iter().map(wrong).collect::<Vec<Value>>(),
+                });
+                print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
+            }
+            Output::Text => {
+                self.done.iter().for_each(|(what, path)| print(&format!("{what:<9} {path}\n")));
+                for Wrong { file, line, code, message } in &self.wrong {
+                    let line = line.map(|line| format!("{line}:")).unwrap_or_default();
+                    say(&format!("{file}:{line} {code}: {message}\n"));
+                }
+                say(&format!(
+                    "{} done, {} unchanged, {} with problems\n",
+                    self.done.len(),
+                    self.unchanged,
+                    self.wrong.len()
+                ));
+            }
+        }
+        Ok(if self.wrong.is_empty() { Ended::Well } else { Ended::WithNo })
+    }
+}
+
+/// Writes every document under a prefix into the folder.
+async fn export(service: &Service, dir: &Path, prefix: &Prefix) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    let lines = match service.list(prefix).await? {
+        Ok(lines) => lines,
+        Err(Refusal { code, message, .. }) => {
+            report.wrong(Path::new(prefix.as_str()), None, &code, message);
+            return Ok(report);
+        }
+    };
+    for line in lines {
+        // What a service names is checked like anybody's word before it becomes the name of a file.
+        let path = match DocPath::parse(&line.path) {
+            Ok(path) if prefix.holds(path.as_str()) => path,
+            Ok(_) | Err(_) => {
+                report.wrong(Path::new("-"), None, "bad_path", "the service named a document that is none");
+                continue;
+            }
+        };
+        match service.get(&path).await? {
+            Ok(Shown { title, kind, tags, evidence, sha256, content, .. }) => {
+                let filed =
+                    Filed { title: Some(title), kind, tags, evidence: Some(evidence), sha256: Some(sha256), content };
+                folder::write(dir, &path, &filed.to_text())?;
+                report.done("exported", &path);
+            }
+            Err(refusal) => report.refused(&path, 0, refusal),
+        }
+    }
+    Ok(report)
+}
+
+/// Brings files into the service.
+struct Import<'a> {
+    service: &'a Service,
+    dir: &'a Path,
+    prune: bool,
+    dry_run: bool,
+}
+
+impl Import<'_> {
+    async fn run(&self, prefix: &Prefix) -> anyhow::Result<Report> {
+        let mut report = Report::default();
+        let Folder { found, odd } = folder::read(self.dir, prefix)?;
+        for (place, why) in odd {
+            report.wrong(&place, None, "bad_file", why);
+        }
+        let there = match self.service.list(prefix).await? {
+            Ok(lines) => lines,
+            Err(Refusal { code, message, .. }) => {
+                report.wrong(Path::new(prefix.as_str()), None, &code, message);
+                return Ok(report);
+            }
+        };
+        let mut there: HashMap<String, Line> = there.into_iter().map(|line| (line.path.clone(), line)).collect();
+        let any = !found.is_empty();
+        for Found { path, text } in found {
+            let line = there.remove(path.as_str());
+            let read = text.map_err(|why| (None, why)).and_then(|text| {
+                let wrong = |wrong: file::Wrong| (Some(wrong.line), wrong.message);
+                Filed::parse(&text).map(|filed| (text, filed)).map_err(wrong)
+            });
+            match read {
+                Ok((text, filed)) => self.one(&mut report, &path, &text, filed, line.as_ref()).await?,
+                Err((at, why)) => report.wrong(&folder::place(&path), at, "bad_file", why),
+            }
+        }
+        if self.prune && any {
+            self.prune(&mut report, there).await?;
+        } else if self.prune {
+            report.wrong(self.dir, None, "nothing_here", "a folder without documents prunes nothing");
+        }
+        Ok(report)
+    }
+
+    async fn one(
+        &self,
+        report: &mut Report,
+        path: &DocPath,
+        text: &str,
+        filed: Filed,
+        there: Option<&Line>,
+    ) -> anyhow::Result<()> {
+        let (what, base) = match plan::step(&filed, there) {
+            Step::Unchanged | Step::Behind => {
+                report.unchanged += 1;
+                return Ok(());
+            }
+            Step::Conflict => {
+                let why = "the document has changed since this file was taken from it; export it anew and merge";
+                report.wrong(&folder::place(path), None, "memory_conflict", why);
+                return Ok(());
+            }
+            Step::Create => ("created", None),
+            Step::Replace(base) => ("replaced", Some(base)),
+        };
+        if self.dry_run {
+            report.done(what, path);
+            return Ok(());
+        }
+        let Filed { title, kind, tags, evidence, content, .. } = filed;
+        let evidence = evidence.unwrap_or_else(|| EVIDENCE.to_owned());
+        let mut body = json!({ "content": content, "type": kind, "tags": tags, "evidence": evidence });
+        if let Some(title) = title {
+            body["title"] = json!(title);
+        }
+        match self.service.put(path, body, base.as_deref()).await? {
+            Ok(written) => {
+                // From now on the file was taken from this version.
+                folder::write(self.dir, path, &file::with_sha256(text, &written.sha256))?;
+                report.done(what, path);
+            }
+            Err(refusal) => report.refused(path, file::head_lines(text), refusal),
+        }
+        Ok(())
+    }
+
+    /// Takes away what no file speaks of, as it was when the import began.
+    async fn prune(&self, report: &mut Report, left: HashMap<String, Line>) -> anyhow::Result<()> {
+        let mut left: Vec<Line> = left.into_values().collect();
+        left.sort_by(|a, b| a.path.cmp(&b.path));
+        for line in left {
+            let Ok(path) = DocPath::parse(&line.path) else { continue };
+            if self.dry_run {
+                report.done("pruned", &path);
+                continue;
+            }
+            match self.service.delete(&path, &line.sha256).await? {
+                Ok(_) => report.done("pruned", &path),
+                Err(refusal) => report.refused(&path, 0, refusal),
+            }
+        }
+        Ok(())
+    }
+}

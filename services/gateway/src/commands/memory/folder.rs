@@ -1,0 +1,214 @@
+//! A folder of documents: `<path>.md` for each, and nothing outside the folder is read or written.
+//!
+//! Links are refused wherever they stand: what a link leads to is somebody else's file.
+
+use super::file::MOST_HEAD;
+use anyhow::{Context, bail};
+use memory::{DocPath, Prefix, Scope};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The largest file that can be a document.
+const MOST_BYTES: u64 = (memory::scan::MOST_BYTES + MOST_HEAD) as u64;
+/// How many documents a folder may hold; the largest scope holds fewer.
+const MOST_FILES: usize = 5_000;
+
+/// A file that may be a document.
+pub(super) struct Found {
+    /// The document it speaks of.
+    pub(super) path: DocPath,
+    /// Its text, or why it was not read.
+    pub(super) text: Result<String, String>,
+}
+
+/// What a folder holds.
+pub(super) struct Folder {
+    /// Every document's file, in the order of their paths.
+    pub(super) found: Vec<Found>,
+    /// Every file that cannot be one, and why.
+    pub(super) odd: Vec<(PathBuf, String)>,
+}
+
+/// Looks through a folder for documents under a prefix.
+pub(super) fn read(root: &Path, prefix: &Prefix) -> anyhow::Result<Folder> {
+    let mut walk = Walk { root, prefix, found: Vec::new(), odd: Vec::new() };
+    walk.descend(Path::new(""), 0)?;
+    let Walk { mut found, mut odd, .. } = walk;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    odd.sort();
+    Ok(Folder { found, odd })
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    prefix: &'a Prefix,
+    found: Vec<Found>,
+    odd: Vec<(PathBuf, String)>,
+}
+
+impl Walk<'_> {
+    fn descend(&mut self, below: &Path, depth: usize) -> anyhow::Result<()> {
+        let folder = self.root.join(below);
+        let cannot = || format!("cannot read {}", folder.display());
+        for entry in fs::read_dir(&folder).with_context(cannot)? {
+            let entry = entry.with_context(cannot)?;
+            let (name, kind) = (entry.file_name(), entry.file_type().with_context(cannot)?);
+            let place = below.join(&name);
+            if name.to_string_lossy().starts_with('.') {
+                continue;
+            }
+            if kind.is_symlink() {
+                self.odd.push((place, "it is a link".to_owned()));
+            } else if kind.is_dir() && depth < memory::path::MOST_SEGMENTS {
+                self.descend(&place, depth + 1)?;
+            } else if kind.is_file() && place.extension().is_some_and(|end| end == "md") {
+                self.file(&place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, place: &Path) -> anyhow::Result<()> {
+        if self.found.len() >= MOST_FILES {
+            bail!("the folder holds more than {MOST_FILES} documents");
+        }
+        let path = place.with_extension("");
+        match path.to_str().map(DocPath::parse) {
+            Some(Ok(path)) if path.scope() != Scope::Tenant => {
+                self.odd.push((place.to_owned(), "only documents of the tenant are kept as files".to_owned()));
+            }
+            Some(Ok(path)) if self.prefix.holds(path.as_str()) => {
+                let text = text(&self.root.join(place));
+                self.found.push(Found { path, text });
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.odd.push((place.to_owned(), error.to_string())),
+            None => self.odd.push((place.to_owned(), "its name is no text".to_owned())),
+        }
+        Ok(())
+    }
+}
+
+fn text(file: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("it cannot be read: {error}"))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("it has more than {MOST_BYTES} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// Where a document stands in a folder.
+pub(super) fn place(path: &DocPath) -> PathBuf {
+    PathBuf::from(format!("{path}.md"))
+}
+
+/// Writes a document's file, whole or not at all.
+pub(super) fn write(root: &Path, path: &DocPath, text: &str) -> anyhow::Result<()> {
+    let place = place(path);
+    let file = root.join(&place);
+    let cannot = || format!("cannot write {}", file.display());
+    real_folders(root, place.parent().unwrap_or(Path::new("")))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let draft = file.with_file_name(format!(".{name}.partial"));
+    // A draft that was left behind, or a link that was laid there, is not written through.
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(cannot),
+        Ok(()) | Err(_) => {}
+    }
+    let written = (|| {
+        let mut out = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&draft, &file)
+    })();
+    if written.is_err() {
+        // What failed is told; a draft that stays behind is only untidy.
+        fs::remove_file(&draft).ok();
+    }
+    written.with_context(cannot)
+}
+
+/// Makes the folders that are missing, and wants those that are there to be folders and no links.
+fn real_folders(root: &Path, below: &Path) -> anyhow::Result<()> {
+    DirBuilder::new().recursive(true).create(root).with_context(|| format!("cannot make {}", root.display()))?;
+    let mut folder = root.to_owned();
+    for part in below.components() {
+        folder.push(part);
+        match folder.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => bail!("{} is no folder of its own", folder.display()),
+            Err(_) => fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn path(text: &str) -> DocPath {
+        DocPath::parse(text).unwrap()
+    }
+
+    fn all() -> Prefix {
+        Prefix::of(Scope::Tenant)
+    }
+
+    #[test]
+    fn documents_are_found_where_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &path("tenant/runbooks/b.v2"), "two").unwrap();
+        write(folder.path(), &path("tenant/runbooks/a/deep"), "one").unwrap();
+        write(folder.path(), &path("tenant/services/c"), "three").unwrap();
+        write(folder.path(), &path("tenant/services/c"), "four").unwrap();
+        fs::write(folder.path().join("README.txt"), "not a document").unwrap();
+        let Folder { found, odd } = read(folder.path(), &all()).unwrap();
+        let told: Vec<_> = found.iter().map(|found| (found.path.as_str(), found.text.as_deref().unwrap())).collect();
+        let wanted =
+            [("tenant/runbooks/a/deep", "one"), ("tenant/runbooks/b.v2", "two"), ("tenant/services/c", "four")];
+        assert_eq!((told.as_slice(), odd), (wanted.as_slice(), Vec::new()));
+        let some = Prefix::parse("tenant/services").unwrap();
+        assert_eq!(read(folder.path(), &some).unwrap().found.len(), 1);
+    }
+
+    #[test]
+    fn links_and_names_that_are_no_paths_are_refused() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("x.md"), "secret").unwrap();
+        write(folder.path(), &path("tenant/runbooks/a"), "one").unwrap();
+        symlink(outside.path().join("x.md"), folder.path().join("tenant/runbooks/link.md")).unwrap();
+        symlink(outside.path(), folder.path().join("tenant/services")).unwrap();
+        fs::write(folder.path().join("tenant/runbooks/Shouting.md"), "x").unwrap();
+        fs::create_dir_all(folder.path().join("user/notes")).unwrap();
+        fs::write(folder.path().join("user/notes/x.md"), "x").unwrap();
+        let Folder { found, odd } = read(folder.path(), &all()).unwrap();
+        assert_eq!(found.len(), 1);
+        let names: Vec<_> = odd.iter().map(|(place, _)| place.display().to_string()).collect();
+        assert_eq!(
+            names,
+            ["tenant/runbooks/Shouting.md", "tenant/runbooks/link.md", "tenant/services", "user/notes/x.md"]
+        );
+
+        assert!(write(folder.path(), &path("tenant/services/y"), "z").is_err(), "nothing is written through a link");
+        assert!(!outside.path().join("y.md").exists());
+        symlink(outside.path().join("x.md"), folder.path().join("tenant/runbooks/.a.md.partial")).unwrap();
+        write(folder.path(), &path("tenant/runbooks/a"), "two").unwrap();
+        assert_eq!(fs::read_to_string(outside.path().join("x.md")).unwrap(), "secret");
+    }
+
+    #[test]
+    fn files_that_are_too_large_or_no_text_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join("tenant/runbooks").join(name);
+        write(folder.path(), &path("tenant/runbooks/large"), &"x".repeat(MOST_BYTES as usize + 1)).unwrap();
+        fs::write(place("odd.md"), b"\xff").unwrap();
+        let Folder { found, .. } = read(folder.path(), &all()).unwrap();
+        let told: Vec<_> = found.iter().map(|found| found.text.clone().unwrap_err()).collect();
+        assert_eq!(told, [format!("it has more than {MOST_BYTES} bytes"), "it is not UTF-8".to_owned()]);
+    }
+}

@@ -1,0 +1,99 @@
+//! What an import does with one file. Nobody's change is lost: a document that moved since the file was taken from it is
+//! left as it is, and said.
+
+use super::file::Filed;
+use crate::http::memory::Line;
+
+/// What is to be done with one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The service has it so already.
+    Unchanged,
+    /// The file was not touched since it was taken, and the service has something newer.
+    Behind,
+    /// There is no such document yet.
+    Create,
+    /// The document is still the one the file was taken from.
+    Replace(String),
+    /// Both have changed.
+    Conflict,
+}
+
+/// Compares a file with what the service has at its path.
+pub(super) fn step(filed: &Filed, there: Option<&Line>) -> Step {
+    let Some(there) = there else { return Step::Create };
+    let digest = domain::json::sha256_hex(memory::normalise(&filed.content).as_bytes());
+    let titled = filed.title.as_ref().is_none_or(|title| *title == there.title);
+    if digest == there.sha256 && titled && filed.kind == there.kind && filed.tags == there.tags {
+        return Step::Unchanged;
+    }
+    match &filed.sha256 {
+        Some(taken) if *taken == there.sha256 => Step::Replace(taken.clone()),
+        Some(taken) if *taken == digest => Step::Behind,
+        Some(_) | None => Step::Conflict,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filed(content: &str, taken: Option<&str>) -> Filed {
+        Filed {
+            title: Some("T".into()),
+            kind: "note".into(),
+            tags: vec!["a".into()],
+            evidence: None,
+            sha256: taken.map(digest),
+            content: content.into(),
+        }
+    }
+
+    fn digest(content: &str) -> String {
+        domain::json::sha256_hex(content.as_bytes())
+    }
+
+    fn there(content: &str) -> Line {
+        Line {
+            path: "tenant/runbooks/a".into(),
+            title: "T".into(),
+            kind: "note".into(),
+            tags: vec!["a".into()],
+            trust: "authored".into(),
+            version: 3,
+            sha256: digest(content),
+            updated_at: String::new(),
+        }
+    }
+
+    #[test]
+    fn each_file_is_written_skipped_or_left_in_conflict() {
+        for (content, taken, now, step_wanted) in [
+            ("x", None, None, Step::Create),
+            ("x", Some("x"), None, Step::Create),
+            ("x \r\n", Some("x"), Some("x"), Step::Unchanged),
+            ("x", None, Some("x"), Step::Unchanged),
+            ("x", Some("w"), Some("x"), Step::Unchanged),
+            ("y", Some("x"), Some("x"), Step::Replace(digest("x"))),
+            ("x", Some("x"), Some("y"), Step::Behind),
+            ("z", Some("x"), Some("y"), Step::Conflict),
+            ("x", None, Some("y"), Step::Conflict),
+        ] {
+            let now = now.map(there);
+            assert_eq!(step(&filed(content, taken), now.as_ref()), step_wanted, "{content:?} {taken:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn another_title_type_or_tag_is_a_change() {
+        let same = filed("x", Some("x"));
+        for changed in [
+            Filed { title: Some("U".into()), ..same.clone() },
+            Filed { kind: "lesson".into(), ..same.clone() },
+            Filed { tags: Vec::new(), ..same.clone() },
+        ] {
+            assert_eq!(step(&changed, Some(&there("x"))), Step::Replace(digest("x")));
+        }
+        assert_eq!(step(&Filed { title: None, ..same }, Some(&there("x"))), Step::Unchanged);
+    }
+}

@@ -1,0 +1,202 @@
+//! `/v1/memory`: the documents of a tenant, for people.
+//!
+//! A person has a token that administers the tenant and calls no tools; an agent has its own tools for the same
+//! documents, and a gate before them. Only what belongs to the whole tenant is here: what is kept under `session/` or
+//! `user/` answers as if it never was. The scan, the ledger and the versions are the same for both.
+
+mod asked;
+mod shown;
+
+pub use shown::{Line, Listed, Shown, Versions, Written};
+
+use crate::app::Gateway;
+use crate::http::caller::Known;
+use crate::http::{catch, reply, sessions};
+use ::memory::{DocPath, Forget, Kind, Prefix, Scope, Write};
+use actix_web::http::StatusCode;
+use actix_web::http::header::ETAG;
+use actix_web::web::{Data, Path, Payload, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use asked::{author, bounded, extent, place, reader, reason, tag};
+use domain::{Code, Failure};
+use serde::{Deserialize, Serialize};
+use tracing::Instrument;
+
+/// Documents on one page of a list.
+const PAGE: usize = 100;
+/// Versions on one page of a history.
+const VERSIONS: usize = 20;
+
+/// The query of a list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Where {
+    prefix: Option<String>,
+    cursor: Option<String>,
+}
+
+/// `GET /v1/memory/documents?prefix=&cursor=`: by path.
+pub async fn list(known: Known, wanted: Query<Where>, gateway: Data<Gateway>) -> HttpResponse {
+    let listed = async {
+        let reader = reader(&known)?;
+        let under = wanted.prefix.as_deref().map_or_else(|| Ok(Prefix::of(Scope::Tenant)), Prefix::parse);
+        let under = under.map_err(|error| Failure::new(Code::InvalidRequest, error.to_string()))?;
+        if under.scope() != Scope::Tenant {
+            let failure = Failure::new(Code::UnknownStore, format!("there is no store {}", under.as_str()));
+            return Err(failure.next("only documents under tenant/ are listed here"));
+        }
+        let after = wanted.cursor.as_deref().map(DocPath::parse).transpose();
+        let after = after.map_err(|_| Failure::new(Code::BadCursor, "the cursor is not one of this list"))?;
+        let page = gateway.notebook.list(&reader, &under, after.as_ref().map(DocPath::as_str), PAGE).await?;
+        Ok(Listed { documents: page.items.into_iter().map(Line::from).collect(), next_cursor: page.next })
+    };
+    let span = span(&known, "search_memory");
+    answer(&gateway, &known, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
+}
+
+/// The query of one document.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    version: Option<u64>,
+}
+
+/// `GET /v1/memory/documents/{path}?version=`.
+pub async fn show(known: Known, path: Path<String>, which: Query<Which>, gateway: Data<Gateway>) -> HttpResponse {
+    let shown = async {
+        let reader = reader(&known)?;
+        let document = gateway.notebook.read(&reader, &place(&path)?, which.version).await?;
+        Ok(Shown::from(document))
+    };
+    let shown = Box::pin(shown).instrument(span(&known, "search_memory")).await;
+    let tag = shown.as_ref().ok().map(|shown: &Shown| shown.sha256.clone());
+    answer(&gateway, &known, StatusCode::OK, tag, shown)
+}
+
+/// The query of a history.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    before: Option<u64>,
+}
+
+/// `GET /v1/memory/history/{path}?before=`: versions, newest first.
+pub async fn history(known: Known, path: Path<String>, from: Query<Before>, gateway: Data<Gateway>) -> HttpResponse {
+    let told = async {
+        let reader = reader(&known)?;
+        let past = gateway.notebook.history(&reader, &place(&path)?, from.before, VERSIONS).await?;
+        Ok(Versions::from(past))
+    };
+    let span = span(&known, "search_memory");
+    answer(&gateway, &known, StatusCode::OK, None, Box::pin(told).instrument(span).await)
+}
+
+/// What a person writes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Putting {
+    content: String,
+    #[serde(rename = "type")]
+    kind: Kind,
+    evidence: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// `PUT /v1/memory/documents/{path}`: overwrites only what `If-Match` names.
+pub async fn put(
+    known: Known,
+    request: HttpRequest,
+    path: Path<String>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    let written = async {
+        let author = author(&known)?;
+        let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
+        let putting: Putting = sessions::read(&request, payload, &gateway).await?;
+        bounded(&putting)?;
+        let Putting { content, kind, evidence, title, tags } = putting;
+        let write = Write { path, kind, title, content, evidence, tags, if_sha256 };
+        gateway.notebook.write(&author, &write).await.map(Written::from)
+    };
+    let written = Box::pin(written).instrument(span(&known, "upsert_memory"));
+    let replied = async {
+        let written = written.await;
+        let tag = written.as_ref().ok().map(|written: &Written| written.sha256.clone());
+        let created = written.as_ref().is_ok_and(|written| written.created);
+        let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+        answer(&gateway, &known, status, tag, written)
+    };
+    catch::on_rest(&known, replied).await
+}
+
+/// The query of a removal.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Removing {
+    reason: Option<String>,
+    redact: Option<String>,
+}
+
+/// What was removed.
+#[derive(Debug, Serialize)]
+struct Removed {
+    path: String,
+    deleted: bool,
+    redacted_versions: Vec<u64>,
+}
+
+/// `DELETE /v1/memory/documents/{path}?reason=&redact=`.
+pub async fn remove(
+    known: Known,
+    request: HttpRequest,
+    path: Path<String>,
+    removing: Query<Removing>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    let removed = async {
+        let author = author(&known)?;
+        let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
+        let (reason, extent) = (reason(removing.reason.as_deref())?, extent(removing.redact.as_deref())?);
+        let gone = gateway.notebook.forget(&author, &Forget { path, reason, extent, if_sha256 }).await?;
+        Ok(Removed { path: gone.path, deleted: gone.deleted, redacted_versions: gone.redacted })
+    };
+    let removed = Box::pin(removed).instrument(span(&known, "delete_memory"));
+    catch::on_rest(&known, async { answer(&gateway, &known, StatusCode::OK, None, removed.await) }).await
+}
+
+fn span(known: &Known, operation: &'static str) -> tracing::Span {
+    tracing::info_span!(
+        "memory",
+        otel.name = operation,
+        gen_ai.operation.name = operation,
+        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.entry = "rest",
+    )
+}
+
+fn answer<T: Serialize>(
+    gateway: &Gateway,
+    known: &Known,
+    status: StatusCode,
+    tag: Option<String>,
+    told: Result<T, Failure>,
+) -> HttpResponse {
+    let text = told.and_then(|told| {
+        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
+    });
+    match text {
+        Ok(text) => {
+            let mut response = reply::start(status, &known.trace_id);
+            if let Some(tag) = tag {
+                response.insert_header((ETAG, format!("\"{tag}\"")));
+            }
+            response.insert_header(("Cache-Control", "private, no-cache"));
+            response.content_type("application/json").body(text)
+        }
+        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
+    }
+}
