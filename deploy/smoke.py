@@ -19,8 +19,8 @@ import time
 
 STARTS = 3
 FIRST_ANSWER_MS = 1000
-# A simulated cluster with weeks of history lives in the process.
-IDLE_MIB = 64
+# A simulated cluster with weeks of history and a simulated Jenkins live in the process, and fifty tools with their schemas.
+IDLE_MIB = 72
 LEAVE_S = 10
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -33,24 +33,41 @@ ring_deny() {
 
 ring_unit() {
     need_command redis-server redis-server
+    use_helm
     # A snapshot that differs is a failure to look at, never a file to leave in the checkout.
     INSTA_UPDATE=no cargo test --workspace --locked --no-fail-fast
 }
 
-# The k8s tools against a real API server. They are compiled first: a testbed has better things to do than to wait.
+# use_helm: where the tests find helm. Without it those that start it say so and end, which CI does not take for a pass.
+use_helm() {
+    if ! QUARTERMASTER_TEST_HELM=$(deploy/testbed helm); then
+        [[ -z ${CI:-} ]] || exit 77
+        QUARTERMASTER_TEST_HELM=''
+    fi
+    export QUARTERMASTER_TEST_HELM
+}
+
+# The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed
+# has better things to do than to wait.
 ring_control_plane() {
     # The whole workspace, as in the ring before: another choice of packages would build its own kube.
-    local tests=(cargo test --locked --workspace --test it) exports
+    local tests=(cargo test --locked --workspace --test it) exports filter
     INSTA_UPDATE=no "${tests[@]}" --no-run
     TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
     export TESTBED_DIR
     trap leave_testbed EXIT
+    export TESTBED_WITH=rollouts
     exports=$(deploy/testbed up) || exit
     eval "$exports"
     deploy/testbed check
     # A filter that matches nothing would pass without a word.
-    [[ $("${tests[@]}" k8s_ -- --list) == *': test'* ]]
-    INSTA_UPDATE=no "${tests[@]}" k8s_
+    use_helm
+    for filter in k8s_ argo_ helm_; do
+        [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+        INSTA_UPDATE=no "${tests[@]}" "$filter"
+    done
+    # What helm does to releases, tool by tool, on the same API server.
+    cargo test --locked --workspace --test helm
 }
 
 # Runs on every way out of the ring.

@@ -17,6 +17,9 @@ CARGO_DENY_VERSION=0.20.2
 GO_VERSION=1.26.6
 KUBERNETES_VERSION=1.35.4
 ARGO_ROLLOUTS_VERSION=1.10.1
+HUDSON_VERSION=3.3.2
+JETTY_RUNNER_VERSION=9.4.57.v20241219
+HELM_VERSION=4.3.1
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -125,6 +128,32 @@ argo_rollouts_crds_into() { # VERSION FOLDER
     local module=github.com/argoproj/argo-rollouts
     go_module "$module" "$1" "$1" "$2/build" &&
         cp --no-preserve=mode "$2/build/mod/$module@v$1"/manifests/crds/*-crd.yaml "$2" && rm -rf "$2/build"
+}
+
+# helm_into builds helm of either major. Unstamped it would say an older version than it is.
+helm_into() { # VERSION FOLDER
+    local module=helm.sh/helm/v${1%%.*}
+    go_module "$module" "$1" "$1" "$2/build" && go_into "-X $module/internal/version.version=v$1" "$module/cmd/helm" "$2"
+}
+
+# helm_binary: prints the path of the helm binary.
+helm_binary() {
+    [[ -d $TOOLS/helm-$HELM_VERSION ]] || use_go
+    local folder
+    folder=$(tool "helm-$HELM_VERSION" helm_into "$HELM_VERSION") || skip "helm $HELM_VERSION cannot be built"
+    echo "$folder/bin/helm"
+}
+
+# maven_file fetches one file from Maven Central, and keeps it only if it is the one we know.
+maven_file() { # PATH SHA256 FILE
+    curl -sSf --retry 2 -m 300 -o "$3" "https://repo1.maven.org/maven2/$1" && sha256sum --quiet -c <<<"$2  $3"
+}
+
+hudson_into() { # FOLDER
+    local jetty=org/eclipse/jetty/jetty-runner/$JETTY_RUNNER_VERSION/jetty-runner-$JETTY_RUNNER_VERSION.jar
+    maven_file "org/eclipse/hudson/hudson-war/$HUDSON_VERSION/hudson-war-$HUDSON_VERSION.war" \
+        29db3f39025edbd547f445a9d46b9a9eff9ddf1411cde2adc8b52b3503f9536c "$1/hudson.war" &&
+        maven_file "$jetty" f63fbee00a06f04a3f715267d5d53ba4389b5b3e9ecc6168d8b73d81243a883f "$1/jetty-runner.jar"
 }
 
 # distribution: its name and version, for parts that come from it.

@@ -10,7 +10,7 @@ find_rollouts() {
     '') return ;;
     rollouts | rollouts-crds) ;;
     *)
-        echo "TESTBED_WITH may be \`rollouts\` or \`rollouts-crds\`, not \`$1\`" >&2
+        echo "TESTBED_WITH knows \`rollouts\`, \`rollouts-crds\`, \`jenkins\` and \`jenkins-alone\`, not \`$1\`" >&2
         return 2
         ;;
     esac

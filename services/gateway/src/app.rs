@@ -1,11 +1,11 @@
 //! Builds each part, in order, and hands them to the server. Wires everything, decides nothing.
 
 use crate::clock::Clock;
-use crate::clusters::ClusterDesk;
 use crate::http::guard::Doors;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::Settings;
+use crate::targets::{Reach, Targets};
 use crate::tenants::Tenants;
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
@@ -14,7 +14,10 @@ use cluster::Clusters;
 use domain::{Code, Failure, Tenant};
 use executor::runs::notice::Notices;
 use executor::{Executor, Keys, Leases, Tasks};
+use helm::charts::{Charts, ChartsConfig};
+use helm::{Helm, HelmConfig};
 use identity::Verifier;
+use jenkins::Servers;
 use memory::Notebook;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -22,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{SessionConfig, Shelf, Store, StoreError};
 use tokio_util::sync::CancellationToken;
-use tools::Cursors;
+use tools::{Cursors, Kit, Toolbox};
 
 /// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
@@ -74,14 +77,10 @@ impl Gateway {
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
-        let clusters = Clusters::new(*keys.mask());
-        let notebook = Notebook::new(store.clone());
-        let (documents, cursors) = (notebook.clone(), Cursors::new(*keys.page()));
-        let kit = tools::Kit { notebook: documents, clusters: clusters.clone(), cursors };
-        let lists = [false, true].map(|several_clusters| tools::all(&kit, several_clusters));
-        let [one, several] = lists.map(|tools| tools.context("a built-in tool is broken"));
-        let desk = ClusterDesk::new(clusters, &settings.tenants.secrets, settings.tenants.clusters_on_loopback);
-        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, [one?, several?], desk, notebook.clone()));
+        let kit = kit(&settings, &store, &keys).await?;
+        let toolbox = Toolbox::new(&kit).context("a built-in tool is broken")?;
+        let (targets, notebook) = (Targets::new(&kit, &settings), kit.notebook.clone());
+        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, toolbox, targets, notebook.clone()));
         let first = Arc::clone(&tenants);
         tokio::task::spawn_blocking(move || first.reload()).await.context("the tenants' folder cannot be looked at")?;
         let tasks = Tasks::default();
@@ -144,6 +143,28 @@ impl Gateway {
         let (host, path) = resource.split_at(path);
         format!("{host}{WELL_KNOWN}{path}")
     }
+}
+
+/// What the built-in tools reach.
+pub(crate) async fn kit(settings: &Settings, store: &Store, keys: &Keys) -> anyhow::Result<Kit> {
+    let told = &settings.upstreams;
+    let reach = Reach::of(settings);
+    let binary = (!told.helm.as_os_str().is_empty()).then(|| told.helm.clone());
+    let helm = Helm::new(HelmConfig { binary, ..HelmConfig::new(told.cache.join("helm")) }).await;
+    let charts = ChartsConfig {
+        cache: told.cache.join("charts"),
+        guard: reach.guard,
+        hosts: reach.chart_hosts.unwrap_or_default(),
+    };
+    Ok(Kit {
+        store: store.clone(),
+        notebook: Notebook::new(store.clone()),
+        clusters: Clusters::new(*keys.mask()),
+        helm,
+        charts: Charts::new(charts, store.clone()).context("cannot build the client for chart repositories")?,
+        servers: Servers::default(),
+        cursors: Cursors::new(*keys.page()),
+    })
 }
 
 /// Looks at the tenants' folder again and again; a broken reload keeps what was there.

@@ -44,6 +44,8 @@ pub enum Command {
     Audit(Audit),
     /// Keep a tenant's documents as files: out of the service, and into it.
     Memory(Memory),
+    /// Look at everything the service needs: clock, store, keys, issuers, helm, each tenant's targets; one line each.
+    Doctor(Doctor),
     /// Print shell completions.
     Completions {
         /// For which shell.
@@ -76,6 +78,14 @@ pub struct Dev {
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// The settings file; environment QM_SECTION__KEY lies over it.
+    #[arg(long)]
+    pub config: PathBuf,
+}
+
+/// `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// The settings file; environment QM_SECTION__KEY lies over it. That of `dev` is dev.toml in its data folder.
     #[arg(long)]
     pub config: PathBuf,
 }

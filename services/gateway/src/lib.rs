@@ -6,7 +6,6 @@
 pub mod app;
 pub mod cli;
 pub mod clock;
-pub mod clusters;
 pub mod commands;
 pub mod fixture;
 pub mod http;
@@ -16,5 +15,6 @@ pub mod routes;
 pub mod server;
 pub mod settings;
 pub mod stores;
+pub mod targets;
 pub mod tenants;
 pub mod webhooks;

@@ -32,6 +32,8 @@ pub struct Settings {
     pub approvals: Approvals,
     /// Where tenants are configured.
     pub tenants: Tenants,
+    /// What tenants may have reached.
+    pub upstreams: Upstreams,
     /// Logs and traces.
     pub telemetry: telemetry::Config,
 }
@@ -126,6 +128,22 @@ pub struct Tenants {
     /// How often the folder is looked at.
     #[serde(deserialize_with = "span")]
     pub reload_every: Duration,
+}
+
+/// What tenants may have reached.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upstreams {
+    /// Private networks and plain http.
+    pub private: bool,
+    /// The ports addresses may name.
+    pub ports: Vec<u16>,
+    /// The hosts charts may come from.
+    pub chart_hosts: Vec<String>,
+    /// The helm binary.
+    pub helm: PathBuf,
+    /// The folder helm works in.
+    pub cache: PathBuf,
 }
 
 /// Why settings cannot be used.

@@ -3,8 +3,8 @@
 //! A reconciler: it takes no input, reads the folder, compares, and swaps. A bad file keeps what its tenant had before
 //! and is reported; a file that is gone takes its tenant along.
 
-use crate::clusters::ClusterDesk;
 use crate::stores;
+use crate::targets::Targets;
 use arc_swap::ArcSwap;
 use catalog::{Catalog, Entry};
 use domain::{Tenant, ToolsetName};
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tenancy::{Book, Known, Problem, TenantConfig};
 use tokio::sync::{Semaphore, broadcast};
+use tools::{Has, Toolbox};
 
 /// How many changes a slow stream may be behind before it is told once for all of them.
 const BACKLOG: usize = 64;
@@ -31,9 +32,8 @@ pub struct Tenants {
     state: ArcSwap<State>,
     book: Mutex<Book>,
     problems: ArcSwap<Vec<Problem>>,
-    /// For tenants with one cluster or none, and for those with several.
-    tools: [Vec<Arc<Entry>>; 2],
-    clusters: ClusterDesk,
+    tools: Toolbox,
+    targets: Targets,
     notebook: Notebook,
     fixed: Mutex<HashMap<Tenant, Vec<Arc<Entry>>>>,
     dir: PathBuf,
@@ -41,15 +41,14 @@ pub struct Tenants {
 }
 
 impl Tenants {
-    /// Tenants configured in a folder, who can be issued these tools: the first list where there is one cluster or none,
-    /// the second where a call must be able to name one.
-    pub fn new(dir: &Path, tools: [Vec<Arc<Entry>>; 2], clusters: ClusterDesk, notebook: Notebook) -> Tenants {
+    /// Tenants configured in a folder, who can be issued these tools.
+    pub fn new(dir: &Path, tools: Toolbox, targets: Targets, notebook: Notebook) -> Tenants {
         Tenants {
             state: ArcSwap::default(),
             book: Mutex::default(),
             problems: ArcSwap::default(),
             tools,
-            clusters,
+            targets,
             notebook,
             fixed: Mutex::default(),
             dir: dir.to_owned(),
@@ -89,13 +88,16 @@ impl Tenants {
 
     /// The built-in tools.
     pub fn tools(&self) -> &[Arc<Entry>] {
-        &self.tools[0]
+        self.tools.every()
     }
 
     /// Looks at the folder once. `true` if anything is different from before.
     pub fn reload(&self) -> bool {
         let (toolsets, names) = known(self.tools());
-        let mut book = Book::read(&self.dir, &Known { toolsets: &toolsets, tools: &names });
+        let reach = &self.targets.reach;
+        let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
+        let known = Known { toolsets: &toolsets, tools: &names, server: &server, charts: &charts };
+        let mut book = Book::read(&self.dir, &known);
         let mut before = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.keep_from(&before, &self.dir);
         if *before == book {
@@ -130,21 +132,17 @@ impl Tenants {
         }
         drop(fixed);
         for config in configured {
-            // Its tools still say which clusters there are not, so a tenant without its clusters is served all the same.
-            if let Err(error) = self.clusters.set(config) {
-                tracing::error!(tenant = %config.tenant, %error, "the tenant's clusters cannot be used");
-            }
+            self.targets.set(config);
             match stores::of(&config.memory.stores) {
                 Ok(stores) => self.notebook.replace(&config.tenant, stores),
                 // What was there before still holds, and a tenant that is new has the stores of the product.
                 Err(error) => tracing::error!(tenant = %config.tenant, %error, "the tenant's stores cannot be used"),
             }
-            add(&mut next, &old, config, &self.tools[usize::from(config.clusters.len() > 1)]);
+            let has = Has { clusters: config.clusters.len(), servers: config.jenkins.len() };
+            add(&mut next, &old, config, &self.tools.issue(has, &config.default_toolsets));
         }
         for tenant in old.snapshots.keys().filter(|tenant| !next.snapshots.contains_key(*tenant)) {
-            if let Err(error) = self.clusters.remove(tenant) {
-                tracing::error!(%tenant, %error, "the clusters of a tenant that is gone stay");
-            }
+            self.targets.remove(tenant);
         }
         let digest = |state: &State, tenant| state.snapshots.get(tenant).map(|s| s.catalog.digest().to_owned());
         let changed: Vec<Tenant> = next
@@ -229,6 +227,8 @@ fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
         mode: if only_read { domain::Mode::Read } else { domain::Mode::Write },
         default_toolsets,
         clusters: Vec::new(),
+        jenkins: Vec::new(),
+        repositories: Vec::new(),
         deny: Vec::new(),
         require_approval: Vec::new(),
         approval: tenancy::Approval::default(),

@@ -1,11 +1,11 @@
 //! An answer of a cluster, read no further than it is wanted.
 
 use crate::line::Lost;
+use breaker::Slot;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 /// The head of an answer; the body follows. Holds its slot until it is dropped.
@@ -14,11 +14,11 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
     pub(crate) content_type: Option<String>,
     pub(crate) body: Body,
-    _slot: OwnedSemaphorePermit,
+    _slot: Slot,
 }
 
 impl Answer {
-    pub(crate) fn new(answer: http::Response<Body>, slot: OwnedSemaphorePermit) -> Answer {
+    pub(crate) fn new(answer: http::Response<Body>, slot: Slot) -> Answer {
         let (head, body) = answer.into_parts();
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         Answer {

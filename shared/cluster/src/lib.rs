@@ -28,6 +28,10 @@
 //!   .create(&place, body)  .delete(&target, &Deletion)  .set_scale(&target, replicas, version)
 //!   .evict(&pod, uid, grace)  .add_ephemeral(&pod, container, version)    -> Written { object, created }
 //!   .exec(&pod, &Exec) -> Ran  .probe(&target, &Probe) -> Probed
+//!
+//! For helm, which is another program with the same rights:
+//!   .hand_over(&path)                                a kubeconfig of this cluster and identity, in a file of ours
+//!   .masked_text(text, &known) .masked_object(value, &known) .masked_values(value, &known)   KnownSecrets::of(..)
 //! marker::carries(&object, run)                      whether an object (read in full) was written by this run
 //! ```
 //! Everything that looks or writes is async and answers `Result<_, domain::Failure>`; everything shown is masked.
@@ -39,7 +43,6 @@
 
 mod answer;
 pub mod ask;
-mod breaker;
 pub mod cluster;
 pub mod clusters;
 pub mod config;
@@ -48,6 +51,7 @@ pub mod excerpt;
 pub mod exec;
 mod fault;
 mod grammar;
+mod hand_over;
 pub mod kinds;
 mod kubeconfig;
 mod line;
@@ -68,7 +72,7 @@ pub use config::{BadCluster, ClusterConfig, Impersonate, NamespacePattern, NotAN
 pub use exec::{Exec, Probe, Probed, Ran};
 pub use kinds::Kind;
 pub use logs::{LogQuery, Logs};
-pub use mask::Detail;
+pub use mask::{Detail, KnownSecrets};
 pub use place::{Place, Span, Target, Wildcard};
 pub use read::{Measured, Page, Query, Row, Table};
 pub use sealed::Sealed;

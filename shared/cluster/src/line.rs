@@ -5,19 +5,18 @@
 //! know us has done nothing for us.
 
 use crate::answer::Answer;
-use crate::breaker::Breaker;
 use crate::config::{ClusterConfig, Source};
 use crate::connect::{Clients, connect, is_unconnected};
 use crate::kinds::Kinds;
 use crate::kubeconfig::{self, BadSource, Loaded, Stamp};
 use crate::mask::Masker;
 use crate::request::Request;
+use breaker::{Breaker, Slot, Slots};
 use domain::Tenant;
 use http::StatusCode;
 use kube::client::Body;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 use tracing::field::Empty;
@@ -26,8 +25,6 @@ use tracing::field::Empty;
 const SLOTS: usize = 32;
 /// How many watches, log streams and executions besides.
 const STREAM_SLOTS: usize = 64;
-/// How long a request waits for its slot.
-const SLOT_WAIT: Duration = Duration::from_secs(5);
 /// How often the files of a source are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Silence shorter than this says nothing about the cluster: the caller was in a hurry.
@@ -66,8 +63,8 @@ pub(crate) struct Line {
     pub(crate) config: ClusterConfig,
     pub(crate) masker: Masker,
     breaker: Breaker,
-    slots: Arc<Semaphore>,
-    stream_slots: Arc<Semaphore>,
+    slots: Slots,
+    stream_slots: Slots,
     clients: Mutex<Option<Known>>,
     /// Held while the source is read, so that a hundred waiting calls read it once.
     loading: tokio::sync::Mutex<()>,
@@ -88,8 +85,8 @@ impl Line {
             config,
             masker,
             breaker: Breaker::default(),
-            slots: Arc::new(Semaphore::new(SLOTS)),
-            stream_slots: Arc::new(Semaphore::new(STREAM_SLOTS)),
+            slots: Slots::new(SLOTS),
+            stream_slots: Slots::new(STREAM_SLOTS),
             clients: Mutex::new(None),
             loading: tokio::sync::Mutex::new(()),
             kinds: tokio::sync::Mutex::new(None),
@@ -141,16 +138,12 @@ impl Line {
         }
     }
 
-    async fn slot(&self, lane: Lane, deadline: Instant) -> Result<OwnedSemaphorePermit, Lost> {
+    async fn slot(&self, lane: Lane, deadline: Instant) -> Result<Slot, Lost> {
         let slots = match lane {
             Lane::Read | Lane::Write => &self.slots,
             Lane::Stream => &self.stream_slots,
         };
-        let wait = deadline.min(Instant::now() + SLOT_WAIT);
-        match timeout_at(wait, Arc::clone(slots).acquire_owned()).await {
-            Ok(Ok(slot)) => Ok(slot),
-            Ok(Err(_)) | Err(_) => Err(Lost::Crowded),
-        }
+        slots.take(deadline).await.map_err(|_| Lost::Crowded)
     }
 
     async fn once(
@@ -187,7 +180,7 @@ impl Line {
     }
 
     /// A client for what is not one request and one answer (WebSocket), with the slot it holds.
-    pub(crate) async fn stream_client(&self, deadline: Instant) -> Result<(kube::Client, OwnedSemaphorePermit), Lost> {
+    pub(crate) async fn stream_client(&self, deadline: Instant) -> Result<(kube::Client, Slot), Lost> {
         let slot = self.slot(Lane::Stream, deadline).await?;
         Ok((self.clients().await?.streams.clone(), slot))
     }

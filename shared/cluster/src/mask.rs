@@ -6,6 +6,7 @@
 //!
 //! Reading order: `Masker`, `walk` (objects), `words` (names and texts), `noise` (what is left out).
 
+mod known;
 mod noise;
 mod walk;
 mod words;
@@ -14,6 +15,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::Tenant;
 use hmac::{Hmac, KeyInit, Mac};
+pub use known::KnownSecrets;
 use serde_json::Value;
 use sha2::Sha256;
 

@@ -10,11 +10,13 @@ pub struct Config {
     pub connect_within: Duration,
     /// For the whole exchange, from the first byte sent to the last one read.
     pub answer_within: Duration,
+    /// Certificates (PEM) that are trusted besides the public ones, for a target with an authority of its own.
+    pub authorities: Option<String>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { connect_within: Duration::from_secs(5), answer_within: Duration::from_secs(10) }
+        Config { connect_within: Duration::from_secs(5), answer_within: Duration::from_secs(10), authorities: None }
     }
 }
 
@@ -27,22 +29,28 @@ pub struct Client(pub(crate) reqwest::Client);
 /// The client could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("could not set up the HTTP client")]
-pub struct BuildError(#[source] reqwest::Error);
+pub struct BuildError(#[from] reqwest::Error);
 
 /// Builds the client for addresses from the settings.
 ///
 /// A redirect is an answer like any other, since the operator vouched for one address and not for where it points.
 /// Proxy variables are ignored for the same reason.
 pub fn operator_client(config: &Config) -> Result<Client, BuildError> {
+    Ok(Client(base(config)?.build()?))
+}
+
+/// What every client has in common.
+pub(crate) fn base(config: &Config) -> Result<reqwest::ClientBuilder, BuildError> {
     #[expect(clippy::disallowed_methods, reason = "egress is the door: every reqwest client is built here")]
     let builder = reqwest::Client::builder();
-    builder
+    let builder = builder
         .redirect(Policy::none())
         .no_proxy()
         .connect_timeout(config.connect_within)
         .timeout(config.answer_within)
-        .user_agent(concat!("quartermaster/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map(Client)
-        .map_err(BuildError)
+        .user_agent(concat!("quartermaster/", env!("CARGO_PKG_VERSION")));
+    match &config.authorities {
+        Some(pem) => Ok(builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(pem.as_bytes())?)),
+        None => Ok(builder),
+    }
 }

@@ -1,10 +1,8 @@
-//! The guarded HTTP client everything outward is built from.
+//! The guarded HTTP clients everything outward is built from.
 //!
-//! Reading order: [`client`] builds it, [`address`] says where it may go, [`fetch`] reads a bounded answer,
-//! [`ask`](mod@ask) puts an authenticated question.
-//!
-//! So far it serves one purpose: addresses an operator wrote into the settings. Addresses a tenant can influence
-//! need their resolved address vetted as well and must not be fetched with this client.
+//! Two kinds of address, two clients. What an operator wrote into the settings is asked by [`client`]: [`address`] says
+//! where it may go, [`fetch`] reads a bounded answer, [`ask`](mod@ask) puts an authenticated question. What a tenant can
+//! influence is asked by [`guarded`] alone: [`guard`] judges what is written and what it resolves to, by [`reach`].
 //!
 //! Not here: retries, caching and what the bytes mean (see whoever asked for them).
 
@@ -12,8 +10,15 @@ pub mod address;
 pub mod ask;
 pub mod client;
 pub mod fetch;
+pub mod guard;
+pub mod guarded;
+pub mod reach;
 
 pub use address::{AddressError, check_operator_address};
 pub use ask::{Ask, ask, ask_if, post};
 pub use client::{BuildError, Client, Config, operator_client};
 pub use fetch::{FetchError, get_capped};
+pub use guard::{Guard, Refused};
+pub use guarded::{Answer, Guarded, Looking, Lookup, Request, SendError};
+pub use reach::Reach;
+pub use reqwest::{Method, Url, header};

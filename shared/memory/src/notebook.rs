@@ -1,8 +1,8 @@
 //! The notebook: the documents of all tenants, with the rules that hold for them.
 //!
-//! One per process. Reading asks for a [`Reader`], writing for an [`Author`]; both come from a permit or from a person's
-//! own token, and the keys come from them alone. Every write is planned first (see `plan`), so that what a person is
-//! shown and what is then done are made by the same code.
+//! One per process. Reading asks for a [`Reader`], writing for an [`Author`](crate::Author); both come from a permit or
+//! from a person's own token, and the keys come from them alone. Every write is planned first (see `plan`), so that what a
+//! person is shown and what is then done are made by the same code.
 
 use crate::indexes::Indexes;
 use crate::{Reader, Stores};

@@ -41,6 +41,18 @@ pub(crate) fn since(then: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(then)).unwrap_or_default()
 }
 
+/// A span as Argo writes it: seconds, or a number with its unit.
+pub(crate) fn span(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let each = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return None,
+    };
+    number.parse::<u64>().ok().map(|number| Duration::from_secs(number.saturating_mul(each)))
+}
+
 /// A moment some time later.
 pub(crate) fn after(then: Timestamp, by: Duration) -> Timestamp {
     SignedDuration::try_from(by).ok().and_then(|by| then.checked_add(by).ok()).unwrap_or(then)

@@ -3,6 +3,7 @@
 //! None of them remembers anything that is not in an object, except when a pod's next step is due.
 //! They run under the world's lock, whenever something was written or a moment they asked for has come.
 
+mod analysis_runs;
 mod autoscalers;
 pub(crate) mod budgets;
 mod claims;
@@ -21,6 +22,7 @@ mod pods;
 mod quotas;
 mod replica_sets;
 mod revisions;
+mod rollouts;
 mod scheduler;
 mod stateful_sets;
 
@@ -38,6 +40,8 @@ pub(crate) fn look(world: &mut World) -> Option<Timestamp> {
     claims::look(world);
     autoscalers::look(world);
     deployments::look(world);
+    let rollouts = rollouts::look(world);
+    let analyses = analysis_runs::look(world);
     replica_sets::look(world);
     stateful_sets::look(world);
     daemon_sets::look(world);
@@ -48,7 +52,7 @@ pub(crate) fn look(world: &mut World) -> Option<Timestamp> {
     endpoints::look(world);
     budgets::look(world);
     events::look(world);
-    [jobs, cron_jobs, pods].into_iter().flatten().min()
+    [rollouts, analyses, jobs, cron_jobs, pods].into_iter().flatten().min()
 }
 
 /// Fills in what nodes report about themselves.

@@ -110,6 +110,11 @@ impl Kinds {
         self.0.retain(|(g, _, p), _| g != group || p != plural);
     }
 
+    /// Forgets every resource of a group.
+    pub(crate) fn remove_group(&mut self, group: &str) {
+        self.0.retain(|(known, _, _), _| known != group);
+    }
+
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
         self.0.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
     }

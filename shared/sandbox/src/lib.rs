@@ -7,6 +7,8 @@
 //! In reading order: `server` and `route` (HTTP), `resources`, `list` and `watch` (verbs), `write` and `patch`
 //! (changes), `objects` and `world` (state), `schema` and `kinds` (what is known), `controllers` (what moves), `seed`.
 //!
+//! [`jenkins`] is a second server of the same kind, a simulated Jenkins; the two share nothing but how they answer.
+//!
 //! Not here: admission webhooks, API aggregation, attach and port-forward, TLS. The wire is plain HTTP on loopback.
 
 mod access;
@@ -17,6 +19,7 @@ mod discovery;
 mod fault;
 mod fields;
 mod images;
+pub mod jenkins;
 mod json;
 mod kinds;
 mod list;
@@ -26,6 +29,7 @@ mod objects;
 mod openapi;
 mod patch;
 mod program;
+mod protobuf;
 mod query;
 mod reply;
 mod resources;

@@ -124,11 +124,10 @@ fn shown(kind: &Kind, object: &Value) -> Value {
 
 /// Answers a request that has no stream of its own.
 pub(crate) async fn answer(world: &Arc<Mutex<World>>, ask: Ask) -> Result<Reply, Status> {
+    let mut ask = ask;
     let content_type = ask.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|content_type| content_type.contains("protobuf")) {
-        return Err(Status::unsupported_media_type(
-            "the body of the request was in an unknown format - accepted media types include: application/json",
-        ));
+        ask.body = crate::protobuf::as_json(&ask.body)?.into();
     }
     if let Some(reply) = subresources::reviews::answer(&ask)? {
         return Ok(reply);

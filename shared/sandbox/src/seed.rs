@@ -3,6 +3,7 @@
 //! A seed is told as a story: the clock is set back, objects are made, the controllers work, time passes.
 //! So ages, events, restarts and revisions are those the controllers really produced.
 
+mod canary;
 mod platform;
 mod shop;
 
@@ -23,6 +24,7 @@ pub struct Seed {
     bulk: Option<(String, usize)>,
     pace: Pace,
     nodes: usize,
+    rollouts: bool,
 }
 
 impl Seed {
@@ -33,7 +35,7 @@ impl Seed {
 
     /// Nodes and the usual namespaces, nothing else.
     pub fn empty() -> Seed {
-        Seed { story: false, bulk: None, pace: Pace::default(), nodes: 3 }
+        Seed { story: false, bulk: None, pace: Pace::default(), nodes: 3, rollouts: true }
     }
 
     /// Adds many running pods to a namespace, cheaply.
@@ -57,9 +59,19 @@ impl Seed {
         self
     }
 
+    /// A cluster where nobody installed Argo Rollouts.
+    #[must_use]
+    pub fn without_rollouts(mut self) -> Seed {
+        self.rollouts = false;
+        self
+    }
+
     /// Builds the world.
     pub(crate) fn plant(&self) -> World {
         let mut world = World::new(self.pace);
+        if !self.rollouts {
+            world.kinds.remove_group("argoproj.io");
+        }
         let now = Timestamp::now();
         let days = Duration::from_secs(86_400);
         world.clock = Clock::Story(clock::before(now, if self.story { 21 * days } else { Duration::from_secs(60) }));
@@ -132,7 +144,8 @@ impl Story<'_> {
     /// Changes an object as a person would.
     fn patch(&mut self, resource: &str, (namespace, name): (&str, &str), change: &Value) {
         let Some(kind) = self.world.kinds.of_resource(resource) else { return };
-        let form = crate::patch::Form::Strategic;
+        // Custom kinds have no merge rules of their own.
+        let form = if kind.custom { crate::patch::Form::Merge } else { crate::patch::Form::Strategic };
         let written = self.world.patch(&kind, (namespace, name), (form, change), &options("deploy-pipeline"));
         if let Err(refused) = written {
             tracing::error!(%refused, "the seed could not be changed");

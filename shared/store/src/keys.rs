@@ -30,9 +30,19 @@ impl RecordKey {
         RecordKey(format!("run:{id}"))
     }
 
+    /// Who is at work on a helm release. None of the three names can hold a slash.
+    pub fn release(cluster: &str, namespace: &str, release: &str) -> RecordKey {
+        RecordKey(format!("helm:{cluster}/{namespace}/{release}"))
+    }
+
     /// How far the tenant's ledger is sealed.
     pub fn seal() -> RecordKey {
         RecordKey("seal".into())
+    }
+
+    /// The chart repositories that were added by a call.
+    pub fn chart_repositories() -> RecordKey {
+        RecordKey("charts".into())
     }
 
     /// The current version of a document.

@@ -20,6 +20,7 @@ mod entry;
 mod error;
 mod failpoint;
 mod health;
+mod holds;
 mod hub;
 mod keys;
 mod ledger;
@@ -48,6 +49,7 @@ pub use document::{DocOp, DocScope, Document, Draft, Head, Provenance, Redaction
 pub use entry::{Actor, ActorKind, AuditEntry, CloseFacts, Phase, RunMove, Verdict};
 pub use error::{OpenError, StoreError};
 pub use health::{Finding, Health};
+pub use holds::{Hold, Holds, Taken};
 pub use hub::{Wake, Watch};
 pub use keys::{Index, RecordKey, Stream};
 pub use ledger::{LedgerEntry, LedgerPage, Place, VerifyError};

@@ -78,6 +78,11 @@ impl Shelf {
         Sessions::new(self.clone())
     }
 
+    /// What runs hold for themselves while they are at work.
+    pub fn holds(&self) -> crate::Holds {
+        crate::Holds::new(self.clone())
+    }
+
     /// The tenant's ledger.
     pub fn audit(&self) -> Audit {
         Audit::new(self.clone())

@@ -49,6 +49,8 @@ names! {
     HTTP_ROUTE = "http.route";
     /// The HTTP status of the response.
     HTTP_RESPONSE_STATUS_CODE = "http.response.status_code";
+    /// How helm ended.
+    PROCESS_EXIT_CODE = "process.exit.code";
     /// `redis` or `redb`.
     DB_SYSTEM_NAME = "db.system.name";
     /// What the store did, such as `cas` or `append`.
@@ -175,6 +177,7 @@ mod tests {
         http.request.method
         http.route
         http.response.status_code
+        process.exit.code
         db.system.name
         db.operation.name
         quartermaster.tenant

@@ -7,6 +7,7 @@
 
 mod clusters;
 mod memory;
+mod toolsets;
 mod values;
 
 use crate::config::{self, Approval, Limits, Memory, TenantConfig};
@@ -22,7 +23,8 @@ use std::time::Duration;
 use values::{Values, or_nearest};
 
 /// The keys of the file itself.
-pub(crate) const ROOT: [&str; 7] = ["tenant", "mode", "default_toolsets", "clusters", "policy", "memory", "limits"];
+pub(crate) const ROOT: [&str; 8] =
+    ["tenant", "mode", "default_toolsets", "clusters", "toolsets", "policy", "memory", "limits"];
 /// The keys of a cluster.
 pub(crate) const CLUSTER: [&str; 9] = [
     "name",
@@ -35,6 +37,14 @@ pub(crate) const CLUSTER: [&str; 9] = [
     "protected",
     "default",
 ];
+/// The keys under `toolsets`.
+pub(crate) const TOOLSETS: [&str; 2] = ["jenkins", "helm"];
+/// The keys of a Jenkins server.
+pub(crate) const JENKINS: [&str; 8] = ["name", "url", "user", "token", "ca", "run_id_parameter", "sandbox", "default"];
+/// The keys under `toolsets.helm`.
+pub(crate) const HELM: [&str; 1] = ["repositories"];
+/// The keys of a chart repository.
+pub(crate) const REPOSITORY: [&str; 3] = ["name", "url", "credential"];
 /// The keys under `policy`.
 pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 /// The keys under `policy.approval`.
@@ -48,13 +58,20 @@ pub(crate) const STORE: [&str; 6] = ["name", "types", "writable", "promotable", 
 /// The keys under `limits`.
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
+/// Whether an address may be reached, or why not.
+pub type Reachable<'a> = dyn Fn(&str) -> Result<(), String> + 'a;
+
 /// What exists, so that a name nobody answers to is found before it is needed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// Every toolset a tenant could load.
     pub toolsets: &'a [&'a str],
     /// Every tool a rule could mean.
     pub tools: &'a [&'a str],
+    /// Whether a tenant may name a Jenkins server at this address, or why not.
+    pub server: &'a Reachable<'a>,
+    /// Whether a tenant may name a chart repository at this address, or why not.
+    pub charts: &'a Reachable<'a>,
 }
 
 /// Checks one tenant's file; `file_label` is how problems name it. All problems come at once, in file order.
@@ -85,6 +102,8 @@ impl Check<'_, '_, '_> {
         let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(Mode::Read);
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let clusters = fields.find("clusters").map_or_else(Vec::new, |node| self.clusters(node));
+        let (jenkins, repositories) =
+            fields.find("toolsets").map_or_else(Default::default, |node| self.toolset_settings(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
         let memory = fields.find("memory").map_or_else(Memory::default, |node| self.memory(node));
@@ -94,6 +113,8 @@ impl Check<'_, '_, '_> {
             mode,
             default_toolsets,
             clusters,
+            jenkins,
+            repositories,
             deny,
             require_approval,
             approval,

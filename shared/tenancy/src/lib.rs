@@ -16,7 +16,8 @@ mod yaml;
 pub use book::{Book, Page, read_file};
 pub use check::{Known, parse};
 pub use config::{
-    Approval, Cluster, ClusterSource, Impersonate, Limits, Memory, MemoryStore, SessionWrites, TenantConfig, Writers,
+    Approval, Cluster, ClusterSource, Impersonate, JenkinsServer, JenkinsSource, Limits, Memory, MemoryStore,
+    Repository, SessionWrites, TenantConfig, Writers,
 };
 pub use problem::Problem;
 pub use schema::json_schema;

@@ -134,6 +134,11 @@ impl<P> World<P> {
         self.redis.as_mut().expect("this world stands on no Redis")
     }
 
+    /// The settings file its replicas were started with.
+    pub fn settings_file(&self) -> &std::path::Path {
+        &self.setup.config
+    }
+
     /// Writes a tenant's file with the defaults, changed by `more`.
     pub fn configure(&self, name: &str, more: &str) {
         self.write_tenant(name, &tenant_file(name, more));
@@ -261,6 +266,8 @@ fn write_settings(folder: &Path, url: &str, mint: &Mint) -> PathBuf {
         secrets = "{shown}/secrets"
         clusters_on_loopback = true
         reload_every = "50ms"
+        [upstreams]
+        cache = "{shown}/cache"
         "#
     );
     let file = folder.join("quartermaster.toml");

@@ -23,9 +23,8 @@ async fn tools() -> Vec<Arc<Entry>> {
         accept_unsafe: true,
         confirm_replicas: store::Confirm::Auto,
     };
-    let notebook = memory::Notebook::new(store::Store::open(&config).await.unwrap());
-    let (clusters, cursors) = (cluster::Clusters::new([0; 32]), tools::Cursors::new([0; 32]));
-    tools::all(&tools::Kit { notebook, clusters, cursors }, true).unwrap()
+    let kit = tools::Kit::to_look_at(store::Store::open(&config).await.unwrap()).unwrap();
+    tools::Toolbox::new(&kit).unwrap().issue(tools::Has { clusters: 2, servers: 2 }, &[])
 }
 
 #[tokio::test]

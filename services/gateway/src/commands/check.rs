@@ -3,18 +3,22 @@
 use crate::cli::{Check, Output};
 use crate::commands::{Ended, print, runtime};
 use crate::settings::Settings;
+use crate::targets::Reach;
 use crate::tenants;
-use cluster::Clusters;
-use memory::Notebook;
 use std::path::Path;
 use store::{Config, Store};
 use tenancy::{Known, Problem};
-use tools::Cursors;
+use tools::{Kit, Toolbox};
 
 pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
     let tools = runtime()?.block_on(builtin())?;
     let (toolsets, names) = tenants::known(&tools);
-    let known = Known { toolsets: &toolsets, tools: &names };
+    // Settings among the files say what tenants may reach; without them only what no operator could allow is refused.
+    let settings =
+        args.files.iter().filter(|file| is_settings(file)).find_map(|file| Settings::read(Some(file), []).ok());
+    let reach = settings.as_ref().map_or_else(Reach::unknown, Reach::of);
+    let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
+    let known = Known { toolsets: &toolsets, tools: &names, server: &server, charts: &charts };
     let problems: Vec<Problem> = args.files.iter().flat_map(|file| check(file, &known)).collect();
     match output {
         Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&problems)?)),
@@ -29,7 +33,7 @@ pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
 }
 
 fn check(file: &Path, known: &Known<'_>) -> Vec<Problem> {
-    if file.extension().is_some_and(|end| end == "toml") {
+    if is_settings(file) {
         return match Settings::read(Some(file), []) {
             Ok(_) => Vec::new(),
             Err(error) => vec![Problem {
@@ -45,6 +49,10 @@ fn check(file: &Path, known: &Known<'_>) -> Vec<Problem> {
     tenancy::read_file(file, known).err().unwrap_or_default()
 }
 
+fn is_settings(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == "toml")
+}
+
 /// The built-in tools, on a store that lives only as long as the command.
 pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entry>>> {
     let config = Config {
@@ -55,7 +63,6 @@ pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entr
         confirm_replicas: store::Confirm::Auto,
     };
     // Nothing is called here: the tools are only looked at.
-    let (clusters, cursors) = (Clusters::new([0; 32]), Cursors::new([0; 32]));
-    let kit = tools::Kit { notebook: Notebook::new(Store::open(&config).await?), clusters, cursors };
-    Ok(tools::all(&kit, false)?)
+    let kit = Kit::to_look_at(Store::open(&config).await?)?;
+    Ok(Toolbox::new(&kit)?.every().to_vec())
 }

@@ -44,6 +44,11 @@ const SANDBOX: &str = "\
 # A simulated cluster inside this process. Nothing here reaches a real one.
 - { name: sandbox, sandbox: true, default_namespace: shop }
 ";
+const JENKINS: &str = "\
+toolsets:
+  # A simulated Jenkins inside this process.
+  jenkins: { sandbox: true }
+";
 
 pub(super) fn run(args: &Dev) -> anyhow::Result<Ended> {
     if args.conformance && !args.listen.ip().is_loopback() {
@@ -89,7 +94,7 @@ fn prepare(args: &Dev) -> anyhow::Result<()> {
     };
     let tenant = data.join("tenants").join(format!("{TENANT}.yaml"));
     if !tenant.exists() {
-        fs::write(tenant, format!("{TENANT_FILE}{cluster}"))?;
+        fs::write(tenant, format!("{TENANT_FILE}{cluster}{JENKINS}"))?;
     } else if args.cluster.is_some() && !fs::read_to_string(&tenant)?.contains(cluster.trim_end()) {
         bail!("{} is there already; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
     }
@@ -141,6 +146,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
                 ("clusters_on_loopback", toml::Value::Boolean(true)),
             ]),
         ),
+        ("upstreams".to_owned(), section(vec![("cache", text(&data.join("cache")))])),
         (
             "telemetry".to_owned(),
             section(vec![("log", String("warn".to_owned())), ("format", String("text".to_owned()))]),
@@ -176,7 +182,6 @@ fn private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 fn banner(args: &Dev, gateway: &Arc<Gateway>) -> String {
     let (address, data) = (address(args), args.data.display());
     let store = gateway.store.backend();
-    let to_come = tools::TO_COME.join(", ");
     let cluster = match &args.cluster {
         Some(context) => format!("{context} (real: what you approve happens there)"),
         None => "sandbox (simulated inside this process; it begins anew at each start)".to_owned(),
@@ -192,7 +197,7 @@ Quartermaster is ready, for development only.
 
   endpoint   {address}
   store      {store} ({data})
-  tenant     {TENANT}   toolsets: {issued}   to come: {to_come}
+  tenant     {TENANT}   toolsets: {issued}
   cluster    {cluster}
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs

@@ -3,6 +3,7 @@
 mod audit;
 mod check;
 mod dev;
+mod doctor;
 mod memory;
 mod runs;
 mod serve;
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Runs(args) => runs::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
+        Command::Doctor(args) => doctor::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);

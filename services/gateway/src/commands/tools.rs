@@ -71,7 +71,7 @@ fn as_json(catalog: &Catalog, shown: &[&Arc<Entry>]) -> Value {
         .collect();
     let totals: serde_json::Map<String, Value> =
         totals(catalog).into_iter().map(|(what, cost)| (what, json!(cost))).collect();
-    json!({ "tools": tools, "tokens": totals, "to_come": tools::TO_COME })
+    json!({ "tools": tools, "tokens": totals })
 }
 
 /// The sums people ask for, each counted as one array, as a model is given it.

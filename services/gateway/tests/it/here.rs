@@ -15,6 +15,12 @@ pub(crate) async fn embedded() -> World {
     Plan::embedded().start(in_process()).await
 }
 
+/// The same, with something to draw besides memory.
+pub(crate) async fn with_more_to_draw() -> World {
+    let more = "toolsets: { jenkins: { url: 'https://ci.example', user: robot, token: { secret: ci } } }";
+    Plan::embedded().tenant("acme", more).start(in_process()).await
+}
+
 /// That many replicas on one Redis.
 pub(crate) async fn redis(replicas: usize) -> World {
     Plan::redis(replicas).start(in_process()).await

@@ -2,7 +2,7 @@
 
 use crate::k8s_yard::{Draft, Yard, config_map, is_real, loaded, manifest};
 use serde_json::{Value, json};
-use testkit::Legacy;
+use testkit::{Legacy, until};
 
 /// A namespace beside the yard's, with a pod and a map in it.
 async fn neighbour(yard: &Yard) -> String {
@@ -24,7 +24,19 @@ async fn neighbour(yard: &Yard) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_without_clusters_is_told_so() {
     let yard = Yard::open().await;
-    let other = loaded(&yard.world.tenant("other").agent()).await;
+    let unissued = yard.world.tenant("other").agent().legacy().await;
+    let refused = unissued.call("load_toolset", json!({ "toolset": "k8s" })).await;
+    assert_eq!(refused.code(), "unknown_toolset", "what has nothing to act on is not issued");
+
+    // Its file may name the toolset all the same; then the tools say what is missing.
+    yard.world.write_tenant("other", "tenant: other\nmode: write\ndefault_toolsets: [k8s]\n");
+    until("the file to be read", async || {
+        let listed = yard.world.tenant("other").agent().legacy().await.list().await;
+        listed.contains(&"k8s_get".to_owned()).then_some(())
+    })
+    .await;
+    let other = yard.world.tenant("other").agent().legacy().await;
+    other.load("k8s:write").await;
     for (tool, args) in [
         ("k8s_get", json!({ "kind": "pods" })),
         ("k8s_discover", json!({ "ask": "cluster" })),

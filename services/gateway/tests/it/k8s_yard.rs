@@ -115,6 +115,7 @@ pub(crate) fn file_of(cluster: &str) -> String {
 pub(crate) async fn loaded(agent: &Actor) -> Legacy {
     let client = agent.legacy().await;
     client.load("k8s:write").await;
+    client.load("argo:write").await;
     client
 }
 

@@ -1,6 +1,6 @@
 //! A legacy session from its opening to its end, and who it serves.
 
-use crate::here::{DEFAULT, embedded, told};
+use crate::here::{DEFAULT, embedded, told, with_more_to_draw};
 use serde_json::{Value, json};
 use testkit::Request;
 
@@ -14,14 +14,14 @@ fn initialize(revision: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_opens_lists_answers_and_ends() {
-    let world = embedded().await;
+    let world = with_more_to_draw().await;
     let client = world.tenant("acme").agent().legacy().await;
 
     let opened = &client.opened["result"];
     assert_eq!(opened["protocolVersion"], "2025-11-25");
     assert_eq!(opened["capabilities"], json!({ "tools": { "listChanged": true } }));
     assert_eq!(opened["serverInfo"]["name"], "quartermaster");
-    assert_eq!(opened["instructions"], "Read tools for memory are issued. Draw more with load_toolset: k8s.");
+    assert_eq!(opened["instructions"], "Read tools for memory are issued. Draw more with load_toolset: jenkins.");
     assert!(client.session().starts_with("ses_") && client.session().len() == 26);
 
     assert_eq!(client.list().await, DEFAULT);

@@ -1,6 +1,6 @@
 //! Toolsets on demand: what loading adds, who may load what, and what stays closed whichever door is tried.
 
-use crate::here::{DEFAULT, FIXED, GROWN, MANAGING, World, embedded, in_process, told};
+use crate::here::{DEFAULT, FIXED, GROWN, MANAGING, World, embedded, in_process, told, with_more_to_draw};
 use serde_json::{Value, json};
 use testkit::{Actor, Outcome, Plan};
 
@@ -80,7 +80,7 @@ async fn several_toolsets_are_loaded_by_one_call_or_none_of_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_toolset_is_answered_with_the_valid_ones() {
-    let world = embedded().await;
+    let world = with_more_to_draw().await;
     let agent = world.tenant("acme").agent();
     for outcome in [
         agent.legacy().await.call("load_toolset", json!({ "toolset": "memroy" })).await,
@@ -88,10 +88,10 @@ async fn an_unknown_toolset_is_answered_with_the_valid_ones() {
     ] {
         let refusal = outcome.refusal();
         assert_eq!(refusal["code"], "unknown_toolset");
-        assert_eq!(refusal["next"], "choose from: memory, k8s");
+        assert_eq!(refusal["next"], "choose from: memory, jenkins");
         assert_eq!(
             (&refusal["did_you_mean"], &refusal["details"]["toolsets"]),
-            (&json!(["memory"]), &json!(["memory", "k8s"]))
+            (&json!(["memory"]), &json!(["memory", "jenkins"]))
         );
     }
     for odd in [json!({}), json!({ "toolset": [] }), json!({ "toolset": 1 }), json!({ "toolset": "memory", "x": 1 })] {

@@ -4,17 +4,27 @@
 //! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
 
 #[cfg(test)]
+mod argo_bounds;
+#[cfg(test)]
+mod argo_story;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod drain;
+#[cfg(test)]
+mod helm_story;
 #[cfg(test)]
 mod here;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod jenkins_story;
 #[cfg(test)]
 mod k8s_bulk;
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The modern era: no handshake, no transport session, a list that never changes.
 
-use crate::here::{FIXED, FIXED_VIRTUAL, embedded, told};
+use crate::here::{FIXED, FIXED_VIRTUAL, embedded, told, with_more_to_draw};
 use crate::stock;
 use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn discover_tells_versions_capabilities_and_instructions() {
-    let world = embedded().await;
+    let world = with_more_to_draw().await;
     let outcome = world.tenant("acme").agent().modern().ask("server/discover", json!({})).await;
     let result = outcome.result();
     assert_eq!(result["resultType"], "complete");
@@ -15,7 +15,7 @@ async fn discover_tells_versions_capabilities_and_instructions() {
     assert_eq!(result["capabilities"], json!({ "tools": { "listChanged": true } }));
     assert_eq!(
         result["instructions"],
-        "Read tools for memory are issued. Draw more with load_toolset: k8s. Call what it returns through call_tool, or by name with _meta quartermaster/session."
+        "Read tools for memory are issued. Draw more with load_toolset: jenkins. Call what it returns through call_tool, or by name with _meta quartermaster/session."
     );
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(300_000), &json!("private")));
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "quartermaster");

@@ -52,7 +52,7 @@ async fn an_unknown_toolset_is_not_found_and_names_those_there_are() {
     let answer = list(&world.tenant("acme").agent(), "/mcp/x/memroy").await;
     assert_eq!(
         told(&answer),
-        r#"404 {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"there is no toolset `memroy`","data":{"code":"unknown_toolset","retryable":false,"toolsets":["memory","k8s"],"did_you_mean":["memory"],"trace_id":"TRACE"}}}"#
+        r#"404 {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"there is no toolset `memroy`","data":{"code":"unknown_toolset","retryable":false,"toolsets":["memory"],"did_you_mean":["memory"],"trace_id":"TRACE"}}}"#
     );
 }
 

@@ -29,6 +29,32 @@ pub(super) fn contents(masker: &Masker, value: &mut Value) {
     }
 }
 
+/// Masks what stands under a name that says that it is secret, however deep, unless its own name only says where one is.
+pub(super) fn settings(masker: &Masker, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if words::looks_secret(key) { beneath(masker, value) } else { settings(masker, value) }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| settings(masker, item)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn beneath(masker: &Masker, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let named = map.iter_mut().filter(|(key, _)| !words::is_pointer(key));
+            named.for_each(|(_, value)| beneath(masker, value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| beneath(masker, item)),
+        Value::String(text) => hide(masker, text),
+        Value::Number(number) => *value = Value::String(masker.mark(number.to_string().as_bytes())),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
 fn object(masker: &Masker, map: &mut Map<String, Value>, detail: Detail) {
     let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     let secret = masker.is_secret_kind(&kind) || (kind.is_empty() && looks_like_secret(map));

@@ -46,8 +46,17 @@ const FIELDS: [&str; 15] = [
 /// Whether a name (of a variable, a header, a key, a flag) says that its value is secret.
 pub(super) fn looks_secret(name: &str) -> bool {
     let plain = plain(name);
-    PARTS.iter().any(|part| plain.contains(part)) && !POINTERS.iter().any(|end| plain.ends_with(end))
+    PARTS.iter().any(|part| plain.contains(part)) && !points(&plain)
         || matches!(plain.as_str(), "pwd" | "pgpass" | "dsn")
+}
+
+/// Whether a name only says where a secret is.
+pub(super) fn is_pointer(name: &str) -> bool {
+    points(&plain(name))
+}
+
+fn points(plain: &str) -> bool {
+    POINTERS.iter().any(|end| plain.ends_with(end))
 }
 
 /// Whether a field of any object holds a secret.

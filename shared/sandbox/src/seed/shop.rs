@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Story;
+use super::{Story, canary};
 
-const NAMESPACE: &str = "shop";
-const REGISTRY: &str = "registry.sandbox";
+pub(super) const NAMESPACE: &str = "shop";
+pub(super) const REGISTRY: &str = "registry.sandbox";
 
 pub(super) fn tell(story: &mut Story<'_>) {
     let (minute, hour, day) = (Duration::from_secs(60), Duration::from_secs(3600), Duration::from_secs(86_400));
@@ -39,6 +39,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
     story.create(ingress());
     story.create(nightly());
     story.create(worker("1.4.0"));
+    canary::first_release(story);
     story.settle();
 
     story.ago(3 * day);
@@ -57,6 +58,13 @@ pub(super) fn tell(story: &mut Story<'_>) {
     // The pipeline rolled out a tag that was never pushed.
     story.ago(35 * minute);
     story.patch("deployments.apps", (NAMESPACE, "checkout"), &image("checkout", "2.8.0", "checkout 2.8.0: gift cards"));
+    story.settle();
+
+    // A canary waits for somebody to look at it.
+    story.ago(20 * minute);
+    canary::next_release(story);
+    story.settle();
+    story.ago(15 * minute);
     story.settle();
     story.ago(Duration::from_secs(1));
 }

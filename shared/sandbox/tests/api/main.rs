@@ -12,6 +12,7 @@ mod faults;
 mod lists;
 mod logs;
 mod pods;
+mod rollouts;
 mod story;
 mod support;
 mod watches;

@@ -107,7 +107,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// A secret is a file in the tenant's folder of secrets, so its name can be no path.
-    fn secret_name(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn secret_name(&mut self, node: &Node) -> Option<String> {
         let text = self.values.text(node, "`secret`")?;
         let fits = (1..=253).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -116,7 +116,7 @@ impl Check<'_, '_, '_> {
         self.values.accept(node, named)
     }
 
-    fn label(&mut self, node: &Node, place: &str) -> Option<String> {
+    pub(super) fn label(&mut self, node: &Node, place: &str) -> Option<String> {
         let text = self.values.text(node, place)?;
         let label = is_label(text).then(|| text.to_owned());
         let why = || format!("{} is no DNS label: a-z, 0-9 and '-', neither first nor last a dash", shown(text));

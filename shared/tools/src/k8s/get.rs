@@ -18,6 +18,7 @@ use catalog::{Progress, Tool, ToolSpec};
 use cluster::{Cluster, Detail, Place, Query, Target};
 use describe::Around;
 pub(super) use describe::events;
+pub(crate) use describe::{conditions, visible};
 use domain::{Code, Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;

@@ -35,7 +35,7 @@ impl Workload {
             "statefulsets" => Ok(Workload::StatefulSet),
             "daemonsets" => Ok(Workload::DaemonSet),
             "rollouts" => Err(Failure::new(Code::UnsupportedKind, "a Rollout is steered by Argo")
-                .next("look with k8s_get; what moves a Rollout is to come with the toolset argo")),
+                .next("call load_toolset with toolset=argo, then argo_get or argo_rollout")),
             other => Err(Failure::new(Code::UnsupportedKind, format!("{other} do not roll out"))
                 .next("use a Deployment, StatefulSet or DaemonSet")),
         }
@@ -199,7 +199,7 @@ mod tests {
     fn what_does_not_roll_out_is_told_where_to_go() {
         assert_eq!(
             Workload::of("rollouts").unwrap_err().next.as_deref(),
-            Some("look with k8s_get; what moves a Rollout is to come with the toolset argo")
+            Some("call load_toolset with toolset=argo, then argo_get or argo_rollout")
         );
         assert_eq!(Workload::of("pods").unwrap_err().code, Code::UnsupportedKind);
         assert_eq!(Workload::of("daemonsets").unwrap(), Workload::DaemonSet);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const DIGEST: usize = 16;
 
 /// The fingerprint of a target, as it was read, and of what was judged about it.
-pub(super) fn fingerprint(cluster: &Cluster<'_>, target: &Target, object: &Value, facts: Value) -> String {
+pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &Target, object: &Value, facts: Value) -> String {
     let (kind, uid) = (target.kind().full_name(), &object["metadata"]["uid"]);
     let all = json!([cluster.name(), kind, target.namespace(), target.name(), uid, facts]);
     sha256_hex(canonical(&all).as_bytes())
@@ -23,19 +23,19 @@ pub(super) fn fingerprint(cluster: &Cluster<'_>, target: &Target, object: &Value
 
 /// The preview. Its text ends with the beginning of the fingerprint: two texts are the same only if what was judged is,
 /// although the text itself does not say all of it.
-pub(super) fn drawn(summary: String, text: &str, warnings: Vec<String>, fingerprint: String) -> Drawn {
+pub(crate) fn drawn(summary: String, text: &str, warnings: Vec<String>, fingerprint: String) -> Drawn {
     let text = format!("{}\njudged: sha256 {}\n", text.trim_end(), &fingerprint[..DIGEST]);
     Drawn { summary, text, warnings, arguments: None, fingerprint }
 }
 
 /// The beginning of every preview: where it would happen.
-pub(super) fn heading(cluster: &Cluster<'_>, target: &Target) -> String {
+pub(crate) fn heading(cluster: &Cluster<'_>, target: &Target) -> String {
     let simulated = if cluster.simulated() { " (simulated)" } else { "" };
     format!("{target} on cluster {}{simulated}", cluster.name())
 }
 
 /// Wants a namespace that may be changed. A deed that cannot be rehearsed is refused here, before anybody is asked.
-pub(super) fn unprotected(cluster: &Cluster<'_>, target: &Target) -> Result<(), Failure> {
+pub(crate) fn unprotected(cluster: &Cluster<'_>, target: &Target) -> Result<(), Failure> {
     match target.namespace().filter(|namespace| cluster.protects(namespace)) {
         Some(namespace) => Err(Failure::new(Code::Protected, format!("namespace {namespace} is protected"))
             .next("do not retry; nothing is changed there through this service")),

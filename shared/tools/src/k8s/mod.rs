@@ -3,41 +3,40 @@
 //! Reading order: the small values a call is made of (`grammar`, `selector`, `pick`, `grep`, `argv`,
 //! `manifest`, `until`); how a call is judged by what it is about (`kind_name`); from words to things (`at`);
 //! what is shown of an object (`project`, `clean`, `diff_text`, `measure`), how far a rollout is
-//! (`rollout_rules`, `history`); what every answer has in common (`reply`, `written`); what an approver is shown of
+//! (`rollout_rules`, `history`, `images`); what every answer has in common (`reply`, `written`); what an approver is shown of
 //! a change (`one`, `preview`, `judged`) and what stands around it (`radius`, `contents`, `budgets`,
 //! `pages`). Then one file for each tool.
 //!
 //! Not here: requests, credentials and masking (see `cluster`), and who may call what (see `policy`).
 
 mod argv;
-mod at;
+pub(crate) mod at;
 mod budgets;
 mod clean;
 mod contents;
-mod diff_text;
-mod grammar;
-mod grep;
+pub(crate) mod diff_text;
+pub(crate) mod grammar;
 mod history;
-mod judged;
+pub(crate) mod images;
+pub(crate) mod judged;
 mod kind_name;
 mod manifest;
-mod measure;
+pub(crate) mod measure;
 mod one;
-mod pages;
+pub(crate) mod pages;
 mod pick;
 mod preview;
-mod project;
-mod radius;
-mod reply;
+pub(crate) mod project;
+pub(crate) mod radius;
+pub(crate) mod reply;
 mod rollout_rules;
 mod selector;
 mod shown_arguments;
 mod until;
-mod written;
 
 mod diff;
 mod discover;
-mod get;
+pub(crate) mod get;
 mod logs;
 mod rollout_status;
 mod top;
@@ -54,6 +53,7 @@ mod run;
 mod scale;
 
 use crate::cursor::Cursors;
+use crate::{grep, written};
 use catalog::validate::BadSchema;
 use catalog::{Entry, Tool};
 use cluster::Clusters;
@@ -96,7 +96,7 @@ pub fn list(kit: &K8sKit, many_clusters: bool) -> Result<Vec<Arc<Entry>>, BadSch
     ])
 }
 
-fn entry<T: Tool>(tool: T, many_clusters: bool) -> Result<Arc<Entry>, BadSchema> {
+pub(crate) fn entry<T: Tool>(tool: T, many_clusters: bool) -> Result<Arc<Entry>, BadSchema> {
     let whole = Entry::of(tool)?;
     Ok(Arc::new(if many_clusters { whole } else { whole.without_argument(CLUSTER)? }))
 }

@@ -13,6 +13,7 @@ mod shown;
 use super::at;
 use super::grammar::{Image, KindText, Label, ObjectName};
 use super::history::Workload;
+use super::images::Images;
 use super::judged::unprotected;
 use super::reply::Common;
 use super::{K8sKit, TOOLSET};
@@ -70,12 +71,6 @@ pub(super) struct Steered {
     noop: bool,
     #[serde(flatten)]
     common: Common,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct Images {
-    from: BTreeMap<String, String>,
-    to: BTreeMap<String, String>,
 }
 
 /// A workload as it was read, once.

@@ -1,5 +1,6 @@
 //! Whether a rollout is done, under way or stuck, judged as kubectl judges it, from one look at the object.
 
+use crate::argo::View;
 use serde_json::Value;
 
 /// How a rollout stands.
@@ -32,6 +33,7 @@ pub(crate) fn standing(kind: &str, object: &Value) -> Option<Standing> {
     };
     let mut standing = judge(object);
     let (seen, wanted) = (number(&object["status"]["observedGeneration"]), number(&object["metadata"]["generation"]));
+    // Argo's own phase knows whether it has seen the latest change.
     if kind != "Rollout" && seen < wanted {
         standing.done = false;
         standing.failed = false;
@@ -112,12 +114,12 @@ fn daemon_set(object: &Value) -> Standing {
     Standing { message, ..counts }
 }
 
-/// Argo says itself how its Rollout stands.
+/// Argo says itself how its Rollout stands, unless it has not looked yet.
 fn argo_rollout(object: &Value) -> Standing {
     let (spec, status) = (&object["spec"], &object["status"]);
     let counts = counts(spec["replicas"].as_u64().unwrap_or(1), status);
-    let phase = status["phase"].as_str().unwrap_or("Progressing");
-    let why = status["message"].as_str().map(|m| format!(": {}", redact::message(m))).unwrap_or_default();
+    let (phase, why) = View::of(object).phase();
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     let message = format!("phase {phase}{why}");
     Standing { done: phase == "Healthy", failed: phase == "Degraded", message, ..counts }
 }
@@ -223,6 +225,9 @@ mod tests {
         assert_eq!(judged("Rollout", rollout("Healthy")), (true, false, "phase Healthy: step 2".into()));
         assert!(judged("Rollout", rollout("Degraded")).1);
         assert_eq!(judged("Rollout", rollout("Paused")), (false, false, "phase Paused: step 2".into()));
+        let mut unseen = rollout("Healthy");
+        unseen["metadata"]["generation"] = json!(4);
+        assert!(!judged("Rollout", unseen).0, "what was healthy before the change says nothing about it");
         assert_eq!(standing("Pod", &json!({})), None);
     }
 }

@@ -5,22 +5,9 @@
 //! logged of them is this.
 
 use super::manifest::Manifest;
+pub(super) use crate::marked::marked;
 use cluster::{Cluster, Detail, Sealed};
-use redact::redact;
-use serde::Serialize;
 use serde_json::{Value, json};
-
-/// The arguments with marks, as JSON text; `None` if nothing has to be marked.
-pub(super) fn marked(args: &impl Serialize, change: impl FnOnce(&mut Value)) -> Option<String> {
-    let given = serde_json::to_value(args).ok()?;
-    let mut shown = given.clone();
-    each_text(&mut shown);
-    change(&mut shown);
-    (shown != given).then(|| {
-        drop_absent(&mut shown);
-        domain::json::canonical(&shown)
-    })
-}
 
 /// A manifest whose objects are shown as the cluster would show them.
 pub(super) fn manifest(cluster: &Cluster<'_>, manifest: &Manifest) -> Option<String> {
@@ -77,20 +64,4 @@ fn operation(cluster: &Cluster<'_>, kind: &str, is_secret: bool, mut operation: 
     }
     operation["value"] = shown.clone();
     operation
-}
-
-fn each_text(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = redact(text),
-        Value::Array(items) => items.iter_mut().for_each(each_text),
-        Value::Object(fields) => fields.values_mut().for_each(each_text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// What was not given is not shown.
-fn drop_absent(value: &mut Value) {
-    if let Value::Object(fields) = value {
-        fields.retain(|_, field| !field.is_null());
-    }
 }

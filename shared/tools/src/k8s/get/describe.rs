@@ -60,7 +60,8 @@ pub(super) async fn around(
     })
 }
 
-fn visible<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
+/// What may be seen; nothing where the caller may not look, or there is nothing of the kind.
+pub(crate) fn visible<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(failure) if matches!(failure.code, Code::Forbidden | Code::NotFound | Code::UnknownKind) => Ok(None),
@@ -68,7 +69,8 @@ fn visible<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
     }
 }
 
-fn conditions(object: &Value) -> Vec<Row> {
+/// The conditions of an object, as they are shown.
+pub(crate) fn conditions(object: &Value) -> Vec<Row> {
     let kept = |condition: &Value| {
         let mut row = Row::new();
         for key in ["type", "status", "reason", "lastTransitionTime"] {

@@ -1,5 +1,6 @@
 //! The objects of a kind, page by page.
 
+use super::super::pages::Spot;
 use super::super::project::{self, Row, config::last_seen};
 use super::super::reply::{Common, MOST_ROWS, Omitted, ROOM, rows_that_fit};
 use super::super::selector::{FieldSelector, LabelSelector};
@@ -8,7 +9,6 @@ use crate::k8s::clean;
 use cluster::{Cluster, Detail, Place, Query};
 use domain::Failure;
 use policy::Permit;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Whole objects are large: few of them fit into an answer, so few are asked for at once.
@@ -18,14 +18,6 @@ const SUMMARY_PAGE: u32 = 100;
 const MOST_EVENTS: usize = 2_500;
 const EVENT_PAGE: u32 = 500;
 const NARROW: &str = "narrow with namespace, selector or field_selector, or go on with next_cursor";
-
-/// Where a list goes on: the cluster's own token, and how many of that page were shown.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Spot {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    c: Option<String>,
-    o: usize,
-}
 
 /// One page as rows, before it is cut.
 struct Rows {
@@ -56,12 +48,7 @@ impl Get {
         let rows: Vec<Row> = rows.into_iter().skip(spot.o).collect();
         let (rows, left) = rows_that_fit(rows, ROOM);
         let mut found = Found::of(place, Common::at(cluster, place, args.named()));
-        let goes_on = match (left, next) {
-            (1.., _) => Some(Spot { c: spot.c, o: spot.o + rows.len() }),
-            (0, Some(next)) => Some(Spot { c: Some(next), o: 0 }),
-            (0, None) => None,
-        };
-        if let Some(spot) = goes_on {
+        if let Some(spot) = spot.after(rows.len(), left, next) {
             found.common.next_cursor = Some(self.kit.cursors.seal(permit, args, &spot)?);
             let items = u64::try_from(left).unwrap_or_default() + remaining.unwrap_or_default();
             found.common.cut(Omitted { items, ..Omitted::default() }, NARROW);

@@ -1,11 +1,11 @@
 //! What an action writes: one patch, and what it means. Looks, and changes nothing.
 
-use super::{Action, Args, Images, Seen};
+use super::{Action, Args, Seen};
 use crate::k8s::clean::RUN_MARK;
 use crate::k8s::grammar::Image;
 use crate::k8s::history::{REVISION, Revision, TEMPLATE_HASH, Workload, revisions};
+use crate::k8s::images::{self, Images};
 use cluster::{Patch, Sealed, Wildcard};
-use domain::outcome::near;
 use domain::{Code, Failure};
 use policy::Permit;
 use serde_json::{Map, Value, json};
@@ -24,8 +24,6 @@ const BOOKKEEPING: [&str; 6] = [
     "deployment.kubernetes.io/max-replicas",
     "deprecated.deployment.rollback.to",
 ];
-/// The containers of a template that have images.
-const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
 /// What would be written.
 #[derive(Default)]
@@ -95,50 +93,22 @@ fn pause(seen: &Seen<'_>, wanted: bool) -> Result<Plan, Failure> {
     Ok(Plan { patch: (paused(&seen.live) != wanted).then_some(patch), ..Plan::default() })
 }
 
-/// List, name and image of every container of a workload.
-fn containers(object: &Value) -> Vec<(&'static str, &str, &str)> {
-    let of = |list: &'static str| {
-        let all = object["spec"]["template"]["spec"][list].as_array().into_iter().flatten();
-        all.filter_map(move |c| Some((list, c["name"].as_str()?, c["image"].as_str().unwrap_or_default())))
-    };
-    CONTAINERS.into_iter().flat_map(of).collect()
-}
-
 /// Whether every wanted image is the one it has.
 pub(super) fn images_are(object: &Value, wanted: &BTreeMap<String, Image>) -> bool {
-    set_images(object, wanted).is_ok_and(|plan| plan.patch.is_none())
+    images::chosen(&object["spec"]["template"], wanted).is_ok_and(|chosen| chosen.changes.is_empty())
 }
 
-/// A container by its name counts more than `*`.
 fn set_images(object: &Value, wanted: &BTreeMap<String, Image>) -> Result<Plan, Failure> {
-    let all = containers(object);
-    for name in wanted.keys().filter(|name| *name != "*") {
-        if !all.iter().any(|(_, known, _)| known == name) {
-            return Err(no_container(name, &all));
-        }
-    }
-    let (mut images, mut lists) = (Images::default(), BTreeMap::<&str, Vec<Value>>::new());
-    for (list, name, now) in &all {
-        let Some(then) = wanted.get(*name).or_else(|| wanted.get("*")).map(Image::as_str) else { continue };
-        images.from.insert((*name).to_owned(), (*now).to_owned());
-        images.to.insert((*name).to_owned(), then.to_owned());
-        if *now != then {
-            lists.entry(list).or_default().push(json!({ "name": name, "image": then }));
-        }
+    let chosen = images::chosen(&object["spec"]["template"], wanted)?;
+    let mut lists = BTreeMap::<&str, Vec<Value>>::new();
+    for change in &chosen.changes {
+        lists.entry(change.list).or_default().push(json!({ "name": change.name, "image": change.to }));
     }
     let patch = (!lists.is_empty()).then(|| {
         let lists: Map<String, Value> = lists.into_iter().map(|(list, all)| (list.to_owned(), all.into())).collect();
         Patch::Strategic(json!({ "spec": { "template": { "spec": lists } } }).into())
     });
-    Ok(Plan { patch, images: Some(images), ..Plan::default() })
-}
-
-fn no_container(wanted: &str, all: &[(&'static str, &str, &str)]) -> Failure {
-    let names: Vec<&str> = all.iter().map(|(_, name, _)| *name).collect();
-    let shown: String = wanted.chars().filter(|c| !c.is_control()).take(63).collect();
-    Failure::new(Code::ContainerNotFound, format!("the workload has no container {shown}"))
-        .next(format!("use the containers {}, or '*' for all", names.join(", ")))
-        .did_you_mean(near(wanted, names))
+    Ok(Plan { patch, images: Some(chosen.images), ..Plan::default() })
 }
 
 async fn undo(
@@ -153,15 +123,11 @@ async fn undo(
         None => known.iter().find(|r| !r.current),
     };
     let Some(revision) = revision else { return Err(no_revision(wanted, known)) };
-    let then = json!({ "spec": { "template": revision.template } });
-    let named = |object: &Value| -> BTreeMap<String, String> {
-        containers(object).into_iter().map(|(_, name, image)| (name.to_owned(), image.to_owned())).collect()
-    };
     let same = revision.template == *seen.template();
     Ok(Plan {
         patch: if same { None } else { Some(back(seen, revision, acting).await?) },
         to_revision: Some(revision.number),
-        images: Some(Images { from: named(&seen.live), to: named(&then) }),
+        images: Some(Images { from: images::named(seen.template()), to: images::named(&revision.template) }),
         ..Plan::default()
     })
 }
@@ -216,41 +182,4 @@ fn annotations(seen: &Seen<'_>, kept: &Sealed, acting: Option<&Permit>) -> Seale
         annotations.set(&pointer(RUN_MARK), json!(run.to_string()));
     }
     annotations
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn workload() -> Value {
-        json!({ "spec": { "template": { "spec": {
-            "containers": [{ "name": "web", "image": "web:1" }, { "name": "proxy", "image": "proxy:1" }],
-            "initContainers": [{ "name": "setup", "image": "setup:1" }] } } } })
-    }
-
-    fn wanted(images: &[(&str, &str)]) -> BTreeMap<String, Image> {
-        let image = |text: &str| Image::try_from(text.to_owned()).unwrap();
-        images.iter().map(|(name, text)| ((*name).to_owned(), image(text))).collect()
-    }
-
-    #[test]
-    fn a_named_container_counts_more_than_all() {
-        let plan = set_images(&workload(), &wanted(&[("*", "all:2"), ("setup", "setup:3")])).unwrap();
-        let to = plan.images.unwrap().to;
-        assert_eq!((to["web"].as_str(), to["proxy"].as_str(), to["setup"].as_str()), ("all:2", "all:2", "setup:3"));
-        assert!(plan.patch.is_some());
-    }
-
-    #[test]
-    fn the_same_image_is_no_change() {
-        assert!(images_are(&workload(), &wanted(&[("web", "web:1")])));
-        assert!(!images_are(&workload(), &wanted(&[("web", "web:2")])));
-        assert!(!images_are(&workload(), &wanted(&[("nobody", "web:1")])));
-    }
-
-    #[test]
-    fn a_container_that_is_not_there_is_told_with_its_neighbours() {
-        let Err(failure) = set_images(&workload(), &wanted(&[("wep", "web:2")])) else { panic!("no such container") };
-        assert_eq!((failure.code, failure.did_you_mean), (Code::ContainerNotFound, vec!["web".to_owned()]));
-    }
 }

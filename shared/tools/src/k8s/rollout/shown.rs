@@ -4,6 +4,7 @@ use super::plan::{Plan, paused};
 use super::{Args, Seen};
 use crate::k8s::diff_text::unified;
 use crate::k8s::history::Workload;
+use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
 use crate::k8s::radius;
 use crate::k8s::rollout_rules::standing;
@@ -33,7 +34,7 @@ pub(super) async fn drawn(seen: &Seen<'_>, args: &Args, plan: &Plan, then: &Valu
     if let (Some(from), Some(to)) = (plan.from_revision, plan.to_revision) {
         writeln!(text, "revision: {from} -> {to}, kept as a new one").ok();
     }
-    for (name, from, to) in plan.images.iter().flat_map(changed) {
+    for (name, from, to) in plan.images.iter().flat_map(Images::changed) {
         writeln!(text, "image of {name}: {from} -> {to}").ok();
     }
     match unified(Some(live), Some(then)) {
@@ -48,14 +49,6 @@ pub(super) async fn drawn(seen: &Seen<'_>, args: &Args, plan: &Plan, then: &Valu
     let noop = if plan.patch.is_none() { " (nothing would change)" } else { "" };
     let summary = format!("{action} {}{to}{noop}", seen.target);
     Ok(judged::drawn(summary, &text, warnings, fingerprint(seen.cluster, &seen.target, live, facts)))
-}
-
-fn changed(images: &super::Images) -> Vec<(&str, &str, &str)> {
-    let names = images.to.iter().filter_map(|(name, to)| {
-        let from = images.from.get(name).map_or("none", String::as_str);
-        (from != to).then_some((name.as_str(), from, to.as_str()))
-    });
-    names.collect()
 }
 
 fn strategy(workload: Workload, object: &Value) -> String {

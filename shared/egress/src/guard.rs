@@ -1,0 +1,138 @@
+//! The guard before every address a tenant can influence: repositories, registries, Jenkins servers, upstreams.
+//!
+//! It looks twice. [`Guard::check`] judges what is written, when the address is configured and again before each
+//! request. `Guard::vet` judges what a name resolves to, at the moment of dialling, and only what it let through is
+//! dialled: a name cannot be one thing when checked and another when connected to.
+//!
+//! Not here: which hosts a tenant may name (whoever owns the list), and the sending (see [`guarded`](crate::guarded)).
+
+use crate::reach::Reach;
+use reqwest::Url;
+use std::net::IpAddr;
+
+/// What an operator allows for addresses that tenants name. The default is https to public addresses on port 443.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// Whether loopback and private networks may be reached, and those over plain http as well.
+    pub private: bool,
+    /// The ports that may be dialled.
+    pub ports: Vec<u16>,
+}
+
+/// Why an address is not dialled. Says nothing about what answers there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It does not read as an absolute web address.
+    #[error("not an absolute https address")]
+    NotAnAddress,
+    /// It would travel in the clear.
+    #[error("https is required")]
+    Insecure,
+    /// It carries a name or password, which would end up in logs and in front of other eyes.
+    #[error("a name or password in an address is refused")]
+    Credentials,
+    /// The port is not one the operator allows.
+    #[error("port {0} is not allowed")]
+    Port(u16),
+    /// The name stands for this machine, its network or a metadata service, or can be mistaken for another.
+    #[error("a host of this name is not allowed")]
+    Name,
+    /// The address is private, special or a disguise of such a one.
+    #[error("an address in this range is not allowed")]
+    Range,
+}
+
+impl Default for Guard {
+    fn default() -> Guard {
+        Guard { private: false, ports: vec![443] }
+    }
+}
+
+impl Guard {
+    /// Reads and checks an address in one step.
+    pub fn parse(&self, address: &str) -> Result<Url, Refused> {
+        // The parser would quietly drop line breaks, turn backslashes round and supply or drop slashes before the
+        // host; what was meant is then anybody's guess.
+        let host_follows = address.split_once("://").is_some_and(|(_, rest)| !rest.starts_with('/'));
+        if !host_follows || address.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
+            return Err(Refused::NotAnAddress);
+        }
+        let url = Url::parse(address).map_err(|_| Refused::NotAnAddress)?;
+        self.check(&url)?;
+        Ok(url)
+    }
+
+    /// Judges what is written: scheme, user part, port, name, and literal addresses in every spelling.
+    ///
+    /// The parser has already brought decimal, octal, hexadecimal, shortened and full-width IPv4 into one form.
+    pub fn check(&self, url: &Url) -> Result<(), Refused> {
+        match url.scheme() {
+            "https" => {}
+            "http" if self.private => {}
+            "http" => return Err(Refused::Insecure),
+            _ => return Err(Refused::NotAnAddress),
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refused::Credentials);
+        }
+        let host = url.host_str().ok_or(Refused::NotAnAddress)?;
+        match literal(host) {
+            Some(address) => self.vet(address, url.scheme() == "http")?,
+            None => self.check_name(host)?,
+        }
+        match url.port_or_known_default() {
+            Some(port) if self.ports.contains(&port) => Ok(()),
+            Some(port) => Err(Refused::Port(port)),
+            None => Err(Refused::NotAnAddress),
+        }
+    }
+
+    /// Judges an address that is about to be dialled. In the clear, only a private network will do.
+    pub(crate) fn vet(&self, address: IpAddr, in_the_clear: bool) -> Result<(), Refused> {
+        match Reach::of(address) {
+            Reach::Public if in_the_clear => Err(Refused::Insecure),
+            Reach::Public => Ok(()),
+            Reach::Private if self.private => Ok(()),
+            Reach::Private | Reach::Nowhere => Err(Refused::Range),
+        }
+    }
+
+    /// Judges a name before anybody is asked for its addresses.
+    pub(crate) fn check_name(&self, name: &str) -> Result<(), Refused> {
+        let proper = name.len() <= 253 && name.split('.').all(is_label) && !METADATA.contains(&name);
+        let at_home = !name.contains('.') || HOME.iter().any(|suffix| name.ends_with(suffix));
+        if proper && (self.private || !at_home) { Ok(()) } else { Err(Refused::Name) }
+    }
+}
+
+/// Names by which clouds offer their metadata services; their addresses are refused as well.
+const METADATA: [&str; 6] = [
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.azure.internal",
+    "metadata.goog",
+    "metadata.google.internal",
+];
+
+/// Endings that only ever mean a network of one's own.
+const HOME: [&str; 9] =
+    [".localhost", ".localdomain", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".svc", ".in-addr.arpa"];
+
+/// One part of a name. An empty one is a trailing or a doubled dot; an encoded one can look like any other name.
+fn is_label(label: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    (1..=63).contains(&label.len())
+        && label.bytes().all(plain)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && !label.starts_with("xn--")
+}
+
+fn literal(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    bare.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

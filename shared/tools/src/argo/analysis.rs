@@ -1,0 +1,249 @@
+//! `argo_analysis`: end an AnalysisRun or an Experiment early, or run a failed Experiment again.
+//!
+//! A run that is ended between two measurements, and without a failure, counts as successful, so a Rollout that waits for
+//! it goes on unchecked. A measurement under way comes to no conclusion, and the Rollout waits for a person.
+//! Neither kind has a door for its status alone, so both patches go to the object itself and leave the run's mark there.
+
+use super::TOOLSET;
+use super::get::{owner, said};
+use super::kinds::{self, Seen, Sort};
+use crate::k8s::K8sKit;
+use crate::k8s::at;
+use crate::k8s::grammar::{Label, ObjectName};
+use crate::k8s::judged::{self, fingerprint, heading, unprotected};
+use crate::k8s::reply::Common;
+use catalog::{Drawn, Probe, Progress, Tool, ToolSpec};
+use cluster::{Cluster, Patch, marker};
+use domain::{Code, Effect, Failure};
+use policy::Permit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// How often a patch is made anew because the object moved between reading and writing.
+const TRIES: usize = 5;
+
+pub(super) struct Analysis {
+    pub(super) kit: K8sKit,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    action: Action,
+    kind: Judged,
+    name: ObjectName,
+    namespace: Option<Label>,
+    cluster: Option<Label>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Action {
+    Terminate,
+    Retry,
+}
+
+/// What is judged by metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Judged {
+    AnalysisRun,
+    Experiment,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Told {
+    phase: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(flatten)]
+    common: Common,
+}
+
+impl Judged {
+    const fn sort(self) -> Sort {
+        match self {
+            Judged::AnalysisRun => Sort::AnalysisRun,
+            Judged::Experiment => Sort::Experiment,
+        }
+    }
+}
+
+impl Action {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Action::Terminate => "terminate",
+            Action::Retry => "retry",
+        }
+    }
+}
+
+/// Whether it has come to an end.
+fn is_over(live: &Value) -> bool {
+    matches!(live["status"]["phase"].as_str(), Some("Successful" | "Failed" | "Error" | "Inconclusive"))
+}
+
+/// Whether it has come to an end that was not the one hoped for.
+fn has_failed(live: &Value) -> bool {
+    is_over(live) && live["status"]["phase"] != "Successful"
+}
+
+fn is_ending(live: &Value) -> bool {
+    live["spec"]["terminate"] == true
+}
+
+impl Args {
+    async fn look(&self, cluster: &Cluster<'_>) -> Result<Seen, Failure> {
+        if (self.action, self.kind) == (Action::Retry, Judged::AnalysisRun) {
+            return Err(Failure::new(Code::Unsupported, "an AnalysisRun is not run again")
+                .next("retry the Rollout or Experiment it belongs to: argo_rollout action=retry"));
+        }
+        let seen = kinds::find(cluster, self.kind.sort(), &self.name, self.namespace.as_ref()).await?;
+        unprotected(cluster, &seen.target)?;
+        Ok(seen)
+    }
+
+    /// What would be written; nothing if it is under way already.
+    fn patch(&self, seen: &Seen) -> Result<Option<Patch>, Failure> {
+        let phase = said(&seen.live).0;
+        match self.action {
+            Action::Terminate if is_over(&seen.live) => {
+                Err(Failure::new(Code::AlreadyFinished, format!("{} is over: {phase}", seen.target))
+                    .next("look at it with argo_get"))
+            }
+            Action::Terminate if is_ending(&seen.live) => Ok(None),
+            Action::Terminate => Ok(Some(Patch::Merge(json!({ "spec": { "terminate": true } }).into()))),
+            Action::Retry if has_failed(&seen.live) => Ok(Some(Patch::Merge(json!({ "status": null }).into()))),
+            Action::Retry => Err(Failure::new(Code::Unsupported, format!("{} has not failed: {phase}", seen.target))
+                .next("only an Experiment that failed is run again; look at it with argo_get")),
+        }
+    }
+}
+
+impl Tool for Analysis {
+    const SPEC: ToolSpec = ToolSpec::new("argo_analysis", TOOLSET, Effect::Disrupt)
+        .says(
+            "End or repeat an analysis",
+            "Terminate a running AnalysisRun or Experiment, or retry a failed Experiment.",
+        )
+        .idempotent();
+    type Args = Args;
+    type Output = Told;
+
+    /// Ending an analysis takes away what would have stopped a bad version.
+    fn effect(args: &Args) -> Effect {
+        match args.action {
+            Action::Terminate => Effect::Disrupt,
+            Action::Retry => Effect::Change,
+        }
+    }
+
+    fn about(args: &Args) -> Option<String> {
+        Some(format!("{},{}", args.kind.sort().plural(), args.action.as_str()))
+    }
+
+    async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
+        let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
+        let seen = args.look(&cluster).await?;
+        let patch = args.patch(&seen)?;
+        let noop = if patch.is_none() { " (nothing would change)" } else { "" };
+        if let Some(patch) = patch {
+            // Whatever would refuse it is heard now, and not after somebody signed.
+            cluster.write()?.patch(&seen.target, patch, None).await?;
+        }
+        let summary = format!("{} {}{noop}", args.action.as_str(), seen.target);
+        let (text, warnings) = drawn(&cluster, &seen, args.action);
+        let facts = json!({
+            "action": args.action.as_str(), "over": is_over(&seen.live), "ending": is_ending(&seen.live),
+            "failed": failed(&seen.live), "spec": seen.live["spec"],
+        });
+        let fingerprint = fingerprint(&cluster, &seen.target, &seen.live, facts);
+        Ok(Some(judged::drawn(summary, &text, warnings, fingerprint)))
+    }
+
+    async fn probe(&self, permit: &Permit, args: &Args) -> Probe {
+        let Ok(cluster) = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref()) else { return Probe::Unknown };
+        let Ok(seen) = args.look(&cluster).await else { return Probe::Unknown };
+        let done = match args.action {
+            Action::Terminate => is_ending(&seen.live),
+            // The mark is written together with the fresh start.
+            Action::Retry => permit.run().is_some_and(|run| marker::carries(&seen.live, run)),
+        };
+        match done {
+            true => Probe::Done(serde_json::to_string(&told(&cluster, &seen, args, &seen.live)).ok()),
+            false => Probe::Unknown,
+        }
+    }
+
+    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Told, Failure> {
+        let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
+        let writer = cluster.write()?;
+        let mut refusal = None;
+        let mut uid: Option<Value> = None;
+        for _ in 0..TRIES {
+            let seen = args.look(&cluster).await?;
+            // A repetition finds what the first attempt left.
+            if permit.run().is_some_and(|run| marker::carries(&seen.live, run)) {
+                return Ok(told(&cluster, &seen, &args, &seen.live));
+            }
+            if uid.get_or_insert_with(|| seen.live["metadata"]["uid"].clone()) != &seen.live["metadata"]["uid"] {
+                break;
+            }
+            let Some(patch) = args.patch(&seen)? else { return Ok(told(&cluster, &seen, &args, &seen.live)) };
+            match writer.patch(&seen.target, patch, seen.version()).await {
+                Ok(written) => return Ok(told(&cluster, &seen, &args, &written.object)),
+                Err(failure) if failure.code == Code::Conflict => refusal = Some(failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| Failure::new(Code::Conflict, "it never stood still").next("look at it again")))
+    }
+}
+
+fn told(cluster: &Cluster<'_>, seen: &Seen, args: &Args, object: &Value) -> Told {
+    let (phase, message) = said(object);
+    let common = Common::at(cluster, &seen.place, (args.cluster.is_some(), args.namespace.is_some()));
+    Told { phase, message, common }
+}
+
+/// How many measurements of each metric failed: what an approver weighs, and what must not have grown worse.
+fn failed(live: &Value) -> Vec<(String, u64)> {
+    let results = live["status"]["metricResults"].as_array().into_iter().flatten();
+    let bad = |result: &Value| {
+        let count = |key: &str| result[key].as_u64().unwrap_or_default();
+        count("failed") + count("error") + count("inconclusive")
+    };
+    results.map(|result| (redact::message(result["name"].as_str().unwrap_or_default()), bad(result))).collect()
+}
+
+fn drawn(cluster: &Cluster<'_>, seen: &Seen, action: Action) -> (String, Vec<String>) {
+    let mut warnings = Vec::new();
+    let mut text = format!("{}: {}\n", action.as_str(), heading(cluster, &seen.target));
+    let (phase, message) = said(&seen.live);
+    writeln!(text, "now: {phase}{}", message.map(|why| format!(", {why}")).unwrap_or_default()).ok();
+    for result in seen.live["status"]["metricResults"].as_array().into_iter().flatten().take(50) {
+        let count = |key: &str| result[key].as_u64().unwrap_or_default();
+        let name = redact::message(result["name"].as_str().unwrap_or_default());
+        let phase = redact::message(result["phase"].as_str().unwrap_or("Pending"));
+        let counts = (count("successful"), count("failed"), count("inconclusive"), count("error"));
+        let (ok, failed, inconclusive, error) = counts;
+        writeln!(text, "metric {name}: {phase}; {ok} ok, {failed} failed, {inconclusive} inconclusive, {error} errors")
+            .ok();
+    }
+    match owner(&seen.live) {
+        Some(owner) => {
+            writeln!(text, "belongs to: {owner}").ok();
+            if action == Action::Terminate {
+                let warning = "A measurement under way comes to no conclusion; without one, and without a failure, it";
+                warnings.push(format!("{warning} counts as successful, and {owner} may go on unchecked."));
+            }
+        }
+        None => drop(writeln!(text, "belongs to: nothing")),
+    }
+    if action == Action::Retry {
+        writeln!(text, "its status is cleared, and its templates and analyses start again").ok();
+    }
+    (text, warnings)
+}

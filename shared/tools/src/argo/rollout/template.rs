@@ -1,0 +1,114 @@
+//! Another pod template: back to a revision, or with other images.
+//!
+//! A Rollout may take its template from a workload; then that is what is changed.
+
+use super::super::history::find as find_revision;
+use super::super::kinds::Seen;
+use super::super::tree::{self, TEMPLATE_HASH};
+use super::super::view::View;
+use super::Args;
+use super::plan::{Door, Plan, Send};
+use crate::k8s::images::{self, Images};
+use cluster::{Cluster, Detail, Patch, Sealed, Target, Wildcard};
+use domain::{Code, Failure};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What holds the template, as it may be shown.
+pub(super) struct Holder {
+    target: Target,
+    version: Option<String>,
+    /// Where the template is in it.
+    pointer: &'static str,
+    pub(super) template: Value,
+}
+
+impl Holder {
+    /// The Rollout itself, or the workload it refers to.
+    pub(super) async fn of(cluster: &Cluster<'_>, seen: &Seen) -> Result<Holder, Failure> {
+        let view = View::of(&seen.live);
+        let Some(reference) = view.workload_ref() else {
+            let (target, version) = (seen.target.clone(), seen.version().map(str::to_owned));
+            return Ok(Holder { target, version, pointer: "/spec/template", template: view.template().clone() });
+        };
+        let text = |key: &str| reference[key].as_str().unwrap_or_default();
+        let pointer = match (text("apiVersion"), text("kind")) {
+            ("apps/v1", "Deployment" | "ReplicaSet") => "/spec/template",
+            ("v1", "PodTemplate") => "/template",
+            _ => return Err(unsupported(reference)),
+        };
+        let kind = cluster.kind(&format!("{}/{}", text("apiVersion"), text("kind"))).await?;
+        let place = cluster.place(&kind, seen.target.namespace(), Wildcard::Refused).await?;
+        let target = place.object(text("name"))?;
+        let live = cluster.get(&target, Detail::Clean).await?;
+        let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        let template = live.pointer(pointer).cloned().unwrap_or_default();
+        Ok(Holder { target, version, pointer, template })
+    }
+
+    fn send(self, patch: impl Into<Sealed>) -> Send {
+        Send { door: Door::Object, target: self.target, version: self.version, patch: Patch::Json(patch.into()) }
+    }
+}
+
+fn unsupported(reference: &Value) -> Failure {
+    let kind = redact::message(reference["kind"].as_str().unwrap_or("nothing known"));
+    Failure::new(Code::UnsupportedWorkload, format!("the Rollout takes its template from a {kind}"))
+        .next("change that workload itself, with k8s_patch")
+}
+
+/// Back to a revision; without one, to the one before the current.
+pub(super) async fn undo(cluster: &Cluster<'_>, seen: &Seen, wanted: Option<u64>) -> Result<Plan, Failure> {
+    let view = View::of(&seen.live);
+    let holder = Holder::of(cluster, seen).await?;
+    let known = tree::revisions(cluster, &seen.target, &seen.live).await?;
+    let kept = match wanted {
+        Some(number) => find_revision(&known, number)?,
+        None => known.iter().find(|kept| Some(kept.number) != view.revision()).ok_or_else(|| {
+            Failure::new(Code::RevisionNotFound, "there is no earlier revision to go back to")
+                .next("look at the history with argo_history")
+        })?,
+    };
+    let plan = Plan {
+        revision: Some(kept.number),
+        is_stable: kept.hash == view.stable_hash(),
+        images: Some(Images { from: images::named(&holder.template), to: images::named(&kept.template) }),
+        templates: Some((holder.template.clone(), kept.template.clone())),
+        ..Plan::default()
+    };
+    if kept.template == holder.template {
+        return Ok(plan);
+    }
+    // From the very object that keeps it: what was read masked must not be written back.
+    let kind = cluster.kind("apps/v1/ReplicaSet").await?;
+    let place = cluster.place(&kind, seen.target.namespace(), Wildcard::Refused).await?;
+    let whole = cluster.sealed(&place.object(&kept.name)?).await?;
+    let mut template = whole.part("/spec/template").ok_or_else(|| {
+        Failure::new(Code::RevisionNotFound, format!("revision {} is gone", kept.number))
+            .next("look at the history with argo_history")
+    })?;
+    template.remove(&format!("/metadata/labels/{TEMPLATE_HASH}"));
+    let mut patch: Sealed = json!([{ "op": "replace", "path": holder.pointer }]).into();
+    patch.set("/0/value", template);
+    Ok(Plan { sends: vec![holder.send(patch)], ..plan })
+}
+
+/// Other images. Each is put where a container of that name stands, and nowhere if another one stands there by then.
+pub(super) async fn set_images(cluster: &Cluster<'_>, seen: &Seen, args: &Args) -> Result<Plan, Failure> {
+    if let Some(reference) = View::of(&seen.live).workload_ref().filter(|one| one["kind"] != "Deployment") {
+        return Err(unsupported(reference));
+    }
+    let holder = Holder::of(cluster, seen).await?;
+    let none = BTreeMap::new();
+    let template = holder.template.clone();
+    let chosen = images::chosen(&template, args.images.as_ref().unwrap_or(&none))?;
+    let mut operations = Vec::new();
+    for change in &chosen.changes {
+        let at = format!("{}/spec/{}/{}", holder.pointer, change.list, change.index);
+        operations.push(json!({ "op": "test", "path": format!("{at}/name"), "value": change.name }));
+        operations.push(json!({ "op": "add", "path": format!("{at}/image"), "value": change.to }));
+    }
+    let images = Some(chosen.images);
+    let sends = if operations.is_empty() { Vec::new() } else { vec![holder.send(Value::Array(operations))] };
+    Ok(Plan { sends, images, ..Plan::default() })
+}

@@ -1,0 +1,12 @@
+//! The tools of Argo Rollouts, against a simulated cluster at the HTTP border: real client, real permits, real schemas,
+//! a controller that moves what is written, and effects counted where they land.
+
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
+
+mod analysis;
+mod hostile;
+mod read;
+mod steer;
+mod template;
+mod walk;
+mod world;

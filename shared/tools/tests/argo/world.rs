@@ -1,0 +1,279 @@
+//! A tenant with a sandbox where a canary waits, and changes made the way the service makes them.
+//!
+//! Where `QUARTERMASTER_TEST_KUBECONFIG` names a real cluster with Argo Rollouts, [`World::under_test`] is on that one.
+
+use catalog::validate::Arguments;
+use catalog::{Drawn, Entry, Parsed, Probe, Progress};
+use cluster::{
+    Cascade, ClusterConfig, Clusters, Deletion, Detail, NamespacePattern, Patch, SecretText, Source, Target, Wildcard,
+};
+use domain::{
+    Call, CallId, Caller, Effect, Failure, Level, Mode, Moment, Principal, RunId, Scopes, Tenant, ToolName, ToolsetName,
+};
+use policy::{Approval, Approved, Decision, Evidence, Permit, Policy, decide};
+use sandbox::{Sandbox, Seed};
+use serde_json::{Map, Value};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tools::Cursors;
+use tools::argo::{TOOLSET, list};
+use tools::k8s::K8sKit;
+
+/// A tenant `acme` with one cluster, and a default namespace in it.
+pub(crate) struct World {
+    sandbox: Option<Sandbox>,
+    namespace: String,
+    clusters: Clusters,
+    entries: Vec<Arc<Entry>>,
+}
+
+pub(crate) fn run() -> RunId {
+    RunId::from_random([3; 16])
+}
+
+pub(crate) fn now() -> Moment {
+    Moment::from_secs(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs())
+}
+
+/// Somebody's yes, given now.
+pub(crate) fn approval(run: RunId) -> Approval {
+    Approval { run, by: Vec::new(), at: now() }
+}
+
+impl World {
+    /// The shop, where the canary `search` waits at its third step.
+    pub(crate) async fn shop() -> World {
+        World::with(Seed::shop(), |_| {}).await
+    }
+
+    pub(crate) async fn with(seed: Seed, adjust: impl FnOnce(&mut ClusterConfig)) -> World {
+        let sandbox = Sandbox::start(seed).await.unwrap();
+        let source = Source::KubeconfigText(SecretText::new(sandbox.kubeconfig()));
+        let mut config = ClusterConfig {
+            default_namespace: "shop".to_owned(),
+            simulated: true,
+            ..ClusterConfig::new("main", source)
+        };
+        adjust(&mut config);
+        World::of(Some(sandbox), config)
+    }
+
+    /// The cluster under test, and a namespace of the test's own in it.
+    pub(crate) async fn under_test() -> World {
+        let namespace = format!("argo-{:016x}", RandomState::new().hash_one(0));
+        #[expect(clippy::disallowed_methods, reason = "asks whoever runs the test, not the service's settings")]
+        let real = std::env::var("QUARTERMASTER_TEST_KUBECONFIG").ok().filter(|path| !path.is_empty());
+        let world = match real {
+            None => World::with(Seed::empty(), |config| config.default_namespace.clone_from(&namespace)).await,
+            Some(path) => {
+                let source = Source::SecretFile { path: path.into(), loopback: true };
+                let config =
+                    ClusterConfig { default_namespace: namespace.clone(), ..ClusterConfig::new("main", source) };
+                World::of(None, config)
+            }
+        };
+        let metadata = serde_json::json!({ "name": namespace });
+        world.make(serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata })).await;
+        world
+    }
+
+    fn of(sandbox: Option<Sandbox>, config: ClusterConfig) -> World {
+        let (clusters, namespace) = (Clusters::new([9; 32]), config.default_namespace.clone());
+        clusters.replace(&tenant(), vec![config]).unwrap();
+        let kit = K8sKit { clusters: clusters.clone(), cursors: Cursors::with_clock([7; 32], Arc::new(now)) };
+        World { sandbox, namespace, clusters, entries: list(&kit, false).unwrap() }
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        self.sandbox.as_ref().expect("this world has a sandbox")
+    }
+
+    /// Takes the namespace away from a cluster that stays.
+    pub(crate) async fn tidy(&self) {
+        let permit = self.insider();
+        let cluster = self.clusters.of(&permit, None).unwrap();
+        let kind = cluster.kind("v1/Namespace").await.unwrap();
+        let target = cluster.place(&kind, None, Wildcard::Refused).await.unwrap().object(&self.namespace).unwrap();
+        let how = Deletion { uid: None, cascade: Cascade::Background, grace_s: None };
+        cluster.write().unwrap().delete(&target, &how).await.unwrap();
+    }
+
+    fn parsed(&self, tool: &str, args: Value) -> Result<(&Entry, Parsed), Failure> {
+        let entry = self.entries.iter().find(|entry| entry.name().as_str() == tool).expect("a tool of that name");
+        let Value::Object(args) = args else { panic!("arguments are an object") };
+        Ok((entry, entry.parse(args)?))
+    }
+
+    /// What an approver would be shown.
+    pub(crate) async fn preview(&self, tool: &str, args: Value) -> Result<Drawn, Failure> {
+        let (_, parsed) = self.parsed(tool, args)?;
+        let Decision::Ask(_, rehearsal) = judged(call(tool, &parsed), None) else { panic!("a change is asked about") };
+        Ok(parsed.work.preview(&rehearsal).await?.expect("a preview"))
+    }
+
+    /// Carries it out: approved now, or at once if it only looks.
+    pub(crate) async fn run(&self, tool: &str, args: Value) -> Result<Value, Failure> {
+        self.run_by(tool, args, approval(run())).await
+    }
+
+    /// Carries it out by this yes. The answer is held to its schema and its bound.
+    pub(crate) async fn run_by(&self, tool: &str, args: Value, approval: Approval) -> Result<Value, Failure> {
+        let (entry, parsed) = self.parsed(tool, args)?;
+        let approved = (parsed.effect != Effect::Read).then(|| Approved { approval, digest: "d".to_owned() });
+        let Decision::Permit(permit) = judged(call(tool, &parsed), approved) else { panic!("it is permitted") };
+        let text = parsed.work.run(&permit, &Progress::default()).await?.structured.expect("a structured result");
+        assert!(text.len() <= 24 * 1024, "{tool} answered {} bytes", text.len());
+        fits(entry, &text);
+        Ok(serde_json::from_str(&text).unwrap())
+    }
+
+    /// What a look says about a run whose answer was lost. A result it tells is held to the schema.
+    pub(crate) async fn probe(&self, tool: &str, args: Value, approval: Approval) -> Probe {
+        let (entry, parsed) = self.parsed(tool, args).unwrap();
+        let probe = parsed.work.probe(&policy::look(call(tool, &parsed), approval)).await;
+        if let Probe::Done(Some(text)) = &probe {
+            fits(entry, text);
+        }
+        probe
+    }
+
+    /// One object, masked but whole.
+    pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {
+        let permit = self.insider();
+        let cluster = self.clusters.of(&permit, None).unwrap();
+        let target = target(&cluster, kind, name).await;
+        cluster.get(&target, Detail::Full).await.unwrap()
+    }
+
+    /// A change by somebody else.
+    pub(crate) async fn change(&self, kind: &str, name: &str, patch: Value) {
+        let permit = self.insider();
+        let cluster = self.clusters.of(&permit, None).unwrap();
+        let target = target(&cluster, kind, name).await;
+        cluster.write().unwrap().patch(&target, Patch::Merge(patch.into()), None).await.unwrap();
+    }
+
+    /// A change of an object's status, as its controller makes it.
+    pub(crate) async fn change_status(&self, kind: &str, name: &str, patch: Value) {
+        let permit = self.insider();
+        let cluster = self.clusters.of(&permit, None).unwrap();
+        let target = target(&cluster, kind, name).await;
+        cluster.write().unwrap().patch_status(&target, Patch::Merge(patch.into()), None).await.unwrap();
+    }
+
+    /// Makes an object in the default namespace.
+    pub(crate) async fn make(&self, object: Value) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
+        let permit = self.insider();
+        let cluster = self.clusters.of(&permit, None).unwrap();
+        let kind = cluster.kind(&format!("{}/{}", text("/apiVersion"), text("/kind"))).await.unwrap();
+        let place = cluster.place(&kind, None, Wildcard::Refused).await.unwrap();
+        cluster.write().unwrap().create(&place, object).await.unwrap();
+    }
+
+    /// A Rollout as `argo_get` shows it.
+    pub(crate) async fn rollout(&self, name: &str) -> Value {
+        self.run("argo_get", serde_json::json!({ "name": name })).await.unwrap()
+    }
+
+    /// Waits until a Rollout is in a phase, and the second it got there is over.
+    pub(crate) async fn becomes(&self, name: &str, phase: &str) -> Value {
+        let mut shown = Value::Null;
+        until(phase, async || {
+            shown = self.rollout(name).await;
+            shown["phase"] == phase
+        })
+        .await;
+        let came = now();
+        until("the next second", async || now() > came).await;
+        shown
+    }
+
+    fn insider(&self) -> Permit {
+        let approved = Approved { approval: approval(RunId::from_random([200; 16])), digest: "d".to_owned() };
+        match judged(call_of("argo_any", Effect::Change, None), Some(approved)) {
+            Decision::Permit(permit) => permit,
+            other @ (Decision::Ask(..) | Decision::Deny(_)) => panic!("{other:?}"),
+        }
+    }
+
+    /// What was changed in the cluster from outside since a number of changes.
+    pub(crate) fn writes_since(&self, before: usize) -> Vec<String> {
+        self.sandbox().writes().split_off(before)
+    }
+
+    pub(crate) fn writes(&self) -> usize {
+        self.sandbox().writes().len()
+    }
+}
+
+/// Only these namespaces.
+pub(crate) fn only(namespaces: &[&str]) -> Option<Vec<NamespacePattern>> {
+    Some(namespaces.iter().map(|name| NamespacePattern::parse(name).unwrap()).collect())
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !look().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+async fn target(cluster: &cluster::Cluster<'_>, kind: &str, name: &str) -> Target {
+    let kind = cluster.kind(kind).await.unwrap();
+    cluster.place(&kind, None, Wildcard::Refused).await.unwrap().object(name).unwrap()
+}
+
+fn fits(entry: &Entry, text: &str) {
+    let answer: Map<String, Value> = serde_json::from_str(text).unwrap();
+    let schema = entry.definition().output.as_ref().expect("an output schema");
+    let unknown: Vec<&String> = answer.keys().filter(|key| schema["properties"].get(key.as_str()).is_none()).collect();
+    assert!(unknown.is_empty(), "{} tells what its schema does not know: {unknown:?}", entry.name());
+    let checked = Arguments::compile(entry.name().as_str(), schema).unwrap().check(answer);
+    assert!(checked.is_ok(), "{} broke its schema: {:?}\n{text}", entry.name(), checked.unwrap_err());
+}
+
+fn call(tool: &str, parsed: &Parsed) -> Call {
+    call_of(tool, parsed.effect, parsed.about.clone())
+}
+
+fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
+    Call {
+        id: CallId::from_random([1; 16]),
+        caller: Arc::new(Caller {
+            tenant: tenant(),
+            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+            scopes: Scopes::parse("tools:write"),
+            expires_at: Moment::from_secs(9),
+        }),
+        session: None,
+        tool: ToolName::parse(tool).unwrap(),
+        toolset: ToolsetName::parse(TOOLSET).unwrap(),
+        needs: Level::Write,
+        effect,
+        about,
+        digest: "d".to_owned(),
+        tainted: false,
+    }
+}
+
+fn judged(call: Call, approved: Option<Approved>) -> Decision {
+    let policy = Policy { mode: Mode::Write, deny: vec![], require_approval: vec![], calls_per_minute: 10 };
+    let evidence = Evidence {
+        loaded: [(ToolsetName::parse(TOOLSET).unwrap(), Level::Write)].into_iter().collect(),
+        mode: Mode::Write,
+        tainted: false,
+        calls_this_minute: 1,
+        stopped: false,
+        approved,
+    };
+    decide(&policy, call, &evidence)
+}
+
+fn tenant() -> Tenant {
+    Tenant::parse("acme").unwrap()
+}
