@@ -1,10 +1,10 @@
 //! What a tenant's cluster is: a name, where its credential comes from, and how far it may be used.
 
 use crate::grammar;
+pub use redact::SecretText;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// One cluster of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,27 +96,6 @@ pub enum Source {
     InCluster,
     /// Plain HTTP to this very machine: the sandbox.
     Loopback(SocketAddr),
-}
-
-/// A text that is not printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretText(Arc<str>);
-
-impl SecretText {
-    /// Takes the text.
-    pub fn new(text: impl Into<Arc<str>>) -> SecretText {
-        SecretText(text.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretText({} bytes)", self.0.len())
-    }
 }
 
 /// Whom requests act as. Comes from configuration, never from a call.

@@ -39,6 +39,12 @@ impl Moment {
     pub fn since(self, earlier: Moment) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
+
+    /// RFC 3339 in UTC, to the millisecond: for what must tell two moments of one second apart.
+    pub fn exact(self) -> String {
+        let text = self.to_string();
+        format!("{}.{:03}Z", text.trim_end_matches('Z'), self.0 % 1000)
+    }
 }
 
 /// RFC 3339 in UTC, to the second, as people and clients read it.
@@ -59,6 +65,9 @@ mod tests {
         assert_eq!(Moment::from_secs(1_763_280_000).to_string(), "2025-11-16T08:00:00Z");
         assert_eq!(Moment::from_millis(999).to_string(), "1970-01-01T00:00:00Z");
         assert!(!Moment::from_millis(u64::MAX).to_string().is_empty());
+        let exact = Moment::from_millis(1_763_280_000_042);
+        assert_eq!(exact.exact(), "2025-11-16T08:00:00.042Z");
+        assert_eq!(Moment::parse(&exact.exact()), Some(exact));
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use crate::path;
 use egress::{Guard, Url};
-use std::fmt;
+pub use redact::SecretText;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// The parameter that carries the run's id, unless the tenant names another.
 pub const RUN_ID_PARAMETER: &str = "QM_RUN_ID";
@@ -78,27 +77,6 @@ pub enum SecretSource {
     File(PathBuf),
     /// The secret itself.
     Text(SecretText),
-}
-
-/// A text that is not printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretText(Arc<str>);
-
-impl SecretText {
-    /// Takes the text.
-    pub fn new(text: impl Into<Arc<str>>) -> SecretText {
-        SecretText(text.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretText({} bytes)", self.0.len())
-    }
 }
 
 /// A configuration that cannot mean anything.

@@ -6,7 +6,10 @@
 //!
 //! Not here: what is masked because of the kind of an object or the place of a value; the cluster's handles do that.
 
+mod secret;
+
 use regex::{Regex, RegexSet};
+pub use secret::SecretText;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 

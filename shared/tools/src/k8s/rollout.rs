@@ -94,10 +94,11 @@ impl Seen<'_> {
         &self.live["spec"]["template"]
     }
 
-    /// Whether this run has been here.
-    fn is_done(&self, permit: &Permit) -> bool {
+    /// Whether this run has been here. Only a restart leaves its moment behind, which stays when others leave their mark.
+    fn is_done(&self, permit: &Permit, action: Action) -> bool {
         let whole = self.sealed.shown(self.cluster, Detail::Full);
-        let by_it = |yes: &Approval| marker::carries(&whole, yes.run) || restarted_by(&whole, &yes.at.to_string());
+        let restarted = |yes: &Approval| action == Action::Restart && restarted_by(&whole, &yes.at.exact());
+        let by_it = |yes: &Approval| marker::carries(&whole, yes.run) || restarted(yes);
         permit.approval().is_some_and(by_it)
     }
 }
@@ -185,7 +186,7 @@ impl Tool for Rollout {
     async fn probe(&self, permit: &Permit, args: &Args) -> Probe {
         let Ok(cluster) = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref()) else { return Probe::Unknown };
         let Ok(seen) = look(&cluster, permit, args).await else { return Probe::Unknown };
-        let as_wished = seen.is_done(permit)
+        let as_wished = seen.is_done(permit, args.action)
             || match args.action {
                 Action::Restart | Action::Undo => false,
                 Action::Pause => paused(&seen.live),
@@ -209,7 +210,7 @@ impl Tool for Rollout {
         let mut refused: Option<(Value, Failure)> = None;
         for _ in 0..TRIES {
             let seen = look(&cluster, permit, &args).await?;
-            if seen.is_done(permit) {
+            if seen.is_done(permit, args.action) {
                 return Ok(steered(&args, &seen, &Plan::default(), false));
             }
             // A refused version means that nothing was changed. Status moves all the time; what was judged must not.

@@ -101,7 +101,8 @@ async fn what_is_not_the_chart_it_is_said_to_be_is_not_used() {
         world.server.put("/stable/web.tgz", Answer::ok(bytes));
         assert_eq!(shown(&world).await, Code::ChartNotFound, "{why}");
     }
-    let kept = std::fs::read_dir(world.folder.path().join("charts")).unwrap().count();
+    // The folder is made with the first archive that is kept.
+    let kept = std::fs::read_dir(world.folder.path().join("charts")).map_or(0, Iterator::count);
     assert_eq!(kept, 0, "nothing of it is kept");
 }
 

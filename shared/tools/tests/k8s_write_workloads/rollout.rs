@@ -41,7 +41,7 @@ async fn a_restart_is_shown_done_once_and_proven() {
     let told = world.run(TOOL, args.clone()).await.unwrap();
     assert_eq!((&told["action"], &told["noop"], &told["from_revision"]), (&json!("restart"), &json!(false), &json!(1)));
     let live = world.get("Deployment", "frontend").await;
-    assert_eq!(live["spec"]["template"]["metadata"]["annotations"][RESTARTED], approval(run()).at.to_string());
+    assert_eq!(live["spec"]["template"]["metadata"]["annotations"][RESTARTED], approval(run()).at.exact());
 
     world.run(TOOL, args.clone()).await.unwrap();
     assert_eq!(world.writes_since(before), ["PATCH shop/deployments/frontend"], "a repeated run has the effect of one");
@@ -50,6 +50,8 @@ async fn a_restart_is_shown_done_once_and_proven() {
 
     // Another change overwrites the mark of the run on the object, and not what the run did.
     world.run_as(TOOL, on("pause", "Deployment", "frontend"), another_run()).await.unwrap();
+    let paused = &world.get("Deployment", "frontend").await["spec"]["paused"];
+    assert_eq!(*paused, true, "what was approved within the same second is not taken for done");
     assert!(matches!(world.probe(TOOL, args, run()).await, Probe::Done(_)));
 }
 
@@ -232,7 +234,7 @@ async fn what_is_not_there_not_a_workload_or_not_the_tenants_is_told() {
     let refused = world.preview(TOOL, on("restart", "Rollout", "frontend")).await.unwrap_err();
     assert_eq!(
         (refused.code, refused.next.as_deref()),
-        (Code::UnsupportedKind, Some("look with k8s_get; what moves a Rollout is to come with the toolset argo"))
+        (Code::UnsupportedKind, Some("call load_toolset with toolset=argo, then argo_get or argo_rollout"))
     );
     assert_eq!(
         world.preview(TOOL, on("restart", "Service", "frontend")).await.unwrap_err().code,
@@ -260,7 +262,7 @@ async fn a_status_that_moves_is_no_obstacle_and_a_template_that_moves_is_one() {
     let write = world.run(TOOL, args.clone());
     world.meanwhile(path, write, world.change_status("Deployment", "frontend", status)).await.unwrap();
     let restarted = |object: &Value| object["spec"]["template"]["metadata"]["annotations"][RESTARTED].clone();
-    assert_eq!(restarted(&world.get("Deployment", "frontend").await), approval(run()).at.to_string());
+    assert_eq!(restarted(&world.get("Deployment", "frontend").await), approval(run()).at.exact());
 
     let (args, path) = (on("restart", "Deployment", "catalog"), "deployments/catalog");
     let template = json!({ "spec": { "template": { "metadata": { "annotations": { "other": "template" } } } } });

@@ -57,7 +57,7 @@ fn restart(seen: &Seen<'_>, acting: Option<&Permit>) -> Result<Patch, Failure> {
         // The moment of the yes, so that a run that is sent again restarts nothing twice.
         Some(permit) => permit
             .approval()
-            .map(|yes| yes.at.to_string())
+            .map(|yes| yes.at.exact())
             .ok_or_else(|| Failure::new(Code::Internal, "a restart without an approval has no moment to write down"))?,
         None => NO_RUN_YET.to_owned(),
     };
