@@ -94,7 +94,8 @@ impl Helm {
         let found = find(&config).await;
         match &found {
             Ok((_, version)) => tracing::info!(%version, "helm is there"),
-            Err(why) => tracing::warn!(%why, "the helm toolset is not available"),
+            // Not every operator wants it; `doctor` and the tools themselves say so, too.
+            Err(why) => tracing::info!(%why, "the helm tools cannot be used"),
         }
         let swept = private::sweep(&config.cache);
         if swept > 0 {

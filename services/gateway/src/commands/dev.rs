@@ -201,7 +201,7 @@ Quartermaster is ready, for development only.
   cluster    {cluster}
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs
-             {data}/admin.token      will configure the tenant
+             {data}/admin.token      keeps its documents (quartermaster memory)
 
 A first call:
 
