@@ -119,8 +119,8 @@ impl Catalog {
         let denied = |e: &Entry| deny.iter().any(|rule| rule.is_whole() && rule.tool_matches(e.name().as_str()));
         let asks = |e: &Entry| gates.iter().any(|gate| gate.pattern.tool_matches(e.name().as_str()));
         // A read that a rule makes wait answers with a run, so its result must allow for one.
-        let ready = |e: Arc<Entry>| if asks(&e) { e.gated().map(Arc::new) } else { Ok(e) };
-        let kept = tools.into_iter().filter(|e| !denied(e)).map(ready).collect::<Result<Vec<Arc<Entry>>, _>>()?;
+        let ready = |e: Arc<Entry>| if asks(&e) { Arc::new(e.gated()) } else { e };
+        let kept: Vec<Arc<Entry>> = tools.into_iter().filter(|e| !denied(e)).map(ready).collect();
         let toolsets = facts(&kept, default_toolsets);
         if toolsets.len() > MOST_TOOLSETS {
             return Err(BuildError::TooManyToolsets);

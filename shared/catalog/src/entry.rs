@@ -140,7 +140,7 @@ impl<T: Tool> Kit for T {
 /// One tool of a catalog.
 pub struct Entry {
     definition: Definition,
-    arguments: Arguments,
+    arguments: Arc<Arguments>,
     kit: Arc<dyn Kit>,
     mcp: String,
     brief: String,
@@ -177,26 +177,35 @@ impl Entry {
 
     /// A tool whose definition came from somewhere else.
     pub fn new(definition: Definition, kit: Arc<dyn Kit>) -> Result<Entry, BadSchema> {
-        let arguments = Arguments::compile(definition.name.as_str(), &definition.strict)?;
-        let brief = brief(definition.name.as_str(), &definition.description, &definition.wire);
-        let mcp = full(&definition);
-        let tokens = tokens::count(&brief);
+        let arguments = Arc::new(Arguments::compile(definition.name.as_str(), &definition.strict)?);
         let schema_digest = json::sha256_hex(json::canonical(&definition.strict).as_bytes());
-        Ok(Entry { definition, arguments, kit, mcp, brief, tokens, schema_digest })
+        Ok(Entry::written(definition, arguments, kit, schema_digest))
+    }
+
+    /// Writes the texts of a tool whose schema is compiled already.
+    fn written(definition: Definition, arguments: Arc<Arguments>, kit: Arc<dyn Kit>, schema_digest: String) -> Entry {
+        let brief = brief(definition.name.as_str(), &definition.description, &definition.wire);
+        let (mcp, tokens) = (full(&definition), tokens::count(&brief));
+        Entry { definition, arguments, kit, mcp, brief, tokens, schema_digest }
+    }
+
+    /// The same tool, listed otherwise: what is understood, and so what was compiled, stays.
+    fn relisted(&self, definition: Definition) -> Entry {
+        Entry::written(definition, Arc::clone(&self.arguments), Arc::clone(&self.kit), self.schema_digest.clone())
     }
 
     /// The same tool where a person must be asked: its result may be a run, so nothing in it is required.
-    pub fn gated(&self) -> Result<Entry, BadSchema> {
+    pub fn gated(&self) -> Entry {
         let mut definition = self.definition.clone();
         if let Some(output) = &mut definition.output {
             schema::allow_run(output);
         }
-        Entry::new(definition, Arc::clone(&self.kit))
+        self.relisted(definition)
     }
 
     /// The same tool as a model reads it where one optional argument has nothing to choose from. A call may still
     /// carry the argument: only what is listed changes, not what is understood.
-    pub fn without_argument(&self, name: &str) -> Result<Entry, BadSchema> {
+    pub fn without_argument(&self, name: &str) -> Entry {
         let mut definition = self.definition.clone();
         let mut listed = definition.strict.clone();
         if let Some(Value::Object(fields)) = listed.get_mut("properties") {
@@ -204,7 +213,7 @@ impl Entry {
         }
         definition.wire.clear();
         schema::write(&schema::lean(&listed), &mut definition.wire);
-        Entry::new(definition, Arc::clone(&self.kit))
+        self.relisted(definition)
     }
 
     /// Everything known of it.

@@ -12,6 +12,8 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%.0f', number) end
+-- An end counts from the moment that is answered, not from the later one at which this line of the script is reached.
+local function ends(key, span, ...) redis.call('PEXPIREAT', key, text(now + tonumber(span)), ...) end
 
 local found = redis.call('HMGET', KEYS[1], 'v', 'b')
 local version = tonumber(found[1] or '0')
@@ -30,7 +32,7 @@ if ARGV[2] == '1' then
   result = version + 1
   redis.call('HSET', KEYS[1], 'v', text(result), 'b', ARGV[3])
   if ARGV[4] ~= '' then
-    redis.call('PEXPIRE', KEYS[1], ARGV[4])
+    ends(KEYS[1], ARGV[4])
   else
     redis.call('PERSIST', KEYS[1])
   end
@@ -46,7 +48,7 @@ local key, arg = 1, 11
 for _ = 1, tonumber(ARGV[6]) do
   key = key + 1
   redis.call('XADD', KEYS[key], '*', 'b', ARGV[arg + 1])
-  if ARGV[arg + 2] ~= '' then redis.call('PEXPIRE', KEYS[key], ARGV[arg + 2]) end
+  if ARGV[arg + 2] ~= '' then ends(KEYS[key], ARGV[arg + 2]) end
   arg = arg + 2
 end
 for _ = 1, tonumber(ARGV[7]) do
@@ -60,7 +62,7 @@ for _ = 1, tonumber(ARGV[7]) do
   else
     if rank == 'last' then rank = last(KEYS[key]) end
     redis.call('ZADD', KEYS[key], rank, member)
-    if ARGV[arg + 3] ~= '' then redis.call('PEXPIRE', KEYS[key], ARGV[arg + 3]) end
+    if ARGV[arg + 3] ~= '' then ends(KEYS[key], ARGV[arg + 3]) end
   end
   arg = arg + 3
 end
@@ -69,11 +71,11 @@ for _ = 1, tonumber(ARGV[11]) do
   local what, body, span = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3]
   if what == 'write' then
     redis.call('HSET', KEYS[key], 'v', '1', 'b', body)
-    if span ~= '' then redis.call('PEXPIRE', KEYS[key], span) else redis.call('PERSIST', KEYS[key]) end
+    if span ~= '' then ends(KEYS[key], span) else redis.call('PERSIST', KEYS[key]) end
   elseif what == 'replace' then
     if redis.call('EXISTS', KEYS[key]) == 1 then redis.call('HSET', KEYS[key], 'b', body) end
   elseif what == 'end' then
-    redis.call('PEXPIRE', KEYS[key], span, 'LT')
+    ends(KEYS[key], span, 'LT')
   else
     redis.call('DEL', KEYS[key])
   end

@@ -111,3 +111,55 @@ impl Toolbox {
         issued.flat_map(|set| if (set.targets)(has) > 1 { &set.several } else { &set.one }).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn toolbox() -> Toolbox {
+        let config = store::Config {
+            url: "memory:".to_owned(),
+            prefix: "t".to_owned(),
+            deadline: std::time::Duration::from_secs(1),
+            accept_unsafe: true,
+            confirm_replicas: store::Confirm::Auto,
+        };
+        Toolbox::new(&Kit::to_look_at(Store::open(&config).await.unwrap()).unwrap()).unwrap()
+    }
+
+    fn toolsets(tools: &[Arc<Entry>]) -> Vec<&str> {
+        let mut names: Vec<&str> = tools.iter().map(|tool| tool.definition().toolset.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    #[tokio::test]
+    async fn a_toolset_without_a_target_is_issued_only_if_the_tenant_names_it() {
+        let toolbox = toolbox().await;
+        let k8s = ToolsetName::parse("k8s").unwrap();
+        for (clusters, servers, by_default, issued) in [
+            (0, 0, &[][..], &["memory"][..]),
+            (0, 0, &[k8s][..], &["k8s", "memory"]),
+            (0, 1, &[], &["jenkins", "memory"]),
+            (1, 0, &[], &["k8s", "helm", "argo", "memory"]),
+        ] {
+            assert_eq!(toolsets(&toolbox.issue(Has { clusters, servers }, by_default)), issued);
+        }
+        let lists = |has, name: &str| {
+            let tools = toolbox.issue(has, &[]);
+            tools.iter().any(|tool| tool.brief().contains(&format!("\"{name}\":{{")))
+        };
+        let (one, several) = (Has { clusters: 1, servers: 1 }, Has { clusters: 2, servers: 2 });
+        assert_eq!([lists(one, "cluster"), lists(several, "cluster")], [false, true]);
+        assert_eq!([lists(one, "server"), lists(several, "server")], [false, true]);
+    }
+
+    #[tokio::test]
+    async fn tools_that_hand_out_words_of_strangers_say_so() {
+        let toolbox = toolbox().await;
+        let told = toolbox.every().iter().filter(|tool| tool.definition().outside_text);
+        let names: Vec<&str> = told.map(|tool| tool.name().as_str()).collect();
+        let strangers = ["k8s_logs", "k8s_exec", "k8s_run", "k8s_probe", "helm_show", "helm_test"];
+        assert_eq!(names, [&strangers[..], &["jenkins_build", "jenkins_log"]].concat());
+    }
+}

@@ -108,3 +108,16 @@ async fn a_new_token_counts_without_a_restart_and_is_told_to_nobody() {
     assert_eq!(who.ok()["user"], bench.jenkins.user().as_str());
     assert!(!who.answer.text().contains(&fresh) && !refused.answer.text().contains(&fresh));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_build_wrote_taints_the_session_that_reads_it() {
+    let bench = Bench::open().await;
+    let tainted = async || {
+        let session = format!("/v1/sessions/{}", bench.agent.session());
+        bench.world.tenant("acme").agent().rest().get(&session).await.json()["tainted"].clone()
+    };
+    bench.agent.call("jenkins_jobs", json!({})).await.ok();
+    assert_eq!(tainted().await, false, "names and numbers are no prose");
+    bench.agent.call("jenkins_log", json!({ "job": "smoke" })).await.ok();
+    assert_eq!(tainted().await, true);
+}

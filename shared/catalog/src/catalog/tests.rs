@@ -148,7 +148,7 @@ fn an_argument_without_a_choice_is_not_listed_and_still_understood() {
     });
     let definition = Definition { strict, ..tool("k8s_get", "k8s", Effect::Read).definition().clone() };
     let whole = Entry::new(definition, Arc::new(Inert)).unwrap();
-    let lean = whole.without_argument("cluster").unwrap();
+    let lean = whole.without_argument("cluster");
     assert_eq!(
         lean.definition().wire,
         r#"{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}"#

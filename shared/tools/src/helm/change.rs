@@ -84,6 +84,13 @@ pub(super) struct Changed {
     common: Common,
 }
 
+impl Changed {
+    /// Whether it holds words of the chart's author.
+    pub(super) fn speaks(&self) -> bool {
+        !self.notes.is_empty()
+    }
+}
+
 /// A plan: where, from what, and with which chart.
 struct Plan<'a> {
     spot: Spot<'a>,

@@ -78,6 +78,9 @@ pub(super) struct Got {
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
+    /// Whether it holds words of the chart's author.
+    #[serde(skip)]
+    speaks: bool,
     #[serde(flatten)]
     common: Common,
 }
@@ -108,6 +111,10 @@ impl Tool for Get {
         shown.as_str().map(str::to_owned)
     }
 
+    fn taints(got: &Got) -> bool {
+        got.speaks
+    }
+
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<Got, Failure> {
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let spot = Spot::of(&self.kit, cluster, args.namespace.as_ref(), &args.release)?;
@@ -132,6 +139,7 @@ impl Tool for Get {
             Show::Notes => {
                 let standing = spot.standing(revision).await?;
                 got.revision = Some(standing.revision);
+                got.speaks = !standing.info.notes.is_empty();
                 spot.cluster.masked_text(&standing.info.notes, &standing.secrets(&spot.cluster)?)
             }
             Show::Diff => difference(&spot, revision, &mut got).await?,

@@ -62,6 +62,10 @@ impl Tool for Install {
         Some(args.chart.as_str().to_owned())
     }
 
+    fn taints(changed: &Changed) -> bool {
+        changed.speaks()
+    }
+
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<Drawn>, Failure> {
         args.wish().preview(&self.kit, permit, args).await
     }

@@ -62,7 +62,8 @@ struct Spot {
 impl Tool for Show {
     const SPEC: ToolSpec = ToolSpec::new("helm_show", TOOLSET, Effect::Read)
         .says("Show a chart", "Chart defaults and docs. chart is repo/name or oci://host/path.")
-        .idempotent();
+        .idempotent()
+        .outside_text();
     type Args = Args;
     type Output = Shown;
 

@@ -66,7 +66,8 @@ impl Args {
 impl Tool for Test {
     const SPEC: ToolSpec = ToolSpec::new("helm_test", TOOLSET, Effect::Change)
         .says("Test a release", "Run a release's test hooks and return their logs.")
-        .deadline(LONGEST);
+        .deadline(LONGEST)
+        .outside_text();
     type Args = Args;
     type Output = Tested;
 

@@ -86,7 +86,9 @@ impl Tool for OneBuild {
             "Look at a Jenkins build",
             "One build: summary, changes, scm, stages, tests, artifacts, script, or the text of one artifact. build is a number or last, lastFailed, lastSuccessful.",
         )
-        .idempotent();
+        .idempotent()
+        // Commit messages, artifacts, scripts and the words of failed tests.
+        .outside_text();
     type Args = Args;
     type Output = Shown;
 

@@ -72,7 +72,8 @@ impl Tool for Log {
             "Read a Jenkins log",
             "Console log, from the end unless cursor is given; grep is a regex; stage is an id from stages.",
         )
-        .idempotent();
+        .idempotent()
+        .outside_text();
     type Args = Args;
     type Output = Found;
 

@@ -98,7 +98,7 @@ pub fn list(kit: &K8sKit, many_clusters: bool) -> Result<Vec<Arc<Entry>>, BadSch
 
 pub(crate) fn entry<T: Tool>(tool: T, many_clusters: bool) -> Result<Arc<Entry>, BadSchema> {
     let whole = Entry::of(tool)?;
-    Ok(Arc::new(if many_clusters { whole } else { whole.without_argument(CLUSTER)? }))
+    Ok(Arc::new(if many_clusters { whole } else { whole.without_argument(CLUSTER) }))
 }
 
 #[cfg(test)]

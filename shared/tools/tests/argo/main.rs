@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 mod analysis;
+#[path = "../bench/mod.rs"]
+mod bench;
 mod hostile;
 mod read;
 mod steer;

@@ -2,22 +2,20 @@
 //!
 //! Where `QUARTERMASTER_TEST_KUBECONFIG` names a real cluster with Argo Rollouts, [`World::under_test`] is on that one.
 
-use catalog::validate::Arguments;
+use crate::bench::{call, call_of, fits, judged, tenant};
 use catalog::{Drawn, Entry, Parsed, Probe, Progress};
 use cluster::{
     Cascade, ClusterConfig, Clusters, Deletion, Detail, NamespacePattern, Patch, SecretText, Source, Target, Wildcard,
 };
-use domain::{
-    Call, CallId, Caller, Effect, Failure, Level, Mode, Moment, Principal, RunId, Scopes, Tenant, ToolName, ToolsetName,
-};
-use policy::{Approval, Approved, Decision, Evidence, Permit, Policy, decide};
+use domain::{Effect, Failure, Moment, RunId};
+use policy::{Approval, Approved, Decision, Permit};
 use sandbox::{Sandbox, Seed};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tools::Cursors;
-use tools::argo::{TOOLSET, list};
+use tools::argo::list;
 use tools::k8s::K8sKit;
 
 /// A tenant `acme` with one cluster, and a default namespace in it.
@@ -226,54 +224,4 @@ pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
 async fn target(cluster: &cluster::Cluster<'_>, kind: &str, name: &str) -> Target {
     let kind = cluster.kind(kind).await.unwrap();
     cluster.place(&kind, None, Wildcard::Refused).await.unwrap().object(name).unwrap()
-}
-
-fn fits(entry: &Entry, text: &str) {
-    let answer: Map<String, Value> = serde_json::from_str(text).unwrap();
-    let schema = entry.definition().output.as_ref().expect("an output schema");
-    let unknown: Vec<&String> = answer.keys().filter(|key| schema["properties"].get(key.as_str()).is_none()).collect();
-    assert!(unknown.is_empty(), "{} tells what its schema does not know: {unknown:?}", entry.name());
-    let checked = Arguments::compile(entry.name().as_str(), schema).unwrap().check(answer);
-    assert!(checked.is_ok(), "{} broke its schema: {:?}\n{text}", entry.name(), checked.unwrap_err());
-}
-
-fn call(tool: &str, parsed: &Parsed) -> Call {
-    call_of(tool, parsed.effect, parsed.about.clone())
-}
-
-fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
-    Call {
-        id: CallId::from_random([1; 16]),
-        caller: Arc::new(Caller {
-            tenant: tenant(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
-            scopes: Scopes::parse("tools:write"),
-            expires_at: Moment::from_secs(9),
-        }),
-        session: None,
-        tool: ToolName::parse(tool).unwrap(),
-        toolset: ToolsetName::parse(TOOLSET).unwrap(),
-        needs: Level::Write,
-        effect,
-        about,
-        digest: "d".to_owned(),
-        tainted: false,
-    }
-}
-
-fn judged(call: Call, approved: Option<Approved>) -> Decision {
-    let policy = Policy { mode: Mode::Write, deny: vec![], require_approval: vec![], calls_per_minute: 10 };
-    let evidence = Evidence {
-        loaded: [(ToolsetName::parse(TOOLSET).unwrap(), Level::Write)].into_iter().collect(),
-        mode: Mode::Write,
-        tainted: false,
-        calls_this_minute: 1,
-        stopped: false,
-        approved,
-    };
-    decide(&policy, call, &evidence)
-}
-
-fn tenant() -> Tenant {
-    Tenant::parse("acme").unwrap()
 }

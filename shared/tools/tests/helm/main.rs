@@ -8,6 +8,8 @@
 
 #[path = "../helm_charts/archives.rs"]
 mod archives;
+#[path = "../bench/mod.rs"]
+mod bench;
 mod budget;
 mod chart;
 mod fences;

@@ -2,20 +2,18 @@
 //! carried out, probed.
 
 use crate::archives::{chart, sha256};
+use crate::bench::{call, call_of, fits, judged, tenant};
 use crate::chart::files;
 use crate::server::{Answer, Server};
-use catalog::validate::Arguments;
 use catalog::{Drawn, Entry, Parsed, Probe, Progress};
 use cluster::{ClusterConfig, Clusters, NamespacePattern, SecretText, Source, Wildcard};
-use domain::{
-    Call, CallId, Caller, Effect, Failure, Level, Mode, Moment, Principal, RunId, Scopes, Tenant, ToolName, ToolsetName,
-};
+use domain::{Effect, Failure, Moment, RunId};
 use egress::Guard;
 use helm::charts::{Charts, ChartsConfig, Hosts, Repository, TenantCharts};
 use helm::{Helm, HelmConfig};
-use policy::{Approval, Approved, Decision, Evidence, Policy, decide};
+use policy::{Approval, Approved, Decision};
 use sandbox::{Sandbox, Seed};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tempfile::TempDir;
 use tools::Cursors;
-use tools::helm::{HelmKit, TOOLSET, list};
+use tools::helm::{HelmKit, list};
 
 pub(crate) struct World {
     _sandbox: Option<Sandbox>,
@@ -149,11 +147,8 @@ impl World {
         let text = output.structured.expect("a structured result");
         assert!(text.len() <= 24 * 1024, "{tool} answered {} bytes", text.len());
         assert!(!text.contains("canary"), "a secret is shown: {text}");
-        let answer: Map<String, Value> = serde_json::from_str(&text).unwrap();
-        let schema = entry.definition().output.as_ref().expect("an output schema");
-        let checked = Arguments::compile(tool, schema).unwrap().check(answer.clone());
-        assert!(checked.is_ok(), "{tool} broke its schema: {:?}\n{text}", checked.unwrap_err());
-        Ok(Value::Object(answer))
+        fits(entry, &text);
+        Ok(serde_json::from_str(&text).unwrap())
     }
 
     /// What a look says about a run whose answer was lost.
@@ -220,45 +215,4 @@ fn memory() -> store::Config {
         accept_unsafe: false,
         confirm_replicas: store::Confirm::Auto,
     }
-}
-
-fn call(tool: &str, parsed: &Parsed) -> Call {
-    call_of(tool, parsed.effect, parsed.about.clone())
-}
-
-fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
-    Call {
-        id: CallId::from_random([1; 16]),
-        caller: Arc::new(Caller {
-            tenant: tenant(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
-            scopes: Scopes::parse("tools:write"),
-            expires_at: Moment::from_secs(9),
-        }),
-        session: None,
-        tool: ToolName::parse(tool).unwrap(),
-        toolset: ToolsetName::parse(TOOLSET).unwrap(),
-        needs: Level::Write,
-        effect,
-        about,
-        digest: "d".to_owned(),
-        tainted: false,
-    }
-}
-
-fn judged(call: Call, approved: Option<Approved>) -> Decision {
-    let policy = Policy { mode: Mode::Write, deny: vec![], require_approval: vec![], calls_per_minute: 10 };
-    let evidence = Evidence {
-        loaded: [(ToolsetName::parse(TOOLSET).unwrap(), Level::Write)].into_iter().collect(),
-        mode: Mode::Write,
-        tainted: false,
-        calls_this_minute: 1,
-        stopped: false,
-        approved,
-    };
-    decide(&policy, call, &evidence)
-}
-
-fn tenant() -> Tenant {
-    Tenant::parse("acme").unwrap()
 }

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
+#[path = "../bench/mod.rs"]
+mod bench;
 mod faults;
 mod hostile;
 mod log;

@@ -1,21 +1,20 @@
 //! A tenant with a simulated Jenkins, and calls made the way the service makes them: shown, signed for, carried out,
 //! probed.
 
-use catalog::validate::Arguments;
+pub(crate) use crate::bench::tenant;
+use crate::bench::{call, fits, judged};
 use catalog::{Drawn, Entry, Parsed, Probe, Progress};
-use domain::{
-    Call, CallId, Caller, Effect, Failure, Level, Mode, Moment, Principal, RunId, Scopes, Tenant, ToolName, ToolsetName,
-};
+use domain::{Effect, Failure, Moment, RunId};
 use egress::{Guard, Url};
 use jenkins::{SecretSource, SecretText, ServerConfig, Servers};
-use policy::{Approval, Approved, Decision, Evidence, Policy, decide};
+use policy::{Approval, Approved, Decision};
 use sandbox::jenkins::{Jenkins, JenkinsSeed};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tools::Cursors;
-use tools::jenkins::{JenkinsKit, TOOLSET, list};
+use tools::jenkins::{JenkinsKit, list};
 
 /// A tenant `acme` whose one server is simulated.
 pub(crate) struct World {
@@ -119,48 +118,4 @@ pub(crate) fn config(name: &str, jenkins: &Jenkins) -> ServerConfig {
         guard: Guard { private: true, ports: vec![jenkins.address().port()] },
         ..ServerConfig::new(name, Url::parse(&jenkins.url()).unwrap(), jenkins.user(), token)
     }
-}
-
-fn fits(entry: &Entry, text: &str) {
-    let answer: Map<String, Value> = serde_json::from_str(text).unwrap();
-    let schema = entry.definition().output.as_ref().expect("an output schema");
-    let checked = Arguments::compile(entry.name().as_str(), schema).unwrap().check(answer);
-    assert!(checked.is_ok(), "{} broke its schema: {:?}\n{text}", entry.name(), checked.unwrap_err());
-}
-
-fn call(tool: &str, parsed: &Parsed) -> Call {
-    Call {
-        id: CallId::from_random([1; 16]),
-        caller: Arc::new(Caller {
-            tenant: tenant(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
-            scopes: Scopes::parse("tools:write"),
-            expires_at: Moment::from_secs(9),
-        }),
-        session: None,
-        tool: ToolName::parse(tool).unwrap(),
-        toolset: ToolsetName::parse(TOOLSET).unwrap(),
-        needs: Level::Write,
-        effect: parsed.effect,
-        about: parsed.about.clone(),
-        digest: "d".to_owned(),
-        tainted: false,
-    }
-}
-
-fn judged(call: Call, approved: Option<Approved>) -> Decision {
-    let policy = Policy { mode: Mode::Write, deny: vec![], require_approval: vec![], calls_per_minute: 10 };
-    let evidence = Evidence {
-        loaded: [(ToolsetName::parse(TOOLSET).unwrap(), Level::Write)].into_iter().collect(),
-        mode: Mode::Write,
-        tainted: false,
-        calls_this_minute: 1,
-        stopped: false,
-        approved,
-    };
-    decide(&policy, call, &evidence)
-}
-
-pub(crate) fn tenant() -> Tenant {
-    Tenant::parse("acme").unwrap()
 }

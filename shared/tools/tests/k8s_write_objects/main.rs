@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 mod apply;
+#[path = "../bench/mod.rs"]
+mod bench;
 mod delete;
 mod hostile;
 mod patch;

@@ -1,18 +1,16 @@
 //! A tenant with a sandbox, and changes made the way the service makes them: shown, signed for, carried out, probed.
 
-use catalog::validate::Arguments;
+use crate::bench::{call, call_of, fits, judged, tenant};
 use catalog::{Drawn, Entry, Parsed, Probe, Progress};
 use cluster::{ClusterConfig, Clusters, Detail, NamespacePattern, Patch, SecretText, Source, Target, Wildcard};
-use domain::{
-    Call, CallId, Caller, Effect, Failure, Level, Mode, Moment, Principal, RunId, Scopes, Tenant, ToolName, ToolsetName,
-};
-use policy::{Approved, Decision, Evidence, Permit, Policy, decide};
+use domain::{Effect, Failure, Moment, RunId};
+use policy::{Approved, Decision, Permit};
 use sandbox::{Fault, Harm, Sandbox, Seed};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tools::Cursors;
-use tools::k8s::{K8sKit, TOOLSET, list};
+use tools::k8s::{K8sKit, list};
 
 /// A tenant `acme` whose one cluster is a sandbox, and whose default namespace is the shop.
 pub(crate) struct World {
@@ -196,54 +194,6 @@ async fn target(cluster: &cluster::Cluster<'_>, kind: &str, name: &str) -> Targe
     let kind = cluster.kind(kind).await.unwrap();
     let (namespace, name) = name.split_once('/').map_or((None, name), |(namespace, name)| (Some(namespace), name));
     cluster.place(&kind, namespace, Wildcard::Refused).await.unwrap().object(name).unwrap()
-}
-
-fn fits(entry: &Entry, text: &str) {
-    let answer: Map<String, Value> = serde_json::from_str(text).unwrap();
-    let schema = entry.definition().output.as_ref().expect("an output schema");
-    let checked = Arguments::compile(entry.name().as_str(), schema).unwrap().check(answer);
-    assert!(checked.is_ok(), "{} broke its schema: {:?}\n{text}", entry.name(), checked.unwrap_err());
-}
-
-fn call(tool: &str, parsed: &Parsed) -> Call {
-    call_of(tool, parsed.effect, parsed.about.clone())
-}
-
-fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
-    Call {
-        id: CallId::from_random([1; 16]),
-        caller: Arc::new(Caller {
-            tenant: tenant(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
-            scopes: Scopes::parse("tools:write"),
-            expires_at: Moment::from_secs(9),
-        }),
-        session: None,
-        tainted: false,
-        tool: ToolName::parse(tool).unwrap(),
-        toolset: ToolsetName::parse(TOOLSET).unwrap(),
-        needs: Level::Write,
-        effect,
-        about,
-        digest: "d".to_owned(),
-    }
-}
-
-fn judged(call: Call, approved: Option<Approved>) -> Decision {
-    let policy = Policy { mode: Mode::Write, deny: vec![], require_approval: vec![], calls_per_minute: 10 };
-    let evidence = Evidence {
-        loaded: [(ToolsetName::parse(TOOLSET).unwrap(), Level::Write)].into_iter().collect(),
-        mode: Mode::Write,
-        tainted: false,
-        calls_this_minute: 1,
-        stopped: false,
-        approved,
-    };
-    decide(&policy, call, &evidence)
-}
-
-fn tenant() -> Tenant {
-    Tenant::parse("acme").unwrap()
 }
 
 /// A yes by nobody in particular, to each run at a moment of its own, all within one second.
