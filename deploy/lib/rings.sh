@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt lint docs deny unit control_plane build conformance clients smoke)
+RINGS=(fmt lint docs deny unit control_plane upstreams build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -70,11 +70,24 @@ ring_control_plane() {
     cargo test --locked --workspace --test helm
 }
 
+# The tools of external servers, against real servers of others. Everything that needs none of them ran in `unit`.
+ring_upstreams() {
+    local tests=(cargo test --locked --workspace --test it) exports filter=upstream_real
+    INSTA_UPDATE=no "${tests[@]}" --no-run
+    TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
+    export TESTBED_DIR
+    trap leave_testbed EXIT
+    exports=$(deploy/testbed upstreams) || exit
+    eval "$exports"
+    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+    INSTA_UPDATE=no "${tests[@]}" "$filter"
+}
+
 # Runs on every way out of the ring.
 leave_testbed() {
     local status=$?
     deploy/testbed down
-    if ((status == 0 || status == SKIP)); then rm -rf "$TESTBED_DIR"; else echo "logs are kept in $TESTBED_DIR/log"; fi
+    if ((status == 0 || status == SKIP)); then rm -rf "$TESTBED_DIR"; else echo "logs are kept in $TESTBED_DIR"; fi
     exit "$status"
 }
 

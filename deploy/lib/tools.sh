@@ -10,6 +10,9 @@ NODE_VERSION=24.21.0
 CONFORMANCE_VERSION=0.2.0-alpha.12
 TS_CLIENT_VERSION=2.4.0
 TS_SDK_VERSION=1.32.2
+TS_NODE_VERSION=2.1.2
+EVERYTHING_VERSION=2026.8.31
+KUBERNETES_MCP_VERSION=0.0.67
 INSPECTOR_VERSION=2.12.0
 PYTHON_MCP_VERSION=2.3.0
 FASTMCP_VERSION=4.1.2
@@ -61,6 +64,11 @@ npm_into() { # PACKAGE... FOLDER
 pip_into() { # REQUIREMENT... FOLDER
     # `--target` needs neither a virtual environment nor leave to touch the system's Python.
     python3 -m pip install --quiet --no-warn-conflicts --root-user-action ignore --target "${*: -1}" "${@:1:$#-1}"
+}
+
+# python_mcp_packages: a folder with the Python SDK and FastMCP.
+python_mcp_packages() {
+    tool "clients-python-$PYTHON_MCP_VERSION-$FASTMCP_VERSION" pip_into "mcp==$PYTHON_MCP_VERSION" "fastmcp==$FASTMCP_VERSION"
 }
 
 cargo_into() { # CRATE VERSION FOLDER

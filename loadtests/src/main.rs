@@ -7,7 +7,7 @@
 //! Reading order: [`plan`] (what is measured), [`operations`] (the requests and their aims), [`contender`] and [`floor`]
 //! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] and
 //! `searching` are measurements of their own: how reading a long list grows with the list, and how long a search takes
-//! against a bare search library.
+//! against a bare search library. So is [`proxied`]: what a call of an external server costs by way of the service.
 //!
 //! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
 
@@ -20,6 +20,7 @@ mod options;
 mod plan;
 mod pods;
 mod process;
+mod proxied;
 mod report;
 #[cfg(feature = "rival")]
 mod searching;
@@ -37,6 +38,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Asked::Floor(floor) => floor::serve(&floor).map(|()| ExitCode::SUCCESS),
+        Asked::Upstream(server) => proxied::server::serve(&server).map(|()| ExitCode::SUCCESS),
         Asked::Measure(options) => measure(&options),
     }
 }
@@ -62,6 +64,7 @@ fn measure(options: &Options) -> anyhow::Result<ExitCode> {
 async fn asked(options: &Options) -> anyhow::Result<usize> {
     match options {
         Options { pods: true, .. } => pods::run(options).await,
+        Options { proxied: Some(asked), .. } => proxied::run(options, asked).await,
         #[cfg(feature = "rival")]
         Options { search: true, .. } => searching::run().await,
         #[cfg(not(feature = "rival"))]

@@ -113,6 +113,22 @@ pub(crate) fn pods(token: &str, cursor: Option<&str>) -> Vec<u8> {
     modern(token, "tools/call", json!({ "name": "k8s_get", "arguments": arguments }))
 }
 
+/// Loads a toolset in the modern era.
+pub(crate) fn load(token: &str, toolset: &str) -> Vec<u8> {
+    modern(token, "tools/call", json!({ "name": "load_toolset", "arguments": { "toolset": toolset } }))
+}
+
+/// Calls a tool of an external server by way of the service, in the session it was loaded in.
+pub(crate) fn proxied(token: &str, handle: &str, tool: &str, arguments: &Value) -> Vec<u8> {
+    let meta = json!({ "quartermaster/session": handle });
+    modern(token, "tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta }))
+}
+
+/// Asks an external server itself. It knows no token of ours, and is shown none.
+pub(crate) fn direct(method: &str, params: Value) -> Vec<u8> {
+    modern("none", method, params)
+}
+
 fn list() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })
 }

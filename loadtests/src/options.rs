@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! Read by hand: there are nine options, and the parser the service uses stays at the service's own door.
+//! Read by hand: there are a dozen options, and the parser the service uses stays at the service's own door.
 
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ Measures quartermaster against floors and prints a table of ratios.
 usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH] [--strict]
        loadtests --pods [--quartermaster PATH] [--strict]
        loadtests --search [--strict]
+       loadtests --proxied [--upstream URL --tool NAME --arguments JSON] [--seconds N] [--connections N] [--strict]
 
   --seconds N           load on each side of each row, 1 to 600; 5 unless told
   --connections N       connections of the generator, 1 to 1024; 16 unless told
@@ -22,6 +23,10 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
   --pods                how reading all pods of a cluster grows with their number, instead of the rows
   --search              how long a search of memory takes against a bare search library, instead of the rows; needs a
                         build with the feature `rival`
+  --proxied             what a call of an external MCP server costs by way of the service, instead of the rows
+  --upstream URL        with --proxied: a real server besides ours, of the modern era and on this machine
+  --tool NAME           with --upstream: the tool that is called, by the server's own name for it
+  --arguments JSON      with --upstream: what it is called with; {} unless told
   --strict              end with code 1 when an aim is missed";
 
 /// What the command line asks for.
@@ -33,6 +38,8 @@ pub(crate) enum Asked {
     Measure(Options),
     /// One floor, in a process of its own; this program starts itself so.
     Floor(FloorOptions),
+    /// One external server, likewise.
+    Upstream(ServerOptions),
 }
 
 /// How to measure.
@@ -52,6 +59,8 @@ pub(crate) struct Options {
     pub(crate) pods: bool,
     /// Whether searching memory is measured, instead of the rows.
     pub(crate) search: bool,
+    /// Whether calls of external servers are measured, instead of the rows, and of which.
+    pub(crate) proxied: Option<Proxied>,
     /// Whether a missed aim is a failure.
     pub(crate) strict: bool,
 }
@@ -66,9 +75,30 @@ impl Default for Options {
             quartermaster: None,
             pods: false,
             search: false,
+            proxied: None,
             strict: false,
         }
     }
+}
+
+/// Which external servers are called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Proxied {
+    /// A real one besides ours.
+    pub(crate) upstream: Option<String>,
+    /// Its tool that is called.
+    pub(crate) tool: String,
+    /// What it is called with, as JSON.
+    pub(crate) arguments: String,
+}
+
+/// What an external server of ours needs to know.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ServerOptions {
+    /// The port on loopback.
+    pub(crate) port: u16,
+    /// How long it works on each call.
+    pub(crate) work_ms: u64,
 }
 
 /// What a floor needs to know.
@@ -88,12 +118,19 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
     if words.next_if(|word| word == "floor").is_some() {
         return floor(words).map(Asked::Floor);
     }
-    let mut options = Options::default();
+    if words.next_if(|word| word == "upstream").is_some() {
+        return upstream(words).map(Asked::Upstream);
+    }
+    let (mut options, mut proxied) = (Options::default(), Proxied::default());
     while let Some(word) = words.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(Asked::Help),
             "--pods" => options.pods = true,
             "--search" => options.search = true,
+            "--proxied" => options.proxied = Some(Proxied::default()),
+            "--upstream" => proxied.upstream = Some(value(&word, &mut words)?),
+            "--tool" => proxied.tool = value(&word, &mut words)?,
+            "--arguments" => proxied.arguments = value(&word, &mut words)?,
             "--strict" => options.strict = true,
             "--seconds" => options.seconds = value(&word, &mut words)?,
             "--connections" => options.connections = value(&word, &mut words)?,
@@ -105,6 +142,15 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
     }
     ensure!((1..=600).contains(&options.seconds), "--seconds is between 1 and 600");
     ensure!((1..=1024).contains(&options.connections), "--connections is between 1 and 1024");
+    ensure!(proxied.upstream.is_some() != proxied.tool.is_empty(), "--upstream and --tool go together");
+    ensure!(
+        proxied == Proxied::default() || options.proxied.is_some(),
+        "--upstream, --tool and --arguments go with --proxied"
+    );
+    if proxied.arguments.is_empty() {
+        proxied.arguments = "{}".to_owned();
+    }
+    options.proxied = options.proxied.map(|_| proxied);
     if options.pods {
         let Options { quartermaster, strict, .. } = &options;
         let fixed = Options { pods: true, quartermaster: quartermaster.clone(), strict: *strict, ..Options::default() };
@@ -131,6 +177,18 @@ fn floor(mut words: impl Iterator<Item = String>) -> anyhow::Result<FloorOptions
     Ok(FloorOptions { port, bytes_file: bytes_file.context("a floor needs --bytes-file")?, redis })
 }
 
+fn upstream(mut words: impl Iterator<Item = String>) -> anyhow::Result<ServerOptions> {
+    let (mut port, mut work_ms) = (None, 0);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--port" => port = Some(value(&word, &mut words)?),
+            "--work-ms" => work_ms = value(&word, &mut words)?,
+            unknown => bail!("unknown option `{unknown}` of a server"),
+        }
+    }
+    Ok(ServerOptions { port: port.context("a server needs --port")?, work_ms })
+}
+
 fn value<T: FromStr>(option: &str, words: &mut impl Iterator<Item = String>) -> anyhow::Result<T> {
     let text = words.next().with_context(|| format!("{option} needs a value"))?;
     text.parse().ok().with_context(|| format!("{option} cannot be `{text}`"))
@@ -155,6 +213,7 @@ mod tests {
             quartermaster: Some("/q".into()),
             pods: false,
             search: false,
+            proxied: None,
             strict: true,
         };
         let line = "--seconds 2 --connections 4 --only list --redis /r --quartermaster /q --strict";
@@ -163,6 +222,14 @@ mod tests {
         assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(Asked::Measure(long_lists)));
         let searching = Options { search: true, strict: true, ..Options::default() };
         assert_eq!(asked("--search --strict"), Ok(Asked::Measure(searching)));
+        let (upstream, arguments) = (Some("http://u/mcp".to_owned()), r#"{"a":1}"#.to_owned());
+        let proxied = Proxied { upstream, tool: "t".to_owned(), arguments };
+        let through = Options { proxied: Some(proxied), seconds: 9, ..Options::default() };
+        let line = r#"--proxied --upstream http://u/mcp --tool t --arguments {"a":1} --seconds 9"#;
+        assert_eq!(asked(line), Ok(Asked::Measure(through)));
+        let ours = Proxied { arguments: "{}".to_owned(), ..Proxied::default() };
+        let through = Options { proxied: Some(ours), ..Options::default() };
+        assert_eq!(asked("--proxied"), Ok(Asked::Measure(through)));
         assert_eq!(asked("--seconds 2 --help"), Ok(Asked::Help));
     }
 
@@ -176,6 +243,12 @@ mod tests {
     }
 
     #[test]
+    fn an_external_server_is_a_command_of_its_own() {
+        assert_eq!(asked("upstream --port 7 --work-ms 5"), Ok(Asked::Upstream(ServerOptions { port: 7, work_ms: 5 })));
+        assert!(asked("upstream").unwrap_err().contains("--port"));
+    }
+
+    #[test]
     fn what_cannot_be_meant_is_refused_with_its_name() {
         for (line, told) in [
             ("--fast", "unknown option `--fast`"),
@@ -185,6 +258,9 @@ mod tests {
             ("--pods --seconds 2", "--pods goes with"),
             ("--only list --pods", "--pods goes with"),
             ("--search --pods", "goes with"),
+            ("--pods --proxied", "--pods goes with"),
+            ("--upstream http://u/mcp --tool t", "go with --proxied"),
+            ("--proxied --upstream http://u/mcp", "go together"),
             ("--connections 5000", "between 1 and 1024"),
         ] {
             let error = asked(line).unwrap_err();

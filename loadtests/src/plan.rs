@@ -26,7 +26,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
     let effort = Effort { span: Duration::from_secs(options.seconds), connections: options.connections };
     let redis = Redis::start(&options.redis).await?;
     if cfg!(debug_assertions) {
-        report::print("This is a debug build: its floors are slow, and the ratios say nothing. Use --release.\n");
+        report::print("This is a debug build: its floors are slow, and the ratios say nothing. Use --profile dist.\n");
     }
     report::print(report::HEAD);
     control(&redis, effort).await?;
@@ -41,9 +41,10 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
             let exchange = sample(&contender, operation).await.with_context(|| operation.name)?;
             for &(kind, aim) in operation.against {
                 let floor = Floor::start(kind, &exchange.answer, &redis.url).await?;
-                let ours = Side { name: "service", address: contender.address, process: &contender.process };
-                let theirs = Side { name: "floor", address: floor.address, process: &floor.process };
-                let compared = versus::compare(&ours, &theirs, &exchange, effort).await;
+                let side = |name, address, process| Side { name, address, process: Some(process), exchange: &exchange };
+                let ours = side("service", contender.address, &contender.process);
+                let theirs = side("floor", floor.address, &floor.process);
+                let compared = versus::compare(&ours, &theirs, effort).await;
                 let verdict = compared.with_context(|| format!("{} on {store}", operation.name))?;
                 let row = Row { operation: operation.name, store, floor: kind.as_str(), aim, verdict };
                 report::print(&row.line());
@@ -67,21 +68,28 @@ async fn control(redis: &Redis, effort: Effort) -> anyhow::Result<()> {
     let exchange = Exchange::new(request.as_bytes(), &CONTROL);
     let one = Floor::start(Kind::Bare, &CONTROL, &redis.url).await?;
     let two = Floor::start(Kind::Bare, &CONTROL, &redis.url).await?;
-    let [ours, theirs] =
-        [&one, &two].map(|floor| Side { name: "floor", address: floor.address, process: &floor.process });
-    let verdict = versus::compare(&ours, &theirs, &exchange, effort).await.context("the control")?;
+    let [ours, theirs] = [&one, &two].map(|floor| Side {
+        name: "floor",
+        address: floor.address,
+        process: Some(&floor.process),
+        exchange: &exchange,
+    });
+    let verdict = versus::compare(&ours, &theirs, effort).await.context("the control")?;
     let (store, floor) = ("-", Kind::Bare.as_str());
     report::print(&Row { operation: "control: a floor against its twin", store, floor, aim: None, verdict }.line());
     Ok(())
 }
 
-/// Asks until the answer is settled: the first may still change something, the next two must be alike.
 async fn sample(contender: &Contender, operation: &Operation) -> anyhow::Result<Exchange> {
     let request = (operation.request)(&contender.tickets);
-    let mut connection = Connection::open(contender.address).await?;
-    fine(&connection.send(&request).await?)?;
-    let exchange = Exchange::new(&request, fine(&connection.send(&request).await?)?);
-    let again = connection.send(&request).await?;
+    settled(&mut Connection::open(contender.address).await?, &request).await
+}
+
+/// Asks until the answer is settled: the first may still change something, the next two must be alike.
+pub(crate) async fn settled(connection: &mut Connection, request: &[u8]) -> anyhow::Result<Exchange> {
+    fine(&connection.send(request).await?)?;
+    let exchange = Exchange::new(request, fine(&connection.send(request).await?)?);
+    let again = connection.send(request).await?;
     let (one, two) = (start_of(&exchange.answer), start_of(again.body));
     ensure!(exchange.admits(fine(&again)?), "two answers differ, so none can stand for all:\n{one}\n{two}");
     Ok(exchange)
@@ -106,7 +114,7 @@ pub(crate) fn quartermaster(options: &Options) -> anyhow::Result<PathBuf> {
     };
     ensure!(
         program.is_file(),
-        "there is no program {}; build it with `cargo build --release -p gateway`, or say --quartermaster PATH",
+        "there is no program {}; build it with `cargo build --profile dist -p gateway`, or say --quartermaster PATH",
         program.display()
     );
     Ok(program)

@@ -30,7 +30,9 @@ const ROUNDS: usize = 7;
 pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
     if cfg!(debug_assertions) {
-        report::print("This is a debug build: the simulated cluster is slow, and hides the service. Use --release.\n");
+        report::print(
+            "This is a debug build: the simulated cluster is slow, and hides the service. Use --profile dist.\n",
+        );
     }
     let mut measured = Vec::new();
     for pods in LENGTHS {

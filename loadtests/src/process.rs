@@ -32,17 +32,29 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a program; what it prints goes to a log file in the folder.
-    #[expect(clippy::disallowed_methods, reason = "the door: everything that is measured is started here")]
     pub(crate) fn start(
         name: &'static str,
         program: &Path,
         arguments: &[String],
         folder: &Path,
     ) -> anyhow::Result<Process> {
+        Process::start_in(name, program, arguments, folder, &[])
+    }
+
+    /// The same with these variables over those of this process.
+    #[expect(clippy::disallowed_methods, reason = "the door: everything that is measured is started here")]
+    pub(crate) fn start_in(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        folder: &Path,
+        environment: &[(&str, String)],
+    ) -> anyhow::Result<Process> {
         let log = folder.join(format!("{name}.log"));
         let file = File::create(&log).with_context(|| format!("the log of {name} could not be made"))?;
         let child = Command::new(program)
             .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(file.try_clone().context("a log file could not be shared")?)
             .stderr(file)

@@ -36,7 +36,7 @@ struct Shown {
 /// Measures, prints, and gives how many aims were missed.
 pub(crate) async fn run() -> anyhow::Result<usize> {
     if cfg!(debug_assertions) {
-        report::print("This is a debug build, and the library is built for speed all the same. Use --release.\n");
+        report::print("This is a debug build, and the library is built for speed all the same. Use --profile dist.\n");
     }
     let corpus = corpus::make();
     let (mut ours, theirs) = (Ours::of(&corpus).await?, Theirs::of(&corpus)?);

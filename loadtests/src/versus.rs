@@ -20,8 +20,10 @@ pub(crate) struct Side<'a> {
     pub(crate) name: &'static str,
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// Whose CPU time is read.
-    pub(crate) process: &'a Process,
+    /// Whose CPU time is read; none where it is not ours.
+    pub(crate) process: Option<&'a Process>,
+    /// What it is asked, and what must come back.
+    pub(crate) exchange: &'a Exchange,
 }
 
 /// How hard.
@@ -49,22 +51,17 @@ pub(crate) struct Verdict {
 }
 
 /// Loads both in turns.
-pub(crate) async fn compare(
-    contender: &Side<'_>,
-    floor: &Side<'_>,
-    exchange: &Exchange,
-    effort: Effort,
-) -> anyhow::Result<Verdict> {
+pub(crate) async fn compare(contender: &Side<'_>, floor: &Side<'_>, effort: Effort) -> anyhow::Result<Verdict> {
     for side in [contender, floor] {
-        loaded(side, exchange, WARM_UP, effort.connections).await?;
+        loaded(side, WARM_UP, effort.connections).await?;
     }
     let span = effort.span / ROUNDS;
     let (mut pairs, mut costs) = (Vec::new(), (Cost::default(), Cost::default()));
     for round in 0..ROUNDS {
         let first = if round % 2 == 0 { contender } else { floor };
         let second = if round % 2 == 0 { floor } else { contender };
-        let one = loaded(first, exchange, span, effort.connections).await?;
-        let two = loaded(second, exchange, span, effort.connections).await?;
+        let one = loaded(first, span, effort.connections).await?;
+        let two = loaded(second, span, effort.connections).await?;
         let (ours, theirs) = if round % 2 == 0 { (one, two) } else { (two, one) };
         costs.0.add(&ours);
         costs.1.add(&theirs);
@@ -78,12 +75,14 @@ struct Loaded {
     ticks: Option<u64>,
 }
 
-async fn loaded(side: &Side<'_>, exchange: &Exchange, span: Duration, connections: usize) -> anyhow::Result<Loaded> {
-    let before = side.process.ticks();
-    let slice = load::slice(side.address, exchange, connections, span)
-        .await
-        .with_context(|| format!("the {} could not be measured; it said last: {}", side.name, side.process.tail()))?;
-    let ticks = side.process.ticks().zip(before).map(|(after, before)| after.saturating_sub(before));
+async fn loaded(side: &Side<'_>, span: Duration, connections: usize) -> anyhow::Result<Loaded> {
+    let ticks = || side.process.and_then(Process::ticks);
+    let before = ticks();
+    let slice = load::slice(side.address, side.exchange, connections, span).await.with_context(|| {
+        let last = side.process.map(Process::tail).unwrap_or_default();
+        format!("the {} could not be measured; it said last: {last}", side.name)
+    })?;
+    let ticks = ticks().zip(before).map(|(after, before)| after.saturating_sub(before));
     Ok(Loaded { slice, ticks })
 }
 

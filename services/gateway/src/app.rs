@@ -5,8 +5,8 @@ use crate::http::guard::Doors;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::Settings;
-use crate::targets::{Reach, Targets};
-use crate::tenants::Tenants;
+use crate::targets::Reach;
+use crate::tenants::{Parts, Tenants};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
@@ -21,11 +21,15 @@ use jenkins::Servers;
 use memory::Notebook;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{SessionConfig, Shelf, Store, StoreError};
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tools::{Cursors, Kit, Toolbox};
+use upstream::{Upstreams, UpstreamsConfig};
+use vault::{Environment, Sealer, Vault};
 
 /// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
@@ -46,6 +50,10 @@ pub struct Gateway {
     pub notebook: Notebook,
     /// The tenants of this process.
     pub tenants: Arc<Tenants>,
+    /// External MCP servers and what they offer.
+    pub upstreams: Upstreams,
+    /// The secrets of all tenants.
+    pub vault: Vault,
     /// Tokens in, callers out.
     pub verifier: Verifier,
     /// Finished lists.
@@ -79,10 +87,11 @@ impl Gateway {
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
         let kit = kit(&settings, &store, &keys).await?;
         let toolbox = Toolbox::new(&kit).context("a built-in tool is broken")?;
-        let (targets, notebook) = (Targets::new(&kit, &settings), kit.notebook.clone());
-        let tenants = Arc::new(Tenants::new(&settings.tenants.dir, toolbox, targets, notebook.clone()));
-        let first = Arc::clone(&tenants);
-        tokio::task::spawn_blocking(move || first.reload()).await.context("the tenants' folder cannot be looked at")?;
+        let upstreams = upstreams(&store, &toolbox);
+        let vault = vault(&settings, &store, &secret)?;
+        let parts = Parts::of(&settings, &kit, toolbox, vault.clone(), Some(upstreams.clone()));
+        let tenants = Arc::new(Tenants::new(parts));
+        tenants.look().await;
         let tasks = Tasks::default();
         let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
         let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;
@@ -94,7 +103,7 @@ impl Gateway {
             Doors::new(&settings.identity.resource, &listen.hosts, &listen.origins, listen.address.ip().is_loopback());
         let gateway = Arc::new(Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases).telling(notices),
-            notebook,
+            notebook: kit.notebook.clone(),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
@@ -103,6 +112,8 @@ impl Gateway {
             settings,
             store,
             tenants,
+            upstreams,
+            vault,
             verifier,
             keys,
             doors,
@@ -111,7 +122,9 @@ impl Gateway {
         });
         gateway.readiness.look(&gateway).await;
         readiness::watch(&gateway);
-        watch_tenants(&gateway);
+        gateway.tenants.watch(&gateway.tasks, gateway.settings.tenants.reload_every);
+        watch_servers(&gateway);
+        reseal(&gateway);
         watch_runs(&gateway);
         watch_ledgers(&gateway);
         if let Some(webhook) = webhook {
@@ -167,23 +180,68 @@ pub(crate) async fn kit(settings: &Settings, store: &Store, keys: &Keys) -> anyh
     })
 }
 
-/// Looks at the tenants' folder again and again; a broken reload keeps what was there.
-fn watch_tenants(gateway: &Arc<Gateway>) {
-    let every = gateway.settings.tenants.reload_every;
-    let (tenants, stopping) = (Arc::clone(&gateway.tenants), gateway.tasks.stopping().clone());
-    gateway.tasks.spawn("tenants", async move {
-        loop {
-            tokio::select! {
-                () = stopping.cancelled() => return,
-                () = tokio::time::sleep(every) => {
-                    // Reading files and compiling schemas may take a while; requests must not wait for it.
-                    let tenants = Arc::clone(&tenants);
-                    if tokio::task::spawn_blocking(move || tenants.reload()).await.is_err() {
-                        tracing::error!("looking at the tenants' folder panicked");
-                    }
+/// The secrets of all tenants: sealed under the service's own, in files, and in the environment.
+pub(crate) fn vault(settings: &Settings, store: &Store, secret: &[u8]) -> anyhow::Result<Vault> {
+    let read = |path: &PathBuf| std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let older = settings.calls.older_key_files.iter().map(read).collect::<Result<Vec<_>, _>>();
+    let older = older.context("calls.older_key_files cannot be used")?;
+    let sealer = Sealer::new(secret, &older).context("a service key cannot be used")?;
+    Ok(Vault::new(store.clone(), sealer, settings.tenants.secrets.clone(), Environment::of(std::env::vars_os())))
+}
+
+/// Brings what was sealed under an older key under the current one, tenant by tenant, once.
+fn reseal(gateway: &Arc<Gateway>) {
+    if gateway.settings.calls.older_key_files.is_empty() {
+        return;
+    }
+    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
+    gateway.tasks.spawn("reseal", async move {
+        for (tenant, _) in watched.tenants.all() {
+            if stopping.is_cancelled() {
+                return;
+            }
+            match watched.vault.reseal(&tenant).await {
+                Ok(0) => {}
+                Ok(secrets) => tracing::info!(%tenant, secrets, "secrets were brought under the current key"),
+                Err(failure) => {
+                    tracing::error!(%tenant, code = failure.code.as_str(), "secrets stay under an older key");
                 }
             }
         }
+    });
+}
+
+/// External servers, none of them known yet. No tool of theirs can take a name of ours.
+fn upstreams(store: &Store, toolbox: &Toolbox) -> Upstreams {
+    let reserved = toolbox.every().iter().map(|entry| entry.name().to_string()).collect();
+    Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None })
+}
+
+/// Draws a tenant's catalog up again whenever its external servers offer something else.
+fn watch_servers(gateway: &Arc<Gateway>) {
+    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
+    let mut changes = watched.upstreams.changes();
+    gateway.tasks.spawn("servers", async move {
+        // Tenants are read before anybody listens here, and a quick server has told its tools by then.
+        for (tenant, _) in watched.tenants.all() {
+            watched.tenants.relist(&tenant).await;
+        }
+        loop {
+            let heard = tokio::select! {
+                () = stopping.cancelled() => break,
+                heard = changes.recv() => heard,
+            };
+            match heard {
+                Ok(tenant) => watched.tenants.relist(&tenant).await,
+                Err(RecvError::Lagged(_)) => {
+                    for (tenant, _) in watched.tenants.all() {
+                        watched.tenants.relist(&tenant).await;
+                    }
+                }
+                Err(RecvError::Closed) => break,
+            }
+        }
+        watched.upstreams.close().await;
     });
 }
 

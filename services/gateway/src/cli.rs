@@ -32,14 +32,20 @@ pub enum Command {
     Dev(Dev),
     /// Run in production with a settings file.
     Serve(Serve),
-    /// Validate settings (.toml) and tenant files (.yaml): every error at once, with its line.
+    /// Validate settings (.toml), tenant files and server files (.yaml): every error at once, with its line.
     Check(Check),
+    /// Say whether a tenant's call would be allowed, ask a person or be denied, and by which rule and line.
+    Explain(Explain),
+    /// Print the JSON Schema of a tenant's file, for editors.
+    Schema,
     /// Mint a token for development and tests.
     Token(Token),
     /// Show the catalog: toolsets, tools, effects and what they cost a model.
     Tools(Tools),
     /// The approver's desk in a terminal: list, show, approve and reject runs.
     Runs(Runs),
+    /// External MCP servers: where their tools stand, what changed, and to accept it.
+    Servers(Servers),
     /// Read a tenant's ledger and verify that nobody changed it.
     Audit(Audit),
     /// Keep a tenant's documents as files: out of the service, and into it.
@@ -93,9 +99,34 @@ pub struct Doctor {
 /// `check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// Settings (.toml) and tenant files (.yaml).
+    /// Settings (.toml), tenant files (.yaml) and server files (servers.yaml, *.server.yaml).
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+}
+
+/// `explain`.
+#[derive(Debug, clap::Args)]
+pub struct Explain {
+    /// The tool.
+    pub tool: String,
+    /// The tenant's file.
+    #[arg(long, value_name = "FILE")]
+    pub tenant: PathBuf,
+    /// The arguments, as JSON; without them the most that the tool can do is judged.
+    #[arg(long, value_name = "JSON")]
+    pub args: Option<String>,
+    /// The settings file, which says what tenants may reach and where the catalog of external servers is.
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// A file of external servers (servers.yaml, *.server.yaml), besides those of the settings.
+    #[arg(long, value_name = "FILE")]
+    pub servers: Vec<PathBuf>,
+    /// What the caller's token may be used for, separated by blanks.
+    #[arg(long, default_value = "tools:read tools:write")]
+    pub scope: String,
+    /// What the session is for: read or write; without it, the most the tenant allows.
+    #[arg(long, value_parser = ["read", "write"])]
+    pub mode: Option<String>,
 }
 
 /// `token`.
@@ -181,6 +212,43 @@ pub enum RunsAction {
         /// Why; the agent is told.
         #[arg(long)]
         reason: String,
+    },
+}
+
+/// `servers`.
+#[derive(Debug, clap::Args)]
+pub struct Servers {
+    /// The service's address.
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// A file with a token that has the scope tenant:admin and no tool scope.
+    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
+    pub token_file: PathBuf,
+    /// What to do; without it, list the servers.
+    #[command(subcommand)]
+    pub action: Option<ServersAction>,
+}
+
+/// What to do with external servers.
+#[derive(Debug, Subcommand)]
+pub enum ServersAction {
+    /// List the tenant's servers and how many of their tools wait.
+    List,
+    /// Show one server: each tool, and what differs from what was accepted.
+    Show {
+        /// The server.
+        id: String,
+    },
+    /// Show what waits, ask, and accept exactly that.
+    Accept {
+        /// The server.
+        id: String,
+        /// Only this tool, by its own name or by its name here; may be given several times.
+        #[arg(long, value_name = "NAME")]
+        tool: Vec<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

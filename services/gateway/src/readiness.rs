@@ -64,8 +64,15 @@ impl Readiness {
         if tenants.is_empty() {
             found.reasons.push("config_missing");
         }
+        // Asked only of a store that answers: one that is away is the reason, and has been told.
+        if found.reasons.is_empty() && tenants.waiting() > 0 {
+            found.reasons.push("config_unread");
+        }
         if !tenants.problems().is_empty() {
             found.warnings.push("config_reload_failed");
+        }
+        if !tenants.unusable().is_empty() {
+            found.warnings.push("stored_config_invalid");
         }
         let before = self.found.load();
         if before.reasons == ["draining"] {

@@ -1,6 +1,6 @@
 //! Every route, in one place. Only health and the well-known document answer without a caller.
 
-use crate::http::{audit, health, mcp, memory, metadata, runs, sessions};
+use crate::http::{audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, tenant};
 use actix_web::web::{self, ServiceConfig, resource};
 
 /// All routes.
@@ -42,7 +42,23 @@ pub fn all(config: &mut ServiceConfig) {
         .route("/v1/memory/documents/{path:.*}", web::put().to(memory::put))
         .route("/v1/memory/documents/{path:.*}", web::delete().to(memory::remove))
         .route("/v1/memory/history/{path:.*}", web::get().to(memory::history))
+        .route("/v1/tenant/config", web::get().to(tenant::show))
+        .route("/v1/tenant/config", web::put().to(tenant::put))
+        .route("/v1/tenant/config", web::delete().to(tenant::remove))
+        .route("/v1/tenant/config/check", web::post().to(tenant::check))
+        .route("/v1/tenant/config/history", web::get().to(tenant::history))
+        .route("/v1/tenant/config/history/{version}", web::get().to(tenant::version))
+        .route("/v1/tenant/config/rollback", web::post().to(tenant::rollback))
+        .route("/v1/tenant/secrets", web::get().to(secrets::list))
+        .route("/v1/tenant/secrets/{name}", web::put().to(secrets::put))
+        .route("/v1/tenant/secrets/{name}", web::delete().to(secrets::remove))
+        .route("/v1/tenant/servers", web::get().to(servers::list))
+        .route("/v1/tenant/servers/{id}", web::get().to(servers::show))
+        .route("/v1/tenant/servers/{id}/accept", web::post().to(servers::accept))
+        .route("/v1/tenant/servers/{id}/refresh", web::post().to(servers::refresh))
+        .route("/v1/schemas/tenant.json", web::get().to(schemas::tenant))
         .route("/v1/audit", web::get().to(audit::list))
+        .route("/v1/catalog", web::get().to(catalog::list))
         .route("/runs/{id}", web::get().to(runs::show))
         .route("/runs/{id}/approve", web::post().to(runs::approve))
         .route("/runs/{id}/reject", web::post().to(runs::reject))

@@ -11,6 +11,8 @@ use toml::{Table, Value};
 /// Every key with its default and its reason.
 pub const DEFAULTS: &str = include_str!("../defaults.toml");
 const PREFIX: &str = "QM_";
+/// The one variable that others have named: an operator of the cluster puts the addresses of servers there.
+const MCP_SERVERS: &str = "MCP_SERVERS";
 /// Documents in session scope are kept for this long, so no session may live longer.
 const LONGEST_SESSION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -80,6 +82,8 @@ pub struct Calls {
     pub list_cache_bytes: u64,
     /// The secret all replicas share.
     pub key_file: PathBuf,
+    /// Secrets it was before; what was sealed under them can still be opened.
+    pub older_key_files: Vec<PathBuf>,
 }
 
 /// How replicas share the work of carrying runs out.
@@ -125,6 +129,10 @@ pub struct Tenants {
     pub secrets: PathBuf,
     /// Whether a tenant's kubeconfig may lead to this very machine.
     pub clusters_on_loopback: bool,
+    /// Whether a kubeconfig may have been set over HTTP.
+    pub clusters_over_http: bool,
+    /// Whether tenants may be configured over HTTP as well.
+    pub over_http: bool,
     /// How often the folder is looked at.
     #[serde(deserialize_with = "span")]
     pub reload_every: Duration,
@@ -144,6 +152,14 @@ pub struct Upstreams {
     pub helm: PathBuf,
     /// The folder helm works in.
     pub cache: PathBuf,
+    /// The folder with the operator's catalog of external servers.
+    pub catalog: PathBuf,
+    /// A file with a map of tools, as an operator of the cluster mounts it.
+    pub config: PathBuf,
+    /// Addresses of servers, as an operator of the cluster puts them into the environment.
+    pub mcp_servers: String,
+    /// The tenants that may name external servers of their own.
+    pub own_servers: Vec<String>,
 }
 
 /// Why settings cannot be used.
@@ -186,6 +202,8 @@ impl Settings {
         for (key, text) in environment {
             if let Some(path) = key.strip_prefix(PREFIX) {
                 merge(&mut layers, from_environment(path, &text));
+            } else if key == MCP_SERVERS {
+                merge(&mut layers, from_environment("UPSTREAMS__MCP_SERVERS", &text));
             }
         }
         let settings: Settings =

@@ -55,7 +55,14 @@ mod tests {
 
     fn read(stores: &str) -> Stores {
         let text = format!("tenant: acme\nmemory: {{ stores: [{stores}] }}\n");
-        let known = Known { toolsets: &[], tools: &[], server: &|_| Ok(()), charts: &|_| Ok(()) };
+        let known = Known {
+            toolsets: &[],
+            tools: &[],
+            server: &|_| Ok(()),
+            charts: &|_| Ok(()),
+            curated: &tenancy::Curated::none(),
+            own_server: &|_, _| Ok(()),
+        };
         let config = tenancy::parse("acme.yaml", &text, &known).unwrap();
         of(&config.memory.stores).unwrap()
     }

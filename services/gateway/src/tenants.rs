@@ -1,74 +1,218 @@
-//! Tenants as calls see them: one immutable snapshot each, swapped whole when its file changes.
+//! Tenants as calls see them: one immutable snapshot each, swapped whole when its configuration changes.
 //!
-//! A reconciler: it takes no input, reads the folder, compares, and swaps. A bad file keeps what its tenant had before
-//! and is reported; a file that is gone takes its tenant along.
+//! A tenant exists because a file names it. A text that was set over HTTP holds instead of the file's, whole, until it is
+//! removed. Both are read, compared and swapped by reconcilers that take no input: a wake-up or a tick only says when.
+//! A text that is wrong keeps what its tenant had before and is reported; a file that is gone takes its tenant along.
+//!
+//! | what is known of a tenant | what is served |
+//! |---|---|
+//! | no text over HTTP | its file |
+//! | a good text | the text |
+//! | a text that is not good (any more) | what was served before, or nothing that acts (see `hold`) |
+//! | the store has not answered yet | what was served before, or nobody is let in |
+//!
+//! The last two never fall back to the file: what a tenant's admin has tightened must not come loose because the store
+//! is slow or a rule has changed.
 
-use crate::stores;
+mod known;
+mod over_http;
+mod settle;
+mod snapshot;
+mod watch;
+
+pub use known::known;
+pub(crate) use known::with as with_known;
+pub use over_http::secrets_of;
+
+use crate::settings::{Settings, Upstreams};
 use crate::targets::Targets;
 use arc_swap::ArcSwap;
-use catalog::{Catalog, Entry};
-use domain::{Tenant, ToolsetName};
+use catalog::Entry;
+use domain::{Code, Failure, Tenant};
 use executor::Snapshot;
 use memory::Notebook;
-use policy::Policy;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use tenancy::{Book, Known, Problem, TenantConfig};
-use tokio::sync::{Semaphore, broadcast};
-use tools::{Has, Toolbox};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::{Store, StoreError, TenantText};
+use tenancy::{Book, Curated, CuratedSources, Page, Problem, TenantConfig};
+use tokio::sync::broadcast;
+use tools::{Kit, Toolbox};
+use vault::Vault;
 
 /// How many changes a slow stream may be behind before it is told once for all of them.
 const BACKLOG: usize = 64;
 
+/// What tenants are made of.
+pub struct Parts {
+    /// The folder with their files.
+    pub dir: PathBuf,
+    /// Where the operator's external servers are listed.
+    pub curated: CuratedSources,
+    /// Whether a text that was set over HTTP holds instead of a file.
+    pub over_http: bool,
+    /// Where such texts are kept.
+    pub store: Store,
+    /// The built-in tools.
+    pub tools: Toolbox,
+    /// Their secrets.
+    pub vault: Vault,
+    /// The external servers; `None` where they are left alone.
+    pub upstreams: Option<upstream::Upstreams>,
+    /// What tools act on.
+    pub targets: Targets,
+    /// The tenants' documents.
+    pub notebook: Notebook,
+}
+
+impl Parts {
+    /// What the settings say, with what the tools reach.
+    pub fn of(
+        settings: &Settings,
+        kit: &Kit,
+        tools: Toolbox,
+        vault: Vault,
+        upstreams: Option<upstream::Upstreams>,
+    ) -> Parts {
+        let told = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+        let Upstreams { catalog, config, mcp_servers, .. } = &settings.upstreams;
+        Parts {
+            dir: settings.tenants.dir.clone(),
+            curated: CuratedSources {
+                dir: told(catalog),
+                config: told(config),
+                mcp_servers: (!mcp_servers.is_empty()).then(|| mcp_servers.clone()),
+            },
+            over_http: settings.tenants.over_http,
+            store: kit.store.clone(),
+            tools,
+            targets: Targets::new(kit, settings, vault.clone(), upstreams.clone()),
+            vault,
+            upstreams,
+            notebook: kit.notebook.clone(),
+        }
+    }
+}
+
+/// Where the configuration of a tenant comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// From nowhere: its tools are fixed.
+    Fixed,
+    /// From its file.
+    File,
+    /// From a text that was set over HTTP: this version.
+    Http(u64),
+    /// A text was set and cannot be used, and nothing was served before.
+    Held,
+}
+
+/// One tenant as it is served.
+#[derive(Clone)]
+struct Served {
+    snapshot: Arc<Snapshot>,
+    config: Arc<TenantConfig>,
+    origin: Origin,
+}
+
 /// What the tenants of this process are, now.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct State {
-    snapshots: HashMap<Tenant, Arc<Snapshot>>,
+    served: HashMap<Tenant, Served>,
+    /// Those with a file, of which the store has not said yet whether something else holds.
+    waiting: HashSet<Tenant>,
+    files: HashMap<Tenant, Arc<Page>>,
+    /// Texts that cannot be used.
+    unusable: BTreeMap<Tenant, Vec<Problem>>,
+}
+
+/// What the store said of a tenant's configuration.
+#[derive(Debug, Clone, PartialEq)]
+enum Stored {
+    Said(Option<TenantText>),
+    /// It holds something that is none of our texts.
+    Unreadable,
+}
+
+/// What a reconciler has at hand. Whoever changes what is served holds it meanwhile.
+#[derive(Default)]
+struct Desk {
+    book: Book,
+    curated: Curated,
+    stored: HashMap<Tenant, Stored>,
+    fixed: HashMap<Tenant, Vec<Arc<Entry>>>,
 }
 
 /// The tenants of this process.
 pub struct Tenants {
+    parts: Parts,
     state: ArcSwap<State>,
-    book: Mutex<Book>,
+    desk: Mutex<Desk>,
     problems: ArcSwap<Vec<Problem>>,
-    tools: Toolbox,
-    targets: Targets,
-    notebook: Notebook,
-    fixed: Mutex<HashMap<Tenant, Vec<Arc<Entry>>>>,
-    dir: PathBuf,
+    /// Who is reading a tenant's text from the store. One after the other, so that an older answer never comes last.
+    turns: Mutex<HashMap<Tenant, Arc<tokio::sync::Mutex<()>>>>,
     changes: broadcast::Sender<Tenant>,
 }
 
 impl Tenants {
-    /// Tenants configured in a folder, who can be issued these tools.
-    pub fn new(dir: &Path, tools: Toolbox, targets: Targets, notebook: Notebook) -> Tenants {
+    /// Tenants made of these parts; none are served before the first [`Tenants::look`].
+    pub fn new(parts: Parts) -> Tenants {
         Tenants {
+            parts,
             state: ArcSwap::default(),
-            book: Mutex::default(),
+            desk: Mutex::default(),
             problems: ArcSwap::default(),
-            tools,
-            targets,
-            notebook,
-            fixed: Mutex::default(),
-            dir: dir.to_owned(),
+            turns: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
         }
     }
 
     /// One tenant as it is now; `None` if it is not served here.
     pub fn find(&self, tenant: &Tenant) -> Option<Arc<Snapshot>> {
-        self.state.load().snapshots.get(tenant).cloned()
+        self.state.load().served.get(tenant).map(|served| Arc::clone(&served.snapshot))
     }
 
-    /// All of them, as they are now.
+    /// The same, or why there is none.
+    pub fn get(&self, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
+        let state = self.state.load();
+        match state.served.get(tenant) {
+            Some(served) => Ok(Arc::clone(&served.snapshot)),
+            None if state.waiting.contains(tenant) => {
+                let message = "the tenant's configuration cannot be read from the store yet";
+                Err(Failure::new(Code::StoreUnavailable, message).retry_after_ms(1_000))
+            }
+            // A tenant that is not configured answers like a token that names none.
+            None => Err(Failure::new(Code::ForbiddenTenant, "the token names no tenant that is served here")),
+        }
+    }
+
+    /// The configuration a tenant is served by.
+    pub fn config_of(&self, tenant: &Tenant) -> Option<Arc<TenantConfig>> {
+        self.state.load().served.get(tenant).map(|served| Arc::clone(&served.config))
+    }
+
+    /// Where that configuration comes from.
+    pub fn origin_of(&self, tenant: &Tenant) -> Option<Origin> {
+        self.state.load().served.get(tenant).map(|served| served.origin)
+    }
+
+    /// A tenant's file, as it was when it was last good.
+    pub fn file_of(&self, tenant: &Tenant) -> Option<Arc<Page>> {
+        self.state.load().files.get(tenant).cloned()
+    }
+
+    /// All that can act, as they are now. Those that are held are not among them: their runs wait until the text is
+    /// mended, or for a replica that still has the one before.
     pub fn all(&self) -> Vec<(Tenant, Arc<Snapshot>)> {
-        self.state.load().snapshots.iter().map(|(tenant, s)| (tenant.clone(), Arc::clone(s))).collect()
+        let state = self.state.load();
+        let acting = state.served.iter().filter(|(_, served)| served.origin != Origin::Held);
+        acting.map(|(tenant, served)| (tenant.clone(), Arc::clone(&served.snapshot))).collect()
     }
 
-    /// How many there are.
+    /// How many there are, those included that wait for the store.
     pub fn len(&self) -> usize {
-        self.state.load().snapshots.len()
+        let state = self.state.load();
+        state.served.len() + state.waiting.len()
     }
 
     /// Whether there are none.
@@ -76,9 +220,19 @@ impl Tenants {
         self.len() == 0
     }
 
+    /// How many wait for the store to say what holds for them.
+    pub fn waiting(&self) -> usize {
+        self.state.load().waiting.len()
+    }
+
     /// What is wrong with the files, as of the last look.
     pub fn problems(&self) -> Arc<Vec<Problem>> {
         self.problems.load_full()
+    }
+
+    /// What is wrong with the texts that were set over HTTP and cannot be used.
+    pub fn unusable(&self) -> BTreeMap<Tenant, Vec<Problem>> {
+        self.state.load().unusable.clone()
     }
 
     /// Hears which tenant's tools changed.
@@ -88,151 +242,88 @@ impl Tenants {
 
     /// The built-in tools.
     pub fn tools(&self) -> &[Arc<Entry>] {
-        self.tools.every()
+        self.parts.tools.every()
     }
 
-    /// Looks at the folder once. `true` if anything is different from before.
-    pub fn reload(&self) -> bool {
-        let (toolsets, names) = known(self.tools());
-        let reach = &self.targets.reach;
-        let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
-        let known = Known { toolsets: &toolsets, tools: &names, server: &server, charts: &charts };
-        let mut book = Book::read(&self.dir, &known);
-        let mut before = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.keep_from(&before, &self.dir);
-        if *before == book {
-            return false;
-        }
-        for problem in &book.problems {
-            tracing::warn!(%problem, "a tenant's file is not used");
-        }
-        self.problems.store(Arc::new(book.problems.clone()));
-        let configured: Vec<TenantConfig> = book.tenants.values().map(|page| page.config.clone()).collect();
-        *before = book;
-        drop(before);
-        self.swap(&configured);
-        true
+    /// Looks at everything once: the folder, and the store for tenants of which it has not said anything yet.
+    pub async fn look(self: &Arc<Tenants>) {
+        let before = self.state.load_full();
+        self.apart(|tenants| tenants.reload()).await;
+        let now = self.state.load_full();
+        let strange = |tenant: &&Tenant| now.waiting.contains(*tenant) || !before.files.contains_key(*tenant);
+        self.refresh_each(now.files.keys().filter(strange).cloned().collect()).await;
     }
 
-    /// Gives a tenant that no file configures exactly these tools, all of them by default (the conformance fixture).
-    pub fn set_fixed(&self, tenant: &Tenant, tools: Vec<Arc<Entry>>) {
-        self.fixed.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone(), tools);
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let configured: Vec<TenantConfig> = book.tenants.values().map(|page| page.config.clone()).collect();
-        drop(book);
-        self.swap(&configured);
+    /// Asks the store about every tenant again.
+    async fn refresh_all(self: &Arc<Tenants>) {
+        let all: Vec<Tenant> = self.state.load().files.keys().cloned().collect();
+        self.refresh_each(all).await;
     }
 
-    fn swap(&self, configured: &[TenantConfig]) {
-        let old = self.state.load_full();
-        let mut next = State::default();
-        let fixed = self.fixed.lock().unwrap_or_else(PoisonError::into_inner);
-        for (tenant, tools) in fixed.iter() {
-            add(&mut next, &old, &open_config(tenant, tools), tools);
-        }
-        drop(fixed);
-        for config in configured {
-            self.targets.set(config);
-            match stores::of(&config.memory.stores) {
-                Ok(stores) => self.notebook.replace(&config.tenant, stores),
-                // What was there before still holds, and a tenant that is new has the stores of the product.
-                Err(error) => tracing::error!(tenant = %config.tenant, %error, "the tenant's stores cannot be used"),
-            }
-            let has = Has { clusters: config.clusters.len(), servers: config.jenkins.len() };
-            add(&mut next, &old, config, &self.tools.issue(has, &config.default_toolsets));
-        }
-        for tenant in old.snapshots.keys().filter(|tenant| !next.snapshots.contains_key(*tenant)) {
-            self.targets.remove(tenant);
-        }
-        let digest = |state: &State, tenant| state.snapshots.get(tenant).map(|s| s.catalog.digest().to_owned());
-        let changed: Vec<Tenant> = next
-            .snapshots
-            .keys()
-            .chain(old.snapshots.keys().filter(|t| !next.snapshots.contains_key(*t)))
-            .filter(|tenant| digest(&old, tenant) != digest(&next, tenant))
-            .cloned()
-            .collect();
-        self.state.store(Arc::new(next));
-        for tenant in changed {
-            tracing::info!(%tenant, "the tenant's tools changed");
-            // Nobody listening is no fault: a change is read from the state, the message only says when to look.
-            self.changes.send(tenant).ok();
-        }
-    }
-}
-
-/// Names the validator knows.
-pub fn known(tools: &[Arc<Entry>]) -> (Vec<&str>, Vec<&str>) {
-    let mut toolsets: Vec<&str> = tools.iter().map(|e| e.definition().toolset.as_str()).collect();
-    toolsets.dedup();
-    (toolsets, tools.iter().map(|e| e.name().as_str()).collect())
-}
-
-fn add(next: &mut State, old: &State, config: &TenantConfig, tools: &[Arc<Entry>]) {
-    let before = old.snapshots.get(&config.tenant);
-    match snapshot(config, tools, before) {
-        Ok(snapshot) => {
-            next.snapshots.insert(config.tenant.clone(), Arc::new(snapshot));
-        }
-        Err(error) => {
-            tracing::error!(tenant = %config.tenant, %error, "the tenant's catalog cannot be built");
-            if let Some(before) = before {
-                next.snapshots.insert(config.tenant.clone(), Arc::clone(before));
+    async fn refresh_each(self: &Arc<Tenants>, tenants: Vec<Tenant>) {
+        for tenant in tenants {
+            match self.refresh(&tenant).await {
+                Ok(_) => {}
+                // A store that is away is told of elsewhere, and asking it for each tenant would only take longer.
+                Err(error) if error.code().retryable() => return,
+                Err(error) => tracing::error!(%tenant, %error, "what was set over HTTP cannot be read"),
             }
         }
     }
-}
 
-fn snapshot(
-    config: &TenantConfig,
-    tools: &[Arc<Entry>],
-    before: Option<&Arc<Snapshot>>,
-) -> Result<Snapshot, catalog::catalog::BuildError> {
-    let gates = config.gates();
-    let rules = catalog::Rules { deny: &config.deny, gates: &gates };
-    let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
-    // The same definitions keep the same catalog, and the same limit keeps the slots that calls are holding.
-    let catalog = match before {
-        Some(before) if before.catalog.digest() == catalog.digest() => Arc::clone(&before.catalog),
-        Some(_) | None => Arc::new(catalog),
-    };
-    let in_flight = config.limits.calls_in_flight;
-    let slots = match before {
-        Some(before) if before.in_flight == in_flight => Arc::clone(&before.slots),
-        Some(_) | None => Arc::new(Semaphore::new(usize::try_from(in_flight).unwrap_or(Semaphore::MAX_PERMITS))),
-    };
-    let policy = Policy {
-        mode: config.mode,
-        deny: config.deny.clone(),
-        require_approval: gates,
-        calls_per_minute: u64::from(config.limits.calls_per_minute),
-    };
-    let result_bytes = usize::try_from(config.limits.result_bytes).unwrap_or(usize::MAX);
-    let approvals = executor::Approvals {
-        expires: config.approval.expires,
-        execute_within: config.approval.execute_within,
-        deciders: config.approval.deciders,
-        most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
-        review: config.memory.review,
-    };
-    Ok(Snapshot { catalog, policy, approvals, result_bytes, slots, in_flight })
-}
-
-fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
-    let mut default_toolsets: Vec<ToolsetName> = tools.iter().map(|e| e.definition().toolset.clone()).collect();
-    default_toolsets.dedup();
-    let only_read = tools.iter().all(|e| e.definition().most == domain::Effect::Read);
-    TenantConfig {
-        tenant: tenant.clone(),
-        mode: if only_read { domain::Mode::Read } else { domain::Mode::Write },
-        default_toolsets,
-        clusters: Vec::new(),
-        jenkins: Vec::new(),
-        repositories: Vec::new(),
-        deny: Vec::new(),
-        require_approval: Vec::new(),
-        approval: tenancy::Approval::default(),
-        memory: tenancy::Memory::default(),
-        limits: tenancy::Limits { calls_per_minute: 1_000_000, ..tenancy::Limits::default() },
+    /// Asks the store what holds for one tenant. `true` if that is something else than before. A store that does not
+    /// answer leaves everything as it is.
+    pub async fn refresh(self: &Arc<Tenants>, tenant: &Tenant) -> Result<bool, StoreError> {
+        // First, because what is then set up is read with them.
+        self.parts.vault.refresh(tenant).await?;
+        if !self.parts.over_http {
+            return Ok(false);
+        }
+        let turn = Arc::clone(lock(&self.turns).entry(tenant.clone()).or_default());
+        let turn = turn.lock().await;
+        let stored = match self.parts.store.of(tenant).tenant_text().current().await {
+            Ok(text) => Stored::Said(text),
+            Err(StoreError::Corrupt { .. }) => Stored::Unreadable,
+            Err(error) => return Err(error),
+        };
+        let whose = tenant.clone();
+        let changed = self.apart(move |tenants| tenants.heard_from_store(&whose, stored)).await;
+        drop(turn);
+        Ok(changed.unwrap_or(false))
     }
+
+    /// Draws up a tenant's catalog again, because tools from elsewhere have changed.
+    pub async fn relist(self: &Arc<Tenants>, tenant: &Tenant) {
+        let whose = tenant.clone();
+        self.apart(move |tenants| {
+            let _desk = lock(&tenants.desk);
+            let old = tenants.state.load_full();
+            let Some(Served { config, origin, .. }) = old.served.get(&whose).cloned() else { return };
+            // A tenant that is held has no tools, wherever they come from.
+            if matches!(origin, Origin::File | Origin::Http(_)) {
+                let mut next = State::clone(&old);
+                tenants.draw(&mut next, &old, config, origin);
+                tenants.swap(&old, next);
+            }
+        })
+        .await;
+    }
+
+    /// Compiling schemas and starting sandboxes may take a while; requests must not wait for it.
+    async fn apart<T: Send + 'static>(
+        self: &Arc<Tenants>,
+        work: impl FnOnce(&Tenants) -> T + Send + 'static,
+    ) -> Option<T> {
+        let tenants = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&tenants)).await;
+        if done.is_err() {
+            tracing::error!("reconciling the tenants panicked");
+        }
+        done.ok()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind it is whole after every statement, so a panic elsewhere leaves it usable.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

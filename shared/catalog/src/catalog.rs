@@ -5,7 +5,7 @@
 
 use crate::validate::BadSchema;
 use crate::virtuals::VirtualEntry;
-use crate::{Entry, Virtual};
+use crate::{Entry, Source, Virtual};
 use domain::json::sha256_hex;
 use domain::{Failure, Level, Loaded, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
@@ -173,6 +173,10 @@ impl Catalog {
         &self.entries
     }
 
+    pub(crate) fn virtuals(&self) -> &[VirtualEntry] {
+        &self.virtuals
+    }
+
     /// What a name stands for.
     pub fn find(&self, name: &str) -> Found<'_> {
         match self.by_name.get(name).and_then(|n| self.entries.get(*n)) {
@@ -293,6 +297,10 @@ fn digest(tenant: &Tenant, entries: &[Arc<Entry>], virtuals: &[VirtualEntry], he
     for entry in entries {
         let definition = entry.definition();
         writeln!(text, "{} {} {}", definition.toolset, entry.mcp(), definition.strict).ok();
+        if let Source::Server { id, tool } = &definition.source {
+            // Two names of a server may come out as one name here; what is called must be named all the same.
+            writeln!(text, "{id} {tool:?}").ok();
+        }
     }
     for entry in virtuals {
         writeln!(text, "{} {}", entry.legacy.mcp, entry.modern.mcp).ok();

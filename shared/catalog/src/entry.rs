@@ -6,9 +6,25 @@ use crate::validate::{Arguments, BadSchema};
 use crate::{Progress, Tool, ToolFuture, schema, tokens};
 use domain::{Code, Content, Effect, Failure, Level, Output, ToolName, ToolsetName, json};
 use policy::Permit;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Where a tool comes from. Whoever calls it cannot tell; the service trusts the second with nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Source {
+    /// Part of this service.
+    BuiltIn,
+    /// An external MCP server.
+    Server {
+        /// The server's id in the tenant.
+        id: String,
+        /// What the server itself calls the tool.
+        tool: String,
+    },
+}
 
 /// What is known of a tool besides how to run it, whichever source it comes from.
 #[derive(Debug, Clone)]
@@ -21,6 +37,10 @@ pub struct Definition {
     pub title: String,
     /// For the model.
     pub description: String,
+    /// For people who choose tools: when to give an agent this one, and what to mind. No model ever reads it.
+    pub hint: Option<String>,
+    /// Where it comes from.
+    pub source: Source,
     /// The highest effect any arguments can have.
     pub most: Effect,
     /// Whether it may be repeated after a crash.
@@ -161,6 +181,8 @@ impl Entry {
             toolset: ToolsetName::parse(spec.toolset).map_err(|e| bad(e.to_string()))?,
             title: spec.title.to_owned(),
             description: spec.description.to_owned(),
+            hint: (!spec.hint.is_empty()).then(|| spec.hint.to_owned()),
+            source: Source::BuiltIn,
             most: spec.most,
             idempotent: spec.idempotent,
             open_world: spec.open_world,
@@ -175,8 +197,13 @@ impl Entry {
         Entry::new(definition, Arc::new(tool))
     }
 
-    /// A tool whose definition came from somewhere else.
-    pub fn new(definition: Definition, kit: Arc<dyn Kit>) -> Result<Entry, BadSchema> {
+    /// A tool whose definition came from somewhere else. A schema is compiled or refused, never fetched for.
+    pub fn new(mut definition: Definition, kit: Arc<dyn Kit>) -> Result<Entry, BadSchema> {
+        if definition.most > Effect::Read {
+            let Definition { source, output, .. } = &mut definition;
+            // The author of a built-in tool has said so already; whoever wrote this one knows of no runs.
+            output.iter_mut().filter(|_| *source != Source::BuiltIn).for_each(schema::allow_run_in_any);
+        }
         let arguments = Arc::new(Arguments::compile(definition.name.as_str(), &definition.strict)?);
         let schema_digest = json::sha256_hex(json::canonical(&definition.strict).as_bytes());
         Ok(Entry::written(definition, arguments, kit, schema_digest))
@@ -197,8 +224,10 @@ impl Entry {
     /// The same tool where a person must be asked: its result may be a run, so nothing in it is required.
     pub fn gated(&self) -> Entry {
         let mut definition = self.definition.clone();
-        if let Some(output) = &mut definition.output {
-            schema::allow_run(output);
+        match (&definition.source, &mut definition.output) {
+            (Source::BuiltIn, Some(output)) => schema::allow_run(output),
+            (Source::Server { .. }, Some(output)) => schema::allow_run_in_any(output),
+            (Source::BuiltIn | Source::Server { .. }, None) => {}
         }
         self.relisted(definition)
     }

@@ -2,13 +2,15 @@
 //!
 //! Reading order: [`tool`] (what a tool's author writes), [`schema`] (the two schemas of one type), [`entry`] (a tool with
 //! its type erased, its bytes ready), [`virtuals`] (the tools the service answers itself), [`catalog`](mod@catalog) (all
-//! of them for one tenant), [`tools_cache`] (finished list bytes), [`tokens`] (what it costs a model to read).
+//! of them for one tenant), [`sheet`] (what people see when they choose), [`tools_cache`] (finished list bytes),
+//! [`tokens`] (what it costs a model to read).
 //!
 //! Not here: who may call what (see `policy`), and the wire's envelopes (see `mcp`).
 
 pub mod catalog;
 pub mod entry;
 pub mod schema;
+pub mod sheet;
 pub mod tokens;
 pub mod tool;
 pub mod tools_cache;
@@ -16,7 +18,8 @@ pub mod validate;
 pub mod virtuals;
 
 pub use catalog::{Catalog, Found, Rules, ToolsetFacts, View};
-pub use entry::{Definition, Entry, Kit, Parsed, Understood, Work};
+pub use entry::{Definition, Entry, Kit, Parsed, Source, Understood, Work};
+pub use sheet::{Sheet, VirtualSheet};
 pub use tool::{Boxed, Drawn, Probe, Progress, Tool, ToolFuture, ToolSpec};
 pub use tools_cache::{ListKey, Page, ToolsCache};
 pub use virtuals::Virtual;

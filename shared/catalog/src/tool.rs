@@ -67,6 +67,8 @@ pub struct ToolSpec {
     pub title: &'static str,
     /// For the model; every word is paid for on every turn.
     pub description: &'static str,
+    /// For people who set up agents; no model reads it, so it may be a whole sentence.
+    pub hint: &'static str,
     /// The highest effect any arguments can have. Decides the list it is in and its annotations.
     pub most: Effect,
     /// A promise that it may be repeated after a crash, for every argument.
@@ -84,10 +86,22 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// A tool whose calls do at most `most`. Not idempotent and open to the world unless said otherwise.
     pub const fn new(name: &'static str, toolset: &'static str, most: Effect) -> ToolSpec {
-        let (title, description) = ("", "");
+        let (title, description, hint) = ("", "", "");
         let (idempotent, open_world, deadline) = (false, true, Duration::from_secs(30));
         let (outside_text, reviewed) = (false, None);
-        ToolSpec { name, toolset, title, description, most, idempotent, open_world, deadline, outside_text, reviewed }
+        ToolSpec {
+            name,
+            toolset,
+            title,
+            description,
+            hint,
+            most,
+            idempotent,
+            open_world,
+            deadline,
+            outside_text,
+            reviewed,
+        }
     }
 
     /// The words for people and for the model.
@@ -95,6 +109,13 @@ impl ToolSpec {
     pub const fn says(mut self, title: &'static str, description: &'static str) -> ToolSpec {
         self.title = title;
         self.description = description;
+        self
+    }
+
+    /// Tells people who set up agents when to give one this tool, and what to mind.
+    #[must_use]
+    pub const fn hint(mut self, hint: &'static str) -> ToolSpec {
+        self.hint = hint;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use domain::{Code, Failure, json, outcome};
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 /// How many faults are told at once; a model mends the first few and calls again.
@@ -29,9 +29,14 @@ pub struct BadSchema {
 }
 
 impl Arguments {
-    /// Compiles a schema. Patterns run on the linear-time engine, and nothing is ever fetched.
+    /// Compiles a schema of the draft it names. Patterns run on the linear-time engine, and nothing is ever fetched.
     pub fn compile(tool: &str, schema: &Value) -> Result<Arguments, BadSchema> {
-        let validator = jsonschema::draft202012::options()
+        let draft = draft(schema).ok_or_else(|| BadSchema {
+            tool: tool.to_owned(),
+            why: "its `$schema` is neither draft-07, 2019-09 nor 2020-12".to_owned(),
+        })?;
+        let validator = jsonschema::options()
+            .with_draft(draft)
             .with_pattern_options(PatternOptions::regex().size_limit(256 * 1024))
             .offline()
             .build(schema)
@@ -78,6 +83,20 @@ impl Arguments {
             [] => "call again without arguments".to_owned(),
             known => format!("use only these arguments: {}", known.join(", ")),
         }
+    }
+}
+
+/// The draft a schema is written in: the one it names, or the one MCP takes it for.
+fn draft(schema: &Value) -> Option<Draft> {
+    let named = match schema.get("$schema") {
+        None => return Some(Draft::Draft202012),
+        Some(named) => named.as_str()?,
+    };
+    match named.trim_end_matches('#') {
+        "https://json-schema.org/draft/2020-12/schema" => Some(Draft::Draft202012),
+        "https://json-schema.org/draft/2019-09/schema" => Some(Draft::Draft201909),
+        "http://json-schema.org/draft-07/schema" | "https://json-schema.org/draft-07/schema" => Some(Draft::Draft7),
+        _ => None,
     }
 }
 
@@ -143,6 +162,21 @@ mod tests {
         assert_eq!(low.message, "limit: 0 is less than the minimum of 1");
         let long = check(json!({ "path": "x".repeat(10_000) })).unwrap_err();
         assert!(long.message.chars().count() <= TOLD_CHARS + 1);
+    }
+
+    #[test]
+    fn a_schema_is_read_by_the_draft_it_names() {
+        let pair = |name: &str| {
+            let item = json!({ "type": "array", "items": [{ "type": "string" }], "additionalItems": false });
+            json!({ "$schema": name, "type": "object", "properties": { "a": item } })
+        };
+        let old = Arguments::compile("old", &pair("http://json-schema.org/draft-07/schema#")).unwrap();
+        let Value::Object(two) = json!({ "a": ["x", "y"] }) else { panic!() };
+        assert!(old.check(two).is_err(), "a list of schemas is a tuple there");
+        assert!(Arguments::compile("new", &pair("https://json-schema.org/draft/2020-12/schema")).is_err());
+        assert!(
+            Arguments::compile("odd", &json!({ "$schema": "https://example.org/mine", "type": "object" })).is_err()
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Virtual {
         }
     }
 
-    const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Virtual::LoadToolset => "Load a toolset",
             Virtual::UnloadToolset => "Unload a toolset",
@@ -64,7 +64,7 @@ impl Virtual {
     }
 
     /// The strict schema; the session's handle is accepted in both eras.
-    fn strict(self, sets: &[&str]) -> Value {
+    pub(crate) fn strict(self, sets: &[&str]) -> Value {
         let session = json!({ "type": "string", "maxLength": 64 });
         let name = json!({ "type": "string", "minLength": 1, "maxLength": 64 });
         let one_or_many = json!({ "anyOf": [name, { "type": "array", "items": name, "minItems": 1, "maxItems": 64 }] });
@@ -104,7 +104,7 @@ impl Virtual {
         json!({ "type": "object", "properties": properties, "required": [required], "additionalProperties": false })
     }
 
-    fn output(self) -> Option<Value> {
+    pub(crate) fn output(self) -> Option<Value> {
         let object = json!({ "type": "object" });
         let text = json!({ "type": "string" });
         let list = json!({ "type": "array", "items": { "type": "object" } });

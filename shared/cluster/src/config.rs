@@ -1,7 +1,7 @@
 //! What a tenant's cluster is: a name, where its credential comes from, and how far it may be used.
 
 use crate::grammar;
-pub use redact::SecretText;
+pub use redact::{KeptSecret, SecretText};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,6 +87,14 @@ pub enum Source {
     SecretFile {
         /// Where it lies.
         path: PathBuf,
+        /// Whether it may lead to this very machine, where a tenant has no business unless the operator says so.
+        loopback: bool,
+    },
+    /// A kubeconfig in the tenant's own keeping, as untrusted as one in a file. It is asked for again now and then, and
+    /// one that was taken away is used no longer.
+    Kept {
+        /// What asks for it.
+        secret: KeptSecret,
         /// Whether it may lead to this very machine, where a tenant has no business unless the operator says so.
         loopback: bool,
     },

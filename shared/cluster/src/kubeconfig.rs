@@ -3,8 +3,9 @@
 //! A kubeconfig in a tenant's configuration is untrusted: it may start no program, read no file of ours and switch no
 //! check off. The operator's own file may name certificate and token files. Neither may start a program.
 
-use crate::config::{ClusterConfig, Source};
+use crate::config::{ClusterConfig, KeptSecret, SecretText, Source};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use redact::NotAtHand;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ const MOST_BYTES: usize = 256 * 1024;
 pub(crate) enum BadSource {
     #[error("the kubeconfig cannot be read")]
     Unreadable,
+    #[error("the tenant has no such kubeconfig")]
+    Gone,
     #[error("the kubeconfig is larger than 256 KiB")]
     TooLarge,
     #[error("the kubeconfig is not one, or its current context is incomplete")]
@@ -36,11 +39,20 @@ pub(crate) struct Loaded {
     pub(crate) stamp: Stamp,
 }
 
-/// The files a source depends on, as they were when it was read.
+/// What a source depends on, as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Stamp(Vec<(PathBuf, Option<(SystemTime, u64)>)>);
+pub(crate) struct Stamp {
+    files: Vec<(PathBuf, Option<(SystemTime, u64)>)>,
+    kept: Option<(KeptSecret, Option<[u8; 32]>)>,
+}
 
 impl Stamp {
+    /// Of a secret that was read as this text.
+    fn of_kept(secret: &KeptSecret, text: Option<&SecretText>) -> Stamp {
+        let digest = text.map(|text| fingerprint(&[text.expose().as_bytes()]));
+        Stamp { kept: Some((secret.clone(), digest)), ..Stamp::default() }
+    }
+
     async fn of(paths: Vec<PathBuf>) -> Stamp {
         let mut seen = Vec::with_capacity(paths.len());
         for path in paths {
@@ -48,12 +60,15 @@ impl Stamp {
             let facts = facts.and_then(|facts| Some((facts.modified().ok()?, facts.len())));
             seen.push((path, facts));
         }
-        Stamp(seen)
+        Stamp { files: seen, kept: None }
     }
 
-    /// The same files as they are now.
+    /// The same things as they are now.
     pub(crate) async fn now(&self) -> Stamp {
-        Stamp::of(self.0.iter().map(|(path, _)| path.clone()).collect()).await
+        match &self.kept {
+            Some((secret, _)) => Stamp::of_kept(secret, secret.read().ok().as_ref()),
+            None => Stamp::of(self.files.iter().map(|(path, _)| path.clone()).collect()).await,
+        }
     }
 }
 
@@ -72,6 +87,13 @@ pub(crate) async fn load(config: &ClusterConfig) -> Result<Loaded, BadSource> {
             let kubeconfig = parse(&text)?;
             (text, kubeconfig, Stamp::of(vec![path.clone()]).await)
         }
+        Source::Kept { secret, .. } => {
+            let text = secret.read().map_err(|not| match not {
+                NotAtHand::Gone => BadSource::Gone,
+                NotAtHand::Unreadable => BadSource::Unreadable,
+            })?;
+            (text.expose().to_owned(), parse(text.expose())?, Stamp::of_kept(secret, Some(&text)))
+        }
         Source::Kubeconfig(path) => {
             let text = tokio::fs::read_to_string(path).await.map_err(|_| BadSource::Unreadable)?;
             let mut kubeconfig = parse(&text)?;
@@ -82,7 +104,7 @@ pub(crate) async fn load(config: &ClusterConfig) -> Result<Loaded, BadSource> {
     };
     let (operator, loopback) = match config.source {
         Source::Kubeconfig(_) => (true, true),
-        Source::SecretFile { loopback, .. } => (false, loopback),
+        Source::SecretFile { loopback, .. } | Source::Kept { loopback, .. } => (false, loopback),
         Source::KubeconfigText(_) | Source::InCluster | Source::Loopback(_) => (false, config.simulated),
     };
     vet(&kubeconfig, operator, loopback)?;

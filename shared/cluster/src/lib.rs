@@ -68,7 +68,9 @@ pub mod write;
 pub use ask::{Deed, Ready, Verdict};
 pub use cluster::Cluster;
 pub use clusters::Clusters;
-pub use config::{BadCluster, ClusterConfig, Impersonate, NamespacePattern, NotANamespacePattern, SecretText, Source};
+pub use config::{
+    BadCluster, ClusterConfig, Impersonate, KeptSecret, NamespacePattern, NotANamespacePattern, SecretText, Source,
+};
 pub use exec::{Exec, Probe, Probed, Ran};
 pub use kinds::Kind;
 pub use logs::{LogQuery, Logs};

@@ -205,8 +205,16 @@ impl Line {
         if stamp.now().await == stamp {
             return Ok(clients);
         }
-        // A file in the middle of being replaced is looked at again in a second; until then the old one serves.
-        Ok(self.load(Some(&clients)).await.unwrap_or(clients))
+        match self.load(Some(&clients)).await {
+            Ok(fresh) => Ok(fresh),
+            // Somebody took it away, and means it.
+            Err(BadSource::Gone) => {
+                *self.clients.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                Err(Lost::Credential(BadSource::Gone))
+            }
+            // A file in the middle of being replaced is looked at again in a second; until then the old one serves.
+            Err(_) => Ok(clients),
+        }
     }
 
     /// Reads the source, unless somebody else did so while this call waited: then theirs is as fresh.
@@ -240,7 +248,7 @@ impl Line {
     async fn renew(&self, refused: &Arc<Clients>) -> Option<Arc<Clients>> {
         match self.config.source {
             Source::KubeconfigText(_) | Source::Loopback(_) => return None,
-            Source::Kubeconfig(_) | Source::SecretFile { .. } | Source::InCluster => {}
+            Source::Kubeconfig(_) | Source::SecretFile { .. } | Source::Kept { .. } | Source::InCluster => {}
         }
         let fresh = self.load(Some(refused)).await.ok()?;
         (!Arc::ptr_eq(&fresh, refused)).then_some(fresh)

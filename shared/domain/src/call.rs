@@ -1,6 +1,6 @@
 //! A call: one request to use one tool, its arguments parsed and its effect known.
 
-use crate::{CallId, Caller, Effect, Level, SessionId, ToolsetName};
+use crate::{Assignment, CallId, Caller, Effect, Level, SessionId, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct Call {
     pub session: Option<SessionId>,
     /// Whether that session has read text from outside, as far as was known when the call was judged.
     pub tainted: bool,
+    /// What that session was opened for.
+    pub assignment: Arc<Assignment>,
     /// The tool.
     pub tool: ToolName,
     /// The toolset the tool belongs to.

@@ -286,6 +286,22 @@ codes! {
     ServerUnknown = "server_unknown",
     /// The target does not accept the credentials of the tenant.
     CredentialsRefused = "credentials_refused",
+    /// The external server is down, left alone for now, or has too many calls waiting.
+    UpstreamUnavailable = "upstream_unavailable",
+    /// The external server may not be reached, or nobody answers at its address.
+    UpstreamRefused = "upstream_refused",
+    /// The external server answered with an error.
+    UpstreamError = "upstream_error",
+    /// What the external server said cannot be understood.
+    UpstreamProtocol = "upstream_protocol",
+    /// The external server's tool is not the one that was accepted.
+    ToolChanged = "tool_changed",
+    /// The configuration has mistakes; nothing of it is used.
+    ConfigInvalid = "config_invalid",
+    /// The configuration changed meanwhile.
+    ConfigConflict = "config_conflict",
+    /// The operator does not let the configuration be changed over HTTP.
+    ConfigLocked = "config_locked",
     /// Our fault.
     Internal = "internal",
 }
@@ -312,6 +328,7 @@ impl Code {
                 | Code::TargetUnreachable
                 | Code::ReleaseBusy
                 | Code::RepoUnreachable
+                | Code::UpstreamUnavailable
         )
     }
 }

@@ -1,10 +1,11 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
-//! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`session`], [`call`], [`outcome`],
+//! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
 //! [`code`], [`run`], then the two small servants [`json`] and [`moment`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
+pub mod assignment;
 pub mod call;
 pub mod caller;
 pub mod code;
@@ -18,6 +19,7 @@ pub mod session;
 pub mod tenant;
 pub mod toolset;
 
+pub use assignment::Assignment;
 pub use call::{Call, ToolName};
 pub use caller::{Caller, Principal, Scope, Scopes};
 pub use code::Code;

@@ -7,7 +7,7 @@
 //!
 //! Not here: who may answer (see `policy` and the gateway), how a preview is drawn (see the tool).
 
-use crate::{Code, Effect, Level, Moment, Principal, RunId, SessionId, ToolName, ToolsetName};
+use crate::{Assignment, Code, Effect, Level, Moment, Principal, RunId, SessionId, ToolName, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -162,6 +162,9 @@ pub struct Asked {
     pub deciders: u32,
     /// Whether the session had read text from outside.
     pub tainted: bool,
+    /// What the session was opened for.
+    #[serde(default, skip_serializing_if = "Assignment::is_empty")]
+    pub assignment: Assignment,
     /// When it was asked, by the store's clock.
     pub asked_at: Moment,
     /// Until when a person may answer.

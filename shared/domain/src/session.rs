@@ -3,7 +3,7 @@
 //! The record lives in the store and moves only through the transitions here, each of which returns the next
 //! session or nothing at all when there is nothing to write.
 
-use crate::{Level, Loaded, Mode, Moment, Principal, SessionId, ToolsetName};
+use crate::{Assignment, Level, Loaded, Mode, Moment, Principal, SessionId, ToolsetName};
 
 /// One line of work of one principal in one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Session {
     pub catalog: String,
     /// Whether it has read text from outside; then every change asks, whatever the policy says.
     pub tainted: bool,
+    /// What it was opened for.
+    pub assignment: Assignment,
     /// When it was opened.
     pub opened_at: Moment,
 }
@@ -77,6 +79,7 @@ mod tests {
             grown: false,
             catalog: "c1".into(),
             tainted: false,
+            assignment: Assignment::default(),
             opened_at: Moment::from_secs(1),
         }
     }

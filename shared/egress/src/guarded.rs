@@ -1,4 +1,4 @@
-//! The client for addresses that tenants name. Every request goes through one function, [`Guarded::send`].
+//! The client for addresses that tenants name. Every request goes through one function, `Guarded::begin`.
 //!
 //! A name is resolved once per connection, by `Vetting`; if one of its addresses is refused, all are. The connector
 //! dials only what came back from there. A literal address never reaches a resolver, so it is judged by
@@ -14,6 +14,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Turns a name into addresses. The system's own unless a test brings another.
 pub type Lookup = Arc<dyn Fn(String) -> Looking + Send + Sync>;
@@ -128,17 +129,7 @@ impl Guarded {
 
     /// Sends a request and reads at most `cap` bytes of its answer; the rest is left and counted as cut.
     pub async fn send_for_part(&self, request: Request<'_>, cap: usize) -> Result<Answer, SendError> {
-        self.guard.check(request.url).map_err(SendError::Refused)?;
-        let in_the_clear = request.url.scheme() == "http";
-        let client = if in_the_clear { &self.plain } else { &self.https };
-        let outgoing = client.request(request.method, request.url.clone()).headers(request.headers);
-        let outgoing = match request.body {
-            Some(body) => outgoing.body(body),
-            None => outgoing,
-        };
-        let mut response = outgoing.send().await.map_err(failed)?;
-        let peer = response.remote_addr().ok_or(SendError::Refused(Refused::Range))?;
-        self.guard.vet(peer.ip(), in_the_clear).map_err(SendError::Refused)?;
+        let mut response = self.begin(request, None).await?;
         let mut answer = Answer {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
@@ -155,6 +146,42 @@ impl Guarded {
             }
         }
         Ok(answer)
+    }
+
+    /// Sends a request to where the guard lets it and gives the answer once its head is there and its sender is vetted.
+    /// `within` replaces the time the client was built with.
+    pub(crate) async fn begin(
+        &self,
+        request: Request<'_>,
+        within: Option<Duration>,
+    ) -> Result<reqwest::Response, SendError> {
+        self.guard.check(request.url).map_err(SendError::Refused)?;
+        let in_the_clear = request.url.scheme() == "http";
+        let client = if in_the_clear { &self.plain } else { &self.https };
+        let outgoing = client.request(request.method, request.url.clone()).headers(request.headers);
+        let outgoing = match request.body {
+            Some(body) => outgoing.body(body),
+            None => outgoing,
+        };
+        let outgoing = match within {
+            Some(within) => outgoing.timeout(within),
+            None => outgoing,
+        };
+        let response = outgoing.send().await.map_err(failed)?;
+        let peer = response.remote_addr().ok_or(SendError::Refused(Refused::Range))?;
+        self.guard.vet(peer.ip(), in_the_clear).map_err(SendError::Refused)?;
+        Ok(response)
+    }
+}
+
+impl SendError {
+    /// Whether it is certain that nothing was sent: there was nobody to send it to.
+    pub fn nothing_was_sent(&self) -> bool {
+        match self {
+            SendError::Refused(_) => true,
+            SendError::NoAnswer(error) => error.is_connect() || error.is_builder(),
+            SendError::TooLong { .. } => false,
+        }
     }
 }
 
@@ -186,7 +213,7 @@ async fn system(name: String) -> io::Result<Vec<IpAddr>> {
 }
 
 /// A refusal by [`Vetting`] arrives wrapped as a failed connection; it is taken out again.
-fn failed(error: reqwest::Error) -> SendError {
+pub(crate) fn failed(error: reqwest::Error) -> SendError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(current) = cause {
         if let Some(refused) = current.downcast_ref::<Refused>() {

@@ -2,7 +2,8 @@
 //!
 //! Two kinds of address, two clients. What an operator wrote into the settings is asked by [`client`]: [`address`] says
 //! where it may go, [`fetch`] reads a bounded answer, [`ask`](mod@ask) puts an authenticated question. What a tenant can
-//! influence is asked by [`guarded`] alone: [`guard`] judges what is written and what it resolves to, by [`reach`].
+//! influence is asked by [`guarded`] alone: [`guard`] judges what is written and what it resolves to, by [`reach`];
+//! [`streaming`] reads an answer as it comes.
 //!
 //! Not here: retries, caching and what the bytes mean (see whoever asked for them).
 
@@ -13,6 +14,7 @@ pub mod fetch;
 pub mod guard;
 pub mod guarded;
 pub mod reach;
+pub mod streaming;
 
 pub use address::{AddressError, check_operator_address};
 pub use ask::{Ask, ask, ask_if, post};
@@ -22,3 +24,4 @@ pub use guard::{Guard, Refused};
 pub use guarded::{Answer, Guarded, Looking, Lookup, Request, SendError};
 pub use reach::Reach;
 pub use reqwest::{Method, Url, header};
+pub use streaming::{Bounds, Streaming};

@@ -113,6 +113,7 @@ impl Executor {
                     continue;
                 }
                 Found::Virtual(which) => self.call_virtual(snapshot, which, request).await,
+                Found::Nothing if snapshot.withheld.contains(&request.tool) => Err(withheld(&request.tool)),
                 Found::Nothing => Err(unknown_tool(snapshot, &request.tool)),
             };
         }
@@ -128,6 +129,7 @@ impl Executor {
             caller: Arc::clone(&request.caller),
             session,
             tainted: false,
+            assignment: Arc::default(),
             tool: definition.name.clone(),
             toolset: definition.toolset.clone(),
             needs: entry.list(),
@@ -137,12 +139,14 @@ impl Executor {
         };
         let call = Call { digest: digest(&call, entry.schema_digest(), &parsed.arguments), ..call };
         let (open, evidence, past) = self.open(snapshot, &call, &mut request).await?;
-        let call = Call { tainted: evidence.tainted, ..call };
+        let assignment = open.held.as_ref().map(|held| Arc::new(held.session.assignment.clone())).unwrap_or_default();
+        let call = Call { tainted: evidence.tainted, assignment, ..call };
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
         match decided {
             Decision::Permit(permit) => {
                 let (progress, entry) = (request.progress, Arc::clone(entry));
-                let job = Job { entry, parsed, permit, progress, cap: snapshot.result_bytes, open, _slot: slot };
+                let (cap, secrets) = (snapshot.result_bytes, snapshot.secrets.clone());
+                let job = Job { entry, parsed, permit, progress, cap, secrets, open, _slot: slot };
                 self.invoke(job, request.era, request.cancel).await
             }
             Decision::Ask(_, rehearsal) => {
@@ -324,6 +328,11 @@ pub(crate) fn random() -> Result<[u8; 16], Failure> {
     store::random_bits().map_err(|_| Failure::new(Code::Internal, "the system gave no randomness"))
 }
 
+fn withheld(name: &str) -> Failure {
+    let message = format!("{name} is not the tool that was accepted: its server describes it differently now");
+    Failure::new(Code::ToolChanged, message).next("do without it; an admin of the tenant can look at it and accept it")
+}
+
 fn unknown_tool(snapshot: &Snapshot, name: &str) -> Failure {
     let known = snapshot.catalog.entries().iter().map(|e| e.name().as_str());
     let virtuals = catalog::Virtual::ALL.iter().map(|v| v.name());
@@ -355,6 +364,7 @@ pub(crate) fn virtual_call(
         caller,
         session,
         tainted: false,
+        assignment: Arc::default(),
         tool: ToolName::parse(name).map_err(|_| broken())?,
         toolset: ToolsetName::parse("virtual").map_err(|_| broken())?,
         needs: Level::Read,

@@ -4,8 +4,10 @@
 //! Legacy reads are spawned and waited for: a lost connection is not a cancellation there, only the explicit one is.
 
 use crate::call::{Era, Executor, OpenCall};
+use crate::clean::cleaned;
+use crate::snapshot::Secrets;
 use catalog::{Entry, Parsed, Progress};
-use domain::{Code, Failure, Outcome, Output};
+use domain::{Code, Content, Failure, Outcome, Output};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
@@ -22,6 +24,8 @@ pub(crate) struct Job {
     pub(crate) progress: Progress,
     /// The tenant's cap on one result.
     pub(crate) cap: usize,
+    /// The tenant's secrets.
+    pub(crate) secrets: Secrets,
     /// The open audit entry; closed where the work ends, whoever is still waiting.
     pub(crate) open: OpenCall,
     /// Held until the work ends.
@@ -44,10 +48,11 @@ impl Executor {
     }
 
     async fn run_job(&self, job: Job, cancel: CancellationToken) -> Outcome {
-        let Job { entry, parsed, permit, progress, cap, open, _slot } = job;
-        let outcome = under_deadline(parsed, &permit, &progress, entry.definition().deadline, cancel).await;
+        let Job { entry, parsed, permit, progress, cap, secrets, open, _slot } = job;
+        let work = under_deadline(parsed, &permit, &progress, entry.definition().deadline, cancel);
+        let outcome = cleaned(&secrets, work).await;
         let outcome = outcome.and_then(|output| capped(marked(output, &entry), cap));
-        let outcome = self.taint_first(&open, &permit.call().caller, outcome).await;
+        let outcome = self.taint_first(&open, &permit.call().caller, &outcome).await.and(outcome);
         open.close(&outcome).await;
         outcome
     }
@@ -85,7 +90,12 @@ async fn under_deadline(
 /// Holds a result to the tenant's cap. Tools page their results themselves; what still does not fit is refused whole,
 /// because JSON cut in the middle is worse than none.
 fn capped(output: Output, cap: usize) -> Outcome {
-    let size = output.structured.as_ref().map_or(0, String::len);
+    let block = |content: &Content| match content {
+        Content::Text(text) => text.len(),
+        Content::Block(block) => block.to_string().len(),
+    };
+    // Blocks often say once more what the structured result says, so the larger of the two counts.
+    let size = output.structured.as_ref().map_or(0, String::len).max(output.content.iter().map(block).sum());
     if size <= cap {
         return Ok(output);
     }

@@ -3,7 +3,7 @@
 use crate::call::{Executor, Handle, OpenCall, no_session, no_store, random, read_handle};
 use crate::snapshot::Snapshot;
 use domain::run::Run;
-use domain::{Caller, Code, Failure, Loaded, Mode, Moment, Outcome, Scope, Session, SessionId};
+use domain::{Assignment, Caller, Code, Failure, Loaded, Mode, Moment, Outcome, Scope, Session, SessionId};
 use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase, Sessions};
 
 /// How often a fold is repeated on a newer version before the caller is told to try again.
@@ -14,16 +14,18 @@ pub type OpenError = Failure;
 
 impl Executor {
     /// Opens a session for a caller. The mode is the most that was asked for, the token allows and the tenant allows.
+    /// Whether the tenant knows the assignment is for whoever holds its configuration to say.
     pub async fn open_session(
         &self,
         snapshot: &Snapshot,
         caller: &Caller,
         wanted: Mode,
         loaded: Option<Loaded>,
+        assignment: Assignment,
     ) -> Result<Session, OpenError> {
         let now = self.store.now().await.map_err(|e| no_store(&e))?;
         let fresh = fresh(snapshot, caller, wanted, loaded, now)?;
-        self.keep(caller, fresh).await
+        self.keep(caller, Session { assignment, ..fresh }).await
     }
 
     /// Writes a new session.
@@ -85,12 +87,15 @@ impl Executor {
 
     /// Taints the session that is about to be handed text from outside: once, and in the ledger too. Before the text, so
     /// that there is no moment in which it was read and nobody knows; if it cannot be written, the text stays here.
-    pub(crate) async fn taint_first(&self, open: &OpenCall, caller: &Caller, outcome: Outcome) -> Outcome {
-        let output = outcome?;
-        if let Some(held) = open.held.as_ref().filter(|held| output.tainting && !held.session.tainted) {
-            self.fold_session(&open.shelf.sessions(), held.clone(), caller, "taint", Session::taint).await?;
+    pub(crate) async fn taint_first(&self, open: &OpenCall, caller: &Caller, outcome: &Outcome) -> Result<(), Failure> {
+        let taints = outcome.as_ref().map_or_else(|failure| quotes(failure.code), |output| output.tainting);
+        match open.held.as_ref().filter(|held| taints && !held.session.tainted) {
+            Some(held) => {
+                let sessions = open.shelf.sessions();
+                self.fold_session(&sessions, held.clone(), caller, "taint", Session::taint).await.map(drop)
+            }
+            None => Ok(()),
         }
-        Ok(output)
     }
 
     /// The same for a result that is read outside any call: the session that asked for the run is the one that learns
@@ -125,6 +130,11 @@ impl Executor {
     }
 }
 
+/// Whether a failure of this kind is told in words that somebody outside chose.
+pub(crate) fn quotes(code: Code) -> bool {
+    code == Code::UpstreamError
+}
+
 /// A session that is not written yet. Its mode is the most that was asked for, the token allows and the tenant allows.
 pub(crate) fn fresh(
     snapshot: &Snapshot,
@@ -142,6 +152,7 @@ pub(crate) fn fresh(
         grown: false,
         catalog: snapshot.catalog.digest().to_owned(),
         tainted: false,
+        assignment: Assignment::default(),
         opened_at: now,
     })
 }

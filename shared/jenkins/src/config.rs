@@ -2,7 +2,7 @@
 
 use crate::path;
 use egress::{Guard, Url};
-pub use redact::SecretText;
+pub use redact::{KeptSecret, SecretText};
 use std::path::PathBuf;
 
 /// The parameter that carries the run's id, unless the tenant names another.
@@ -75,6 +75,8 @@ impl ServerConfig {
 pub enum SecretSource {
     /// A file that is read at each use, so that a new secret counts from the next request on.
     File(PathBuf),
+    /// In the tenant's own keeping, asked for at each use.
+    Kept(KeptSecret),
     /// The secret itself.
     Text(SecretText),
 }

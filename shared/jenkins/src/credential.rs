@@ -97,6 +97,10 @@ fn find(text: &[u8], secret: &[u8]) -> Option<usize> {
 async fn text(source: &SecretSource, most: u64) -> Option<String> {
     match source {
         SecretSource::Text(text) => Some(text.expose().to_owned()),
+        SecretSource::Kept(secret) => {
+            let text = secret.read().ok()?;
+            (text.expose().len() as u64 <= most).then(|| text.expose().to_owned())
+        }
         SecretSource::File(path) => {
             let length = tokio::fs::metadata(path).await.ok()?.len();
             if length > most {
@@ -110,8 +114,10 @@ async fn text(source: &SecretSource, most: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::SecretText;
+    use crate::config::{KeptSecret, SecretText};
     use egress::Url;
+    use redact::NotAtHand;
+    use std::sync::{Arc, Mutex};
 
     fn config(token: SecretSource) -> ServerConfig {
         ServerConfig::new("ci", Url::parse("https://ci.example/").unwrap(), "robot", token)
@@ -129,6 +135,27 @@ mod tests {
         assert_eq!(read().await.unwrap(), format!("Basic {}", STANDARD.encode("robot:second")));
         std::fs::remove_file(&file).unwrap();
         assert_eq!(read().await.unwrap_err(), BadSecret::Unreadable);
+    }
+
+    #[tokio::test]
+    async fn a_kept_token_is_asked_for_each_time_and_never_outlives_its_keeper() {
+        let kept = Arc::new(Mutex::new(Some("first")));
+        let keeper = Arc::clone(&kept);
+        let secret =
+            KeptSecret::new("token", move || keeper.lock().unwrap().map(SecretText::new).ok_or(NotAtHand::Gone));
+        let config = config(SecretSource::Kept(secret.clone()));
+        let read = async || Credential::read(&config).await.map(|credential| credential.header);
+        assert_eq!(read().await.unwrap(), format!("Basic {}", STANDARD.encode("robot:first")));
+        *kept.lock().unwrap() = Some("second");
+        assert_eq!(read().await.unwrap(), format!("Basic {}", STANDARD.encode("robot:second")));
+        *kept.lock().unwrap() = None;
+        assert_eq!(read().await.unwrap_err(), BadSecret::Unreadable);
+        let large = KeptSecret::new("token", || Ok(SecretText::new("x".repeat(5000))));
+        assert_eq!(text(&SecretSource::Kept(large), TOKEN_MAX).await, None);
+        // What is described again by the same name is the same server, and keeps its connections.
+        let other = KeptSecret::new("other", || Err(NotAtHand::Gone));
+        assert_eq!(SecretSource::Kept(KeptSecret::new("token", || Err(NotAtHand::Gone))), SecretSource::Kept(secret));
+        assert_ne!(SecretSource::Kept(other), config.token);
     }
 
     #[tokio::test]

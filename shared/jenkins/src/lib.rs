@@ -50,7 +50,7 @@ pub mod write;
 mod xml;
 
 pub use build::{Build, Given};
-pub use config::{BadServer, SecretSource, SecretText, ServerConfig};
+pub use config::{BadServer, KeptSecret, SecretSource, SecretText, ServerConfig};
 pub use job::{Definition, Job, ParameterKind, Row};
 pub use jobs::{JobKind, Listed, Listing, Status};
 pub use log::{LogPart, LogSize, StageLog};

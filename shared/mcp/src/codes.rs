@@ -150,6 +150,14 @@ pub const fn travel(code: Code) -> Travel {
         | Code::ServerRequired
         | Code::ServerUnknown
         | Code::CredentialsRefused
+        | Code::UpstreamUnavailable
+        | Code::UpstreamRefused
+        | Code::UpstreamError
+        | Code::UpstreamProtocol
+        | Code::ToolChanged
+        | Code::ConfigInvalid
+        | Code::ConfigConflict
+        | Code::ConfigLocked
         | Code::StoreFull => Travel::ToolError,
         Code::UnknownTool | Code::BadCursor => Travel::Rpc(rpc(-32602, 200, 400)),
         Code::StoreUnavailable | Code::DecisionNotDurable | Code::Draining | Code::Internal => {
@@ -256,8 +264,11 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::AlreadyFinished
         | Code::PluginMissing
         | Code::JobDisabled
+        | Code::ToolChanged
+        | Code::ConfigLocked
         | Code::NotPossible => 409,
         Code::Expired | Code::CursorExpired | Code::Redacted => 410,
+        Code::ConfigConflict => 412,
         Code::TooLarge => 413,
         Code::SecretFound
         | Code::NotScalable
@@ -279,10 +290,15 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::NotText
         | Code::NotAPipeline
         | Code::PasswordParameters
+        | Code::ConfigInvalid
         | Code::PreviewUnavailable => 422,
         Code::RateLimited | Code::TooManyPending => 429,
         Code::Internal => 500,
-        Code::ConnectionRefused | Code::NoEndpoints => 502,
+        Code::ConnectionRefused
+        | Code::NoEndpoints
+        | Code::UpstreamRefused
+        | Code::UpstreamError
+        | Code::UpstreamProtocol => 502,
         Code::StoreUnavailable
         | Code::StoreFull
         | Code::DecisionNotDurable
@@ -291,6 +307,7 @@ pub const fn rest_status(code: Code) -> u16 {
         | Code::TargetBusy
         | Code::TargetUnreachable
         | Code::RepoUnreachable
+        | Code::UpstreamUnavailable
         | Code::KeysUnavailable => 503,
         Code::Deadline | Code::TimedOut => 504,
     }

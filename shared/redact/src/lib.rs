@@ -4,12 +4,16 @@
 //! events, answers of a server) is masked by them before anything the caller can steer looks at it. So a search
 //! expression cannot be used to guess a secret. Every pattern runs in linear time, and every line is looked at alone.
 //!
+//! What is known beforehand is taken out by its value: [`Scrubber`].
+//!
 //! Not here: what is masked because of the kind of an object or the place of a value; the cluster's handles do that.
 
+mod scrub;
 mod secret;
 
 use regex::{Regex, RegexSet};
-pub use secret::SecretText;
+pub use scrub::Scrubber;
+pub use secret::{KeptSecret, NotAtHand, SecretText};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 

@@ -24,3 +24,54 @@ impl fmt::Debug for SecretText {
         write!(f, "SecretText({} bytes)", self.0.len())
     }
 }
+
+/// Why a secret that is kept elsewhere cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotAtHand {
+    /// There is none of that name: it was never set, or taken away.
+    Gone,
+    /// It cannot be read just now.
+    Unreadable,
+}
+
+/// A secret that is kept elsewhere and asked for at each use, so that a new one counts from then on.
+#[derive(Clone)]
+pub struct KeptSecret {
+    name: Arc<str>,
+    read: Arc<dyn Fn() -> Result<SecretText, NotAtHand> + Send + Sync>,
+}
+
+impl KeptSecret {
+    /// A secret of this name, had by this function.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        read: impl Fn() -> Result<SecretText, NotAtHand> + Send + Sync + 'static,
+    ) -> KeptSecret {
+        KeptSecret { name: name.into(), read: Arc::new(read) }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The secret as it is now.
+    pub fn read(&self) -> Result<SecretText, NotAtHand> {
+        (self.read)()
+    }
+}
+
+/// By name: within one tenant that is the same secret, whoever wrapped it up.
+impl PartialEq for KeptSecret {
+    fn eq(&self, other: &KeptSecret) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for KeptSecret {}
+
+impl fmt::Debug for KeptSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeptSecret({})", self.name)
+    }
+}

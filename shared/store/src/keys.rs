@@ -45,6 +45,36 @@ impl RecordKey {
         RecordKey("charts".into())
     }
 
+    /// What an external server offers, as it was last listed.
+    pub fn server_tools(server: &str) -> RecordKey {
+        RecordKey(format!("sch:{server}"))
+    }
+
+    /// When an external server was last listed, and who is listing it now.
+    pub fn server_fetch(server: &str) -> RecordKey {
+        RecordKey(format!("schf:{server}"))
+    }
+
+    /// Which of an external server's tools were accepted, and as what.
+    pub fn server_pins(server: &str) -> RecordKey {
+        RecordKey(format!("pin:{server}"))
+    }
+
+    /// The configuration that was set over HTTP.
+    pub fn tenant_text() -> RecordKey {
+        RecordKey("cfg".into())
+    }
+
+    /// One version of the configuration that was set over HTTP.
+    pub fn tenant_text_version(number: u64) -> RecordKey {
+        RecordKey(format!("cfgv:{number}"))
+    }
+
+    /// A sealed secret of the tenant.
+    pub fn tenant_secret(name: &str) -> RecordKey {
+        RecordKey(format!("sec:{name}"))
+    }
+
     /// The current version of a document.
     pub fn document(scope: &DocScope, path: &str) -> RecordKey {
         RecordKey(format!("mem:{}:{path}", scope_name(scope)))
@@ -118,6 +148,21 @@ impl Index {
     /// The deleted documents of a scope: paths, ranked by when that was.
     pub fn deleted_documents(scope: &DocScope) -> Index {
         Index { name: format!("memx:{}", scope_name(scope)), lives: None }
+    }
+
+    /// The sealed secrets of the tenant: names, ranked by when they were last set.
+    pub fn tenant_secrets() -> Index {
+        Index { name: "secs".into(), lives: None }
+    }
+
+    /// All changes of the tenant's sealed secrets: names, ranked so that every change is above those before it.
+    pub fn tenant_secret_changes() -> Index {
+        Index { name: "secc".into(), lives: None }
+    }
+
+    /// The versions of the configuration that was set over HTTP: numbers, ranked by themselves.
+    pub fn tenant_text_versions() -> Index {
+        Index { name: "cfgi".into(), lives: None }
     }
 
     /// All runs, newest first.

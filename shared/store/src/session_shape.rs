@@ -1,7 +1,7 @@
 //! A session as it is stored: a shape of our own with a number, so that the noun may change without the records.
 
 use crate::StoreError;
-use domain::{Level, Mode, Moment, Principal, Session, SessionId, ToolsetName};
+use domain::{Assignment, Level, Mode, Moment, Principal, Session, SessionId, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ struct Shape {
     grown: bool,
     catalog: String,
     tainted: bool,
+    #[serde(default, skip_serializing_if = "Assignment::is_empty")]
+    assignment: Assignment,
     opened: u64,
 }
 
@@ -30,6 +32,7 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
         grown: session.grown,
         catalog: session.catalog.clone(),
         tainted: session.tainted,
+        assignment: session.assignment.clone(),
         opened: session.opened_at.millis(),
     };
     serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
@@ -51,6 +54,7 @@ pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreEr
             grown: shape.grown,
             catalog: shape.catalog,
             tainted: shape.tainted,
+            assignment: shape.assignment,
             opened_at: Moment::from_millis(shape.opened),
         }),
         _ => Err(UNREADABLE),

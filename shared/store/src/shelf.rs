@@ -5,7 +5,7 @@ use crate::keys::Space;
 use crate::ops::{Answers, Op, RawAppend, RawBeside, RawCommit, RawPlacing, Walk};
 use crate::{
     Audit, Commit, Committed, Index, Memory, Record, RecordKey, Runs, Sessions, Store, StoreError, Stream, StreamId,
-    Topic, Watch,
+    TenantTexts, Topic, Watch,
 };
 use domain::Tenant;
 
@@ -93,9 +93,24 @@ impl Shelf {
         Memory::new(self.clone())
     }
 
+    /// The tenant's external servers.
+    pub fn servers(&self) -> crate::Servers {
+        crate::Servers::new(self.clone())
+    }
+
     /// The tenant's runs.
     pub fn runs(&self) -> Runs {
         Runs::new(self.clone())
+    }
+
+    /// The tenant's configuration that was set over HTTP.
+    pub fn tenant_text(&self) -> TenantTexts {
+        TenantTexts::new(self.clone())
+    }
+
+    /// The tenant's sealed secrets.
+    pub fn secrets(&self) -> crate::Secrets {
+        crate::Secrets::new(self.clone())
     }
 
     /// Hears the tenant's wake-ups.

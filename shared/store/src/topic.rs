@@ -29,6 +29,12 @@ pub enum Topic {
     },
     /// A document.
     Document,
+    /// The tenant's configuration.
+    Config,
+    /// The tenant's secrets.
+    Secrets,
+    /// What an external server of the tenant offers, or what of it was accepted.
+    Servers,
 }
 
 impl Topic {
@@ -40,6 +46,9 @@ impl Topic {
             Topic::Cancel { session, request } => format!("x:{session}:{request}"),
             Topic::StreamOwner { session, owner } => format!("o:{session}:{owner}"),
             Topic::Document => "d".to_owned(),
+            Topic::Config => "f".to_owned(),
+            Topic::Secrets => "k".to_owned(),
+            Topic::Servers => "u".to_owned(),
         }
     }
 
@@ -57,6 +66,9 @@ impl Topic {
             "x" => pair(rest).map(|(session, request)| Topic::Cancel { session, request }),
             "o" => pair(rest).map(|(session, owner)| Topic::StreamOwner { session, owner }),
             "d" if rest.is_empty() => Some(Topic::Document),
+            "f" if rest.is_empty() => Some(Topic::Config),
+            "k" if rest.is_empty() => Some(Topic::Secrets),
+            "u" if rest.is_empty() => Some(Topic::Servers),
             _ => None,
         }
     }
@@ -77,6 +89,9 @@ mod tests {
             Topic::Cancel { session, request: String::new() },
             Topic::StreamOwner { session, owner: "rep_1/2".into() },
             Topic::Document,
+            Topic::Config,
+            Topic::Secrets,
+            Topic::Servers,
         ] {
             assert_eq!(Topic::parse(&topic.to_text()), Some(topic));
         }

@@ -91,7 +91,7 @@ impl Guard {
 
 /// What other crates say of requests that we tell of ourselves: they would print addresses, and a refusal of a target as
 /// a fault of ours. A directive in the settings has the last word.
-const QUIET: &str = "kube_client=off,tower_http=off";
+const QUIET: &str = "kube_client=off,tower_http=off,rmcp=off";
 
 /// Starts logging and tracing for this process. `replica` signs every line and span.
 pub fn start(config: &Config, replica: &str) -> Result<Guard, StartError> {

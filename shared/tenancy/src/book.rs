@@ -31,6 +31,8 @@ pub struct Page {
     pub config: TenantConfig,
     /// The file, as problems name it.
     pub file: String,
+    /// What it says, word for word.
+    pub text: String,
 }
 
 impl Book {
@@ -57,8 +59,8 @@ impl Book {
 
     fn add(&mut self, path: &Path, known: &Known<'_>) {
         let file = label(path);
-        match read_file(path, known) {
-            Ok(config) => match self.tenants.get(&config.tenant) {
+        match read_page(path, &file, known) {
+            Ok((config, text)) => match self.tenants.get(&config.tenant) {
                 Some(first) => {
                     let mut report = Report::of(&file);
                     let message = format!("the tenant `{}` already has the file {}", config.tenant, first.file);
@@ -66,7 +68,7 @@ impl Book {
                     self.problems.extend(report.judge(None::<()>).err().unwrap_or_default());
                 }
                 None => {
-                    self.tenants.insert(config.tenant.clone(), Page { config, file });
+                    self.tenants.insert(config.tenant.clone(), Page { config, file, text });
                 }
             },
             Err(problems) => self.problems.extend(problems),
@@ -76,14 +78,17 @@ impl Book {
 
 /// Reads and checks one tenant's file, which must be named after its tenant.
 pub fn read_file(path: &Path, known: &Known<'_>) -> Result<TenantConfig, Vec<Problem>> {
-    let file = label(path);
-    let text = text_of(path, &file)?;
-    let config = check::parse(&file, &text, known)?;
+    read_page(path, &label(path), known).map(|(config, _)| config)
+}
+
+fn read_page(path: &Path, file: &str, known: &Known<'_>) -> Result<(TenantConfig, String), Vec<Problem>> {
+    let text = text_of(path, file)?;
+    let config = check::parse(file, &text, known)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if stem == config.tenant.as_str() {
-        return Ok(config);
+        return Ok((config, text));
     }
-    let mut report = Report::of(&file);
+    let mut report = Report::of(file);
     let message = format!("the file is named {} and speaks of the tenant `{}`", shown(&stem), config.tenant);
     let hint = format!("name it {}.yaml, or correct `tenant`", config.tenant);
     report.add(Position::START, "file_name", message, Some(hint));
@@ -91,7 +96,7 @@ pub fn read_file(path: &Path, known: &Known<'_>) -> Result<TenantConfig, Vec<Pro
 }
 
 /// The text of a regular file within the size that is looked at.
-fn text_of(path: &Path, file: &str) -> Result<String, Vec<Problem>> {
+pub(crate) fn text_of(path: &Path, file: &str) -> Result<String, Vec<Problem>> {
     let bytes = bytes_of(path).map_err(|error| vec![unreadable(file, &error)])?;
     let mut report = Report::of(file);
     if let Some(head) = bytes.get(..yaml::MOST_BYTES).filter(|head| head.len() < bytes.len()) {
@@ -117,7 +122,7 @@ fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = dir.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -127,13 +132,13 @@ fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn unreadable(file: &str, error: &io::Error) -> Problem {
+pub(crate) fn unreadable(file: &str, error: &io::Error) -> Problem {
     let (file, message) = (file.to_owned(), format!("cannot be read: {error}"));
     let Position { line, column } = Position::START;
     Problem { file, line, column, code: "unreadable", message, hint: None }
 }
 
-fn label(path: &Path) -> String {
+pub(crate) fn label(path: &Path) -> String {
     path.display().to_string()
 }
 

@@ -5,26 +5,48 @@
 //!
 //! Not here: how values are read and refused (see `values`), YAML itself (see `yaml`).
 
+mod access;
+mod agents;
 mod clusters;
+pub(crate) mod entry;
+pub(crate) mod environment;
 mod memory;
+mod params;
+mod servers;
 mod toolsets;
-mod values;
+pub(crate) mod values;
+pub(crate) mod web;
 
-use crate::config::{self, Approval, Limits, Memory, TenantConfig};
+pub(crate) use access::gates_of;
+
+use crate::config::{Approval, Limits, Memory, TenantConfig};
+use crate::curated::Curated;
 use crate::problem::{Problem, Report, shown};
+use crate::server::{ServerUse, TenantParam, server_toolset, tool_prefix};
 use crate::yaml::{self, Node};
 use domain::outcome::near;
 use domain::run::OnReject;
 use domain::{Mode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::time::Duration;
 use values::{Values, or_nearest};
 
 /// The keys of the file itself.
-pub(crate) const ROOT: [&str; 8] =
-    ["tenant", "mode", "default_toolsets", "clusters", "toolsets", "policy", "memory", "limits"];
+pub(crate) const ROOT: [&str; 12] = [
+    "tenant",
+    "mode",
+    "default_toolsets",
+    "clusters",
+    "params",
+    "toolsets",
+    "servers",
+    "agents",
+    "workflows",
+    "policy",
+    "memory",
+    "limits",
+];
 /// The keys of a cluster.
 pub(crate) const CLUSTER: [&str; 9] = [
     "name",
@@ -45,6 +67,22 @@ pub(crate) const JENKINS: [&str; 8] = ["name", "url", "user", "token", "ca", "ru
 pub(crate) const HELM: [&str; 1] = ["repositories"];
 /// The keys of a chart repository.
 pub(crate) const REPOSITORY: [&str; 3] = ["name", "url", "credential"];
+/// The keys of one of the tenant's `params`.
+pub(crate) const TENANT_PARAM: [&str; 4] = ["description", "default", "secret", "from"];
+/// The keys of a server from the operator's catalog.
+pub(crate) const USE: [&str; 5] = ["use", "id", "params", "access", "accept"];
+/// The keys of a server of the tenant's own.
+pub(crate) const OWN: [&str; 9] = ["name", "id", "description", "url", "auth", "headers", "params", "access", "accept"];
+/// The keys of a parameter of a server of the tenant's own.
+pub(crate) const OWN_PARAM: [&str; 4] = ["description", "default", "secret", "value"];
+/// The keys under `access`.
+pub(crate) const ACCESS: [&str; 1] = ["allowlist"];
+/// The keys of a tool in an allowlist that says more than a name.
+pub(crate) const ALLOWED: [&str; 2] = ["name", "require_approval"];
+/// The keys of an agent.
+pub(crate) const AGENT: [&str; 2] = ["name", "params"];
+/// The keys of a workflow.
+pub(crate) const WORKFLOW: [&str; 3] = ["name", "agent", "params"];
 /// The keys under `policy`.
 pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 /// The keys under `policy.approval`.
@@ -61,6 +99,9 @@ pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "re
 /// Whether an address may be reached, or why not.
 pub type Reachable<'a> = dyn Fn(&str) -> Result<(), String> + 'a;
 
+/// Whether a tenant may name a server of its own at an address, or why not.
+pub type OwnServer<'a> = dyn Fn(&Tenant, &str) -> Result<(), String> + 'a;
+
 /// What exists, so that a name nobody answers to is found before it is needed.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
@@ -72,19 +113,49 @@ pub struct Known<'a> {
     pub server: &'a Reachable<'a>,
     /// Whether a tenant may name a chart repository at this address, or why not.
     pub charts: &'a Reachable<'a>,
+    /// The external servers the operator vouches for.
+    pub curated: &'a Curated,
+    /// Whether this tenant may name an external server of its own at this address, or why not.
+    pub own_server: &'a OwnServer<'a>,
 }
 
 /// Checks one tenant's file; `file_label` is how problems name it. All problems come at once, in file order.
 pub fn parse(file_label: &str, text: &str, known: &Known<'_>) -> Result<TenantConfig, Vec<Problem>> {
     let mut report = Report::of(file_label);
-    let config = yaml::read(text, &mut report)
-        .and_then(|root| Check { values: Values { report: &mut report }, known }.config(&root));
+    let config = yaml::read(text, BEGIN, &mut report).and_then(|mut root| {
+        environment::refuse(&mut root, &mut report);
+        Check::new(&mut report, known).config(&root)
+    });
     report.judge(config)
 }
+
+/// How a tenant's file begins.
+const BEGIN: &str = "begin with `tenant:` and the tenant's name";
 
 struct Check<'r, 'f, 'k> {
     values: Values<'r, 'f>,
     known: &'k Known<'k>,
+    /// The tenant's parameters, once they are read.
+    params: BTreeMap<String, TenantParam>,
+    /// Names of parameters that are declared with a mistake.
+    unusable: BTreeSet<String>,
+    /// The tenant's servers, once they are read.
+    servers: Vec<ServerUse>,
+    /// Names of servers that are there with a mistake.
+    absent: BTreeSet<String>,
+}
+
+impl<'r, 'f, 'k> Check<'r, 'f, 'k> {
+    fn new(report: &'r mut Report<'f>, known: &'k Known<'k>) -> Check<'r, 'f, 'k> {
+        Check {
+            values: Values { report },
+            known,
+            params: BTreeMap::new(),
+            unusable: BTreeSet::new(),
+            servers: Vec::new(),
+            absent: BTreeSet::new(),
+        }
+    }
 }
 
 impl Check<'_, '_, '_> {
@@ -100,6 +171,11 @@ impl Check<'_, '_, '_> {
             }
         };
         let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(Mode::Read);
+        // What others refer to comes first, wherever it stands.
+        self.params = fields.find("params").map_or_else(BTreeMap::new, |node| self.tenant_params(node));
+        self.servers = fields.find("servers").map_or_else(Vec::new, |node| self.external(node, tenant.as_ref()));
+        let agents = fields.find("agents").map_or_else(Vec::new, |node| self.agents(node));
+        let workflows = fields.find("workflows").map_or_else(Vec::new, |node| self.workflows(node, &agents));
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let clusters = fields.find("clusters").map_or_else(Vec::new, |node| self.clusters(node));
         let (jenkins, repositories) =
@@ -115,6 +191,10 @@ impl Check<'_, '_, '_> {
             clusters,
             jenkins,
             repositories,
+            params: std::mem::take(&mut self.params),
+            servers: std::mem::take(&mut self.servers),
+            agents,
+            workflows,
             deny,
             require_approval,
             approval,
@@ -158,12 +238,19 @@ impl Check<'_, '_, '_> {
         let text = self.values.text(node, "a toolset's name")?;
         let name = ToolsetName::parse(text).map_err(|error| format!("{} is no toolset: {error}", shown(text)));
         let name = self.values.accept(node, name)?;
-        if self.known.toolsets.contains(&text) {
+        let external: Vec<String> = self.server_ids().map(server_toolset).collect();
+        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(external.iter().map(String::as_str)).collect();
+        if known.contains(&text) {
             return Some(name);
         }
-        let hint = or_nearest(text, self.known.toolsets, "known toolsets");
+        let hint = or_nearest(text, &known, "known toolsets");
         self.values.report.add(node.at, "unknown_toolset", format!("there is no toolset `{name}`"), Some(hint));
         None
+    }
+
+    /// Every server the tenant speaks of, even with a mistake.
+    fn server_ids(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().map(|server| server.id.as_str()).chain(self.absent.iter().map(String::as_str))
     }
 
     /// What `policy` says: `deny`, `require_approval` and `approval`.
@@ -222,7 +309,7 @@ impl Check<'_, '_, '_> {
             ("execute_within", &mut approval.execute_within, Approval::EXECUTE_WITHIN),
         ];
         for (key, slot, range) in spans {
-            let told = fields.find(key).and_then(|node| self.span(node, key, &range));
+            let told = fields.find(key).and_then(|node| self.values.span(node, key, &range));
             *slot = told.unwrap_or(*slot);
         }
         let numbers = [
@@ -236,24 +323,11 @@ impl Check<'_, '_, '_> {
         approval
     }
 
-    fn span(&mut self, node: &Node, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
-        let text = self.values.text(node, &format!("`{key}`"))?;
-        let told = config::span(text);
-        if told.is_none_or(|told| !range.contains(&told)) {
-            let (least, most) = (range.start().as_secs(), range.end().as_secs());
-            let message = format!("{} is no span between {least} s and {most} s", shown(text));
-            let hint = "write a whole number and s, m, h or d, such as `30m`".to_owned();
-            self.values.report.add(node.at, "out_of_range", message, Some(hint));
-            return None;
-        }
-        told
-    }
-
     fn pattern(&mut self, node: &Node) -> Option<Pattern> {
         let text = self.values.text(node, "a rule")?;
         let pattern = Pattern::parse(text).map_err(|error| format!("{} is no rule: {error}", shown(text)));
         let pattern = self.values.accept(node, pattern)?;
-        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) {
+        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_external(text) {
             return Some(pattern);
         }
         // A rule that protects nothing is most often a typo, and then something stands unprotected.
@@ -265,12 +339,24 @@ impl Check<'_, '_, '_> {
         None
     }
 
+    /// Whether a rule may be about tools of an external server. Those are not known here, so the prefix decides. Such
+    /// tools never say what their arguments are about.
+    fn may_meet_external(&self, rule: &str) -> bool {
+        let meets = |prefix: String| match rule.strip_suffix('*') {
+            Some(stem) => stem.starts_with(&prefix) || prefix.starts_with(stem),
+            None => rule.len() > prefix.len() && rule.starts_with(&prefix),
+        };
+        !rule.contains(':') && self.server_ids().map(tool_prefix).any(meets)
+    }
+
     /// Tools near the one a rule names; families of tools, if it names a beginning.
     fn meant(&self, rule: &str) -> Vec<String> {
         let tool = rule.split(':').next().unwrap_or(rule);
         let tools = self.known.tools.iter().copied();
         let Some(stem) = tool.strip_suffix('*') else { return near(tool, tools) };
-        let families: BTreeSet<&str> = tools.filter_map(|tool| tool.find('_').map(|end| &tool[..=end])).collect();
+        let prefixes: Vec<String> = self.server_ids().map(tool_prefix).collect();
+        let families = tools.filter_map(|tool| tool.find('_').map(|end| &tool[..=end]));
+        let families: BTreeSet<&str> = families.chain(prefixes.iter().map(String::as_str)).collect();
         near(stem, families).into_iter().map(|family| family + "*").collect()
     }
 

@@ -3,9 +3,11 @@
 //! Every rule here tightens. Nothing a tenant writes can lift an approval or widen a scope, because there is no
 //! field to say so.
 
+use crate::server::{Agent, ServerUse, TenantParam, Workflow};
 use domain::run::OnReject;
 use domain::{Mode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -24,6 +26,14 @@ pub struct TenantConfig {
     pub jenkins: Vec<JenkinsServer>,
     /// The chart repositories it installs from.
     pub repositories: Vec<Repository>,
+    /// What its own file refers to by name.
+    pub params: BTreeMap<String, TenantParam>,
+    /// The external servers it uses.
+    pub servers: Vec<ServerUse>,
+    /// Its agents, as far as they give parameters of those servers.
+    pub agents: Vec<Agent>,
+    /// Its workflows, as far as they do.
+    pub workflows: Vec<Workflow>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.
@@ -37,7 +47,8 @@ pub struct TenantConfig {
 }
 
 /// The tools that write, as far as they write to the session that calls them. What they do elsewhere asks anyway.
-const SESSION_WRITES: [&str; 3] = ["memory_remember:session", "memory_patch:session", "memory_forget:session"];
+pub(crate) const SESSION_WRITES: [&str; 3] =
+    ["memory_remember:session", "memory_patch:session", "memory_forget:session"];
 
 impl TenantConfig {
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.
@@ -45,7 +56,8 @@ impl TenantConfig {
         let asks = self.memory.session_writes == SessionWrites::Ask;
         let implied = SESSION_WRITES.iter().filter(|_| asks).filter_map(|rule| Pattern::parse(rule).ok());
         let implied = implied.map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
-        self.require_approval.iter().cloned().chain(implied).collect()
+        let of_servers = self.servers.iter().flat_map(|server| server.gates.iter().cloned());
+        self.require_approval.iter().cloned().chain(implied).chain(of_servers).collect()
     }
 }
 

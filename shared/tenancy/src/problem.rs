@@ -84,12 +84,22 @@ impl<'a> Report<'a> {
         self.problems.len() >= MOST_PROBLEMS
     }
 
-    /// The value, if nothing was wrong; else every problem in the order of the file.
-    pub(crate) fn judge<T>(mut self, value: Option<T>) -> Result<T, Vec<Problem>> {
+    /// How many problems are noted.
+    pub(crate) fn count(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// Every problem in the order of the file.
+    pub(crate) fn told(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
+        self.problems
+    }
+
+    /// The value, if nothing was wrong; else every problem in the order of the file.
+    pub(crate) fn judge<T>(self, value: Option<T>) -> Result<T, Vec<Problem>> {
         match value {
             Some(value) if self.problems.is_empty() => Ok(value),
-            Some(_) | None => Err(self.problems),
+            Some(_) | None => Err(self.told()),
         }
     }
 }

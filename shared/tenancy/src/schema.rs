@@ -2,10 +2,14 @@
 //!
 //! It says less than [`crate::parse`]: which toolsets and tools exist is known only to the service.
 
+mod servers;
+
 use crate::config::{Approval, Limits, Memory};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
+use servers::{AgentPart, ServerPart, TenantParamPart, WorkflowPart};
+use std::collections::BTreeMap;
 
 /// The schema of a tenant's file (draft 2020-12).
 pub fn json_schema() -> serde_json::Value {
@@ -29,9 +33,21 @@ struct TenantFile {
     /// The Kubernetes clusters the tenant acts on.
     #[schemars(default)]
     clusters: Vec<ClusterPart>,
+    /// What the file refers to as `{{ params.NAME }}`: plain values, and secrets of the tenant.
+    #[schemars(default)]
+    params: BTreeMap<String, TenantParamPart>,
     /// What toolsets act on besides clusters.
     #[schemars(default, with = "ToolsetsPart")]
     toolsets: Option<ToolsetsPart>,
+    /// The external MCP servers the tenant uses.
+    #[schemars(default, length(max = 32))]
+    servers: Vec<ServerPart>,
+    /// The tenant's agents, as far as they give parameters of servers.
+    #[schemars(default, length(max = 64))]
+    agents: Vec<AgentPart>,
+    /// The tenant's workflows, as far as they give parameters of servers.
+    #[schemars(default, length(max = 64))]
+    workflows: Vec<WorkflowPart>,
     /// Rules for calls; they only tighten.
     #[schemars(default, with = "PolicyPart")]
     policy: Option<PolicyPart>,
@@ -62,8 +78,8 @@ struct ClusterPart {
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
     name: String,
     /// The kubeconfig, kept as a secret.
-    #[schemars(default, with = "SecretPart")]
-    kubeconfig: Option<SecretPart>,
+    #[schemars(default, with = "SecretValue")]
+    kubeconfig: Option<SecretValue>,
     /// The cluster this service runs in.
     #[schemars(default, extend("const" = true))]
     in_cluster: bool,
@@ -93,6 +109,15 @@ struct ClusterPart {
 #[expect(dead_code, reason = "only its shape is used")]
 struct SecretPart {
     secret: String,
+}
+
+/// A secret by its name, or a reference to a parameter that is marked as one.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum SecretValue {
+    Named(SecretPart),
+    Referred(#[schemars(regex(pattern = r"^\{\{ *params\.[A-Za-z][A-Za-z0-9_-]{0,63} *\}\}$"))] String),
 }
 
 /// Whom requests act as.
@@ -142,11 +167,11 @@ struct JenkinsPart {
     #[schemars(default)]
     user: String,
     /// The API token, kept as a secret.
-    #[schemars(default, with = "SecretPart")]
-    token: Option<SecretPart>,
+    #[schemars(default, with = "SecretValue")]
+    token: Option<SecretValue>,
     /// The authority that vouches for the server, kept as a secret.
-    #[schemars(default, with = "SecretPart")]
-    ca: Option<SecretPart>,
+    #[schemars(default, with = "SecretValue")]
+    ca: Option<SecretValue>,
     /// The parameter that carries the name of a run, where a job declares it.
     #[schemars(default)]
     run_id_parameter: String,
@@ -179,8 +204,8 @@ struct RepositoryPart {
     /// Its `https://` or `oci://` address.
     url: String,
     /// What opens it, kept as a secret.
-    #[schemars(default, with = "SecretPart")]
-    credential: Option<SecretPart>,
+    #[schemars(default, with = "SecretValue")]
+    credential: Option<SecretValue>,
 }
 
 /// Rules for calls, as tool names with an optional `*` at the end and an optional `:about`.
@@ -353,7 +378,11 @@ fn result_bytes() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{CLUSTER, HELM, JENKINS, LIMITS, MEMORY, POLICY, REPOSITORY, ROOT, STORE, TOOLSETS};
+    use crate::check::web::AUTH;
+    use crate::check::{
+        ACCESS, AGENT, ALLOWED, CLUSTER, HELM, JENKINS, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, REPOSITORY, ROOT,
+        STORE, TENANT_PARAM, TOOLSETS, USE, WORKFLOW,
+    };
     use serde_json::Value;
 
     fn keys(schema: &Value) -> Vec<&str> {
@@ -381,6 +410,15 @@ mod tests {
         assert_eq!(keys(&parts["MemoryPart"]), sorted(MEMORY));
         assert_eq!(keys(&parts["StorePart"]), sorted(STORE));
         assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
+        assert_eq!(keys(&parts["TenantParamPart"]), sorted(TENANT_PARAM));
+        assert_eq!(keys(&parts["ChosenPart"]), sorted(USE));
+        assert_eq!(keys(&parts["OwnPart"]), sorted(OWN));
+        assert_eq!(keys(&parts["OwnParamPart"]), sorted(OWN_PARAM));
+        assert_eq!(keys(&parts["AuthPart"]), sorted(AUTH));
+        assert_eq!(keys(&parts["AccessPart"]), sorted(ACCESS));
+        assert_eq!(keys(&parts["AllowedTool"]), sorted(ALLOWED));
+        assert_eq!(keys(&parts["AgentPart"]), sorted(AGENT));
+        assert_eq!(keys(&parts["WorkflowPart"]), sorted(WORKFLOW));
     }
 
     #[test]

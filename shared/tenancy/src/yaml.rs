@@ -24,6 +24,32 @@ pub(crate) struct Node {
     pub(crate) value: Value,
 }
 
+impl Node {
+    /// What stands under a key, if this is a mapping that has it.
+    pub(crate) fn find(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node),
+            Value::Scalar { .. } | Value::List(_) | Value::Refused => None,
+        }
+    }
+
+    /// The items, if this is a list.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            Value::Scalar { .. } | Value::Map(_) | Value::Refused => &[],
+        }
+    }
+
+    /// The text, if this is a scalar.
+    pub(crate) fn scalar(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar { text, .. } => Some(text),
+            Value::List(_) | Value::Map(_) | Value::Refused => None,
+        }
+    }
+}
+
 /// What stands there.
 #[derive(Debug)]
 pub(crate) enum Value {
@@ -48,8 +74,9 @@ pub(crate) struct Key {
 #[derive(Debug)]
 struct Ended;
 
-/// Reads the one document of a text. `None` means that the report says why there is none.
-pub(crate) fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
+/// Reads the one document of a text; an empty one is told how to `begin`. `None` means that the report says why there
+/// is none.
+pub(crate) fn read(text: &str, begin: &str, report: &mut Report<'_>) -> Option<Node> {
     if text.len() > MOST_BYTES {
         too_large(&text.as_bytes()[..MOST_BYTES], report);
         return None;
@@ -62,7 +89,7 @@ pub(crate) fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
         block_nesting_limit: MOST_DEPTH,
     };
     let parser = Parser::new_from_str_with_options(text, options);
-    Reader { parser, nodes: 0, report }.document().ok()
+    Reader { parser, nodes: 0, report }.document(begin).ok()
 }
 
 /// Reports a text that goes on after `head`.
@@ -80,14 +107,14 @@ struct Reader<'t, 'r, 'f> {
 impl<'t> Reader<'t, '_, '_> {
     /// The first document, provided that no second one follows.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: every event but these begins a node")]
-    fn document(&mut self) -> Result<Node, Ended> {
+    fn document(&mut self, begin: &str) -> Result<Node, Ended> {
         let mut root = None;
         loop {
             let (event, span) = self.next()?;
             match event {
                 Event::StreamStart | Event::DocumentEnd => {}
                 Event::DocumentStart(..) if root.is_some() => {
-                    let hint = "keep one tenant in one file, without `---` after it".to_owned();
+                    let hint = "keep one document in a file, without `---` after it".to_owned();
                     self.report.add(position(span.start), "second_document", "a second document begins", Some(hint));
                     return Err(Ended);
                 }
@@ -97,8 +124,8 @@ impl<'t> Reader<'t, '_, '_> {
             }
         }
         root.ok_or_else(|| {
-            let hint = "begin with `tenant:` and the tenant's name".to_owned();
-            self.report.add(Position::START, "empty_file", "the file holds no configuration", Some(hint));
+            let hint = Some(begin.to_owned());
+            self.report.add(Position::START, "empty_file", "the file holds no configuration", hint);
             Ended
         })
     }

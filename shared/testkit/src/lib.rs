@@ -3,10 +3,12 @@
 //! Reading order: [`plan`] (what a world is made of), [`world`] (replicas that run, and are tidy when they stop),
 //! [`actor`] (who speaks), then the ways to speak: [`legacy`], [`modern`], [`rest`]. Below them stand [`http`], [`sse`]
 //! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs, [`mod@line`] between them, and [`patience`].
+//! [`upstream`] is an MCP server that does as it is told, harm included, and [`collector`] takes the spans.
 //!
 //! Not here: the gateway. Whoever builds a world hands in how a replica is started.
 
 pub mod actor;
+pub mod collector;
 pub mod http;
 pub mod legacy;
 pub mod line;
@@ -18,9 +20,11 @@ pub mod process;
 pub mod redis;
 pub mod rest;
 pub mod sse;
+pub mod upstream;
 pub mod world;
 
 pub use actor::{Actor, TenantActors};
+pub use collector::Collector;
 pub use http::{Answer, Request};
 pub use legacy::Legacy;
 pub use line::Line;

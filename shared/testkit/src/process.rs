@@ -80,9 +80,22 @@ impl Process {
 
     /// How much memory it has in use.
     pub fn resident_bytes(&self) -> usize {
-        let id = self.child.lock().unwrap_or_else(PoisonError::into_inner).id();
-        let told = std::fs::read_to_string(format!("/proc/{id}/status")).expect("the process should run");
-        let line = told.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory should be told");
+        self.memory("VmRSS:")
+    }
+
+    /// How much memory it had in use at its highest.
+    pub fn highest_bytes(&self) -> usize {
+        self.memory("VmHWM:")
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).id()
+    }
+
+    fn memory(&self, figure: &str) -> usize {
+        let told = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("the process should run");
+        let line = told.lines().find_map(|line| line.strip_prefix(figure)).expect("its memory should be told");
         let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
         kibibytes * 1024
     }
@@ -97,7 +110,7 @@ impl Process {
     /// Sends a signal.
     #[expect(clippy::disallowed_methods, reason = "signals a test's own process")]
     pub fn signal(&self, signal: &str) {
-        let id = self.child.lock().unwrap_or_else(PoisonError::into_inner).id().to_string();
+        let id = self.id().to_string();
         let done = Command::new("kill").args([signal, &id]).status();
         assert!(done.is_ok_and(|status| status.success()), "kill {signal} should reach the process");
     }

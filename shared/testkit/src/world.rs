@@ -167,6 +167,11 @@ impl<P> World<P> {
         std::fs::remove_file(file).expect("a tenant's file should be there");
     }
 
+    /// Changes a setting for replicas that are started from now on.
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.setup.environment.push((key.to_owned(), value.to_owned()));
+    }
+
     /// Stops one replica in order, and wants it to leave nothing behind.
     pub async fn stop(&mut self, replica: usize) {
         let Replica { stop, part, .. } = self.take(replica);

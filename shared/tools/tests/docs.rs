@@ -72,6 +72,9 @@ fn one(page: &mut String, tool: &Definition) {
     let (name, title, description) = (&tool.name, &tool.title, &tool.description);
     writeln!(page, "### `{name}`\n\n{title}: {effect}; {again}; at most {} s.\n", tool.deadline.as_secs()).unwrap();
     writeln!(page, "> {description}\n").unwrap();
+    if let Some(hint) = &tool.hint {
+        writeln!(page, "{hint}\n").unwrap();
+    }
     let arguments = fields(&tool.strict, &tool.strict);
     if arguments.is_empty() {
         writeln!(page, "No arguments.\n").unwrap();

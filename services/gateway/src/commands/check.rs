@@ -1,25 +1,37 @@
-//! `check`: validates settings and tenant files, every error at once.
+//! `check`: validates settings, tenant files and files of external servers, every error at once.
+//!
+//! Files are recognised by their names: `*.toml` are settings, `servers.yaml` and `*.server.yaml` are servers, every other
+//! one is a tenant's. Tenants are judged by the settings and servers that are given along.
 
 use crate::cli::{Check, Output};
-use crate::commands::{Ended, print, runtime};
+use crate::commands::{Ended, print, runtime, say};
 use crate::settings::Settings;
 use crate::targets::Reach;
 use crate::tenants;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::{Config, Store};
-use tenancy::{Known, Problem};
+use tenancy::{Curated, CuratedSources, Problem, is_server_file};
 use tools::{Kit, Toolbox};
 
 pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
-    let tools = runtime()?.block_on(builtin())?;
-    let (toolsets, names) = tenants::known(&tools);
+    let tools = runtime()?.block_on(toolbox())?;
+    let mut problems: Vec<Problem> =
+        args.files.iter().filter(|file| is_settings(file)).filter_map(|f| bad(f)).collect();
     // Settings among the files say what tenants may reach; without them only what no operator could allow is refused.
     let settings =
         args.files.iter().filter(|file| is_settings(file)).find_map(|file| Settings::read(Some(file), []).ok());
+    let servers: Vec<PathBuf> = args.files.iter().filter(|file| is_server_file(file)).cloned().collect();
+    let (curated, wrong) = curated(settings.as_ref(), &servers);
+    problems.extend(wrong);
     let reach = settings.as_ref().map_or_else(Reach::unknown, Reach::of);
-    let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
-    let known = Known { toolsets: &toolsets, tools: &names, server: &server, charts: &charts };
-    let problems: Vec<Problem> = args.files.iter().flat_map(|file| check(file, &known)).collect();
+    let tenants: Vec<&PathBuf> = args.files.iter().filter(|file| !is_settings(file) && !is_server_file(file)).collect();
+    problems.extend(tenants::with_known(tools.every(), &reach, &curated, |known| {
+        let wrong = tenants.iter().filter_map(|file| tenancy::read_file(file, known).err());
+        wrong.flatten().collect::<Vec<_>>()
+    }));
+    if settings.is_none() && servers.is_empty() && problems.iter().any(|problem| problem.code == "unknown_server") {
+        say("note: no settings and no servers.yaml are among the files, so the catalog of external servers is empty\n");
+    }
     match output {
         Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&problems)?)),
         Output::Text => {
@@ -32,29 +44,35 @@ pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
     Ok(if problems.is_empty() { Ended::Well } else { Ended::WithNo })
 }
 
-fn check(file: &Path, known: &Known<'_>) -> Vec<Problem> {
-    if is_settings(file) {
-        return match Settings::read(Some(file), []) {
-            Ok(_) => Vec::new(),
-            Err(error) => vec![Problem {
-                file: file.display().to_string(),
-                line: 1,
-                column: 1,
-                code: "settings",
-                message: format!("{:#}", anyhow::Error::from(error)),
-                hint: None,
-            }],
-        };
-    }
-    tenancy::read_file(file, known).err().unwrap_or_default()
+/// The operator's catalog: where the settings say it is, and the files besides.
+pub(super) fn curated(settings: Option<&Settings>, files: &[PathBuf]) -> (Curated, Vec<Problem>) {
+    let told = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+    let sources = settings.map_or_else(CuratedSources::default, |settings| CuratedSources {
+        dir: told(&settings.upstreams.catalog),
+        config: told(&settings.upstreams.config),
+        mcp_servers: None,
+    });
+    Curated::read_with(&sources, files)
+}
+
+/// What is wrong with a settings file; its parser stops at the first mistake.
+fn bad(file: &Path) -> Option<Problem> {
+    let error = Settings::read(Some(file), []).err()?;
+    let message = format!("{:#}", anyhow::Error::from(error));
+    Some(Problem { file: file.display().to_string(), line: 1, column: 1, code: "settings", message, hint: None })
 }
 
 fn is_settings(file: &Path) -> bool {
     file.extension().is_some_and(|end| end == "toml")
 }
 
-/// The built-in tools, on a store that lives only as long as the command.
+/// The built-in tools, one by one.
 pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entry>>> {
+    Ok(toolbox().await?.every().to_vec())
+}
+
+/// The built-in tools, on a store that lives only as long as the command.
+pub(super) async fn toolbox() -> anyhow::Result<Toolbox> {
     let config = Config {
         url: "memory:".to_owned(),
         prefix: "qm".to_owned(),
@@ -64,5 +82,5 @@ pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entr
     };
     // Nothing is called here: the tools are only looked at.
     let kit = Kit::to_look_at(Store::open(&config).await?)?;
-    Ok(Toolbox::new(&kit)?.every().to_vec())
+    Ok(Toolbox::new(&kit)?)
 }

@@ -146,7 +146,10 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
                 ("clusters_on_loopback", toml::Value::Boolean(true)),
             ]),
         ),
-        ("upstreams".to_owned(), section(vec![("cache", text(&data.join("cache")))])),
+        (
+            "upstreams".to_owned(),
+            section(vec![("cache", text(&data.join("cache"))), ("catalog", text(&data.join("catalog")))]),
+        ),
         (
             "telemetry".to_owned(),
             section(vec![("log", String("warn".to_owned())), ("format", String("text".to_owned()))]),
@@ -201,7 +204,7 @@ Quartermaster is ready, for development only.
   cluster    {cluster}
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs
-             {data}/admin.token      keeps its documents (quartermaster memory)
+             {data}/admin.token      configures the tenant, accepts tools, keeps documents
 
 A first call:
 

@@ -7,8 +7,7 @@ use crate::cli::{Doctor, Output};
 use crate::clock::Clock;
 use crate::commands::{Ended, print, runtime};
 use crate::settings::Settings;
-use crate::targets::Targets;
-use crate::tenants::Tenants;
+use crate::tenants::{Origin, Parts, Tenants};
 use catalog::{Entry, Progress};
 use domain::{Call, CallId, Caller, Effect, Failure, Level, Loaded, Mode, Moment, Principal, Scopes, Tenant};
 use executor::Keys;
@@ -190,10 +189,15 @@ async fn tenants(chart: &mut Chart, settings: Settings, kit: Kit) -> anyhow::Res
         found.cloned()
     });
     let [Some(cluster), Some(server)] = asked else { anyhow::bail!("the tools that look are not there") };
-    let targets = Targets::new(&kit, &settings);
-    let tenants = Arc::new(Tenants::new(&settings.tenants.dir, toolbox, targets, kit.notebook.clone()));
-    let read = Arc::clone(&tenants);
-    tokio::task::spawn_blocking(move || read.reload()).await?;
+    let secret = std::fs::read(&settings.calls.key_file)?;
+    let vault = app::vault(&settings, &kit.store, &secret)?;
+    // Asking an external server for its tools may accept them, which is not a doctor's to do.
+    let tenants = Arc::new(Tenants::new(Parts::of(&settings, &kit, toolbox, vault, None)));
+    tenants.look().await;
+    for (tenant, problems) in tenants.unusable() {
+        let says = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        chart.bad(format!("tenant {tenant}"), says, "mend or remove what was set over HTTP");
+    }
     for problem in tenants.problems().iter() {
         chart.bad("tenant file", problem.to_string(), "mend it; until then the tenant keeps what it had");
     }
@@ -203,7 +207,11 @@ async fn tenants(chart: &mut Chart, settings: Settings, kit: Kit) -> anyhow::Res
         chart.bad("tenants", "there are none", "put a file into tenants.dir");
     }
     for tenant in &served {
-        chart.well(format!("tenant {tenant}"), "its file is in use");
+        let says = match tenants.origin_of(tenant) {
+            Some(Origin::Http(version)) => format!("what was set over HTTP is in use, version {version}"),
+            Some(Origin::Fixed | Origin::File | Origin::Held) | None => "its file is in use".to_owned(),
+        };
+        chart.well(format!("tenant {tenant}"), says);
         for name in kit.clusters.names_of(tenant) {
             let arguments = json!({ "ask": "cluster", "cluster": name });
             let told = ask(&cluster, tenant, arguments).await;
@@ -258,6 +266,7 @@ fn permit(entry: &Entry, tenant: &Tenant, about: Option<String>) -> Result<Permi
         about,
         digest: String::new(),
         tainted: false,
+        assignment: std::sync::Arc::default(),
     };
     let evidence = Evidence {
         loaded: Loaded::from_iter([(definition.toolset.clone(), Level::Read)]),

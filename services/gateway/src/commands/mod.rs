@@ -2,11 +2,15 @@
 
 mod audit;
 mod check;
+mod desk;
 mod dev;
 mod doctor;
+mod explain;
 mod memory;
 mod runs;
+mod schema;
 mod serve;
+mod servers;
 mod token;
 mod tools;
 
@@ -32,9 +36,12 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Dev(args) => dev::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args, cli.output),
+        Command::Explain(args) => explain::run(&args, cli.output),
+        Command::Schema => schema::run(),
         Command::Token(args) => token::run(&args),
         Command::Tools(args) => tools::run(&args, cli.output),
         Command::Runs(args) => runs::run(&args, cli.output),
+        Command::Servers(args) => servers::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
         Command::Doctor(args) => doctor::run(&args, cli.output),

@@ -1,95 +1,60 @@
 //! `runs`: the approver's desk in a terminal, over the same API as everybody else's.
 
 use crate::cli::{Output, Runs, RunsAction};
+use crate::commands::desk::Desk;
 use crate::commands::{Ended, print, runtime, say};
-use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &Runs, output: Output) -> anyhow::Result<Ended> {
-    let token = std::fs::read_to_string(&args.token_file)
-        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let desk = Desk { url: args.url.trim_end_matches('/').to_owned(), token: token.trim().to_owned() };
+    let desk = Desk::open(&args.url, &args.token_file)?;
     runtime()?.block_on(async {
         match &args.action {
-            None => desk.list(Some("pending_approval"), output).await,
-            Some(RunsAction::List { state }) => desk.list(state.as_deref(), output).await,
-            Some(RunsAction::Show { id }) => desk.ask("GET", &format!("/v1/runs/{id}"), None, output).await,
+            None => list(&desk, Some("pending_approval"), output).await,
+            Some(RunsAction::List { state }) => list(&desk, state.as_deref(), output).await,
+            Some(RunsAction::Show { id }) => ask(&desk, "GET", &format!("/v1/runs/{id}"), None, output).await,
             Some(RunsAction::Approve { id, reason }) => {
-                desk.ask("POST", &format!("/v1/runs/{id}/approve"), Some(json!({ "reason": reason })), output).await
+                ask(&desk, "POST", &format!("/v1/runs/{id}/approve"), Some(json!({ "reason": reason })), output).await
             }
             Some(RunsAction::Reject { id, reason }) => {
-                desk.ask("POST", &format!("/v1/runs/{id}/reject"), Some(json!({ "reason": reason })), output).await
+                ask(&desk, "POST", &format!("/v1/runs/{id}/reject"), Some(json!({ "reason": reason })), output).await
             }
         }
     })
 }
 
-struct Desk {
-    url: String,
-    token: String,
+async fn list(desk: &Desk, state: Option<&str>, output: Output) -> anyhow::Result<Ended> {
+    let query = state.map(|state| format!("?state={state}")).unwrap_or_default();
+    let told = desk.send("GET", &format!("/v1/runs{query}"), None).await?;
+    if !told.ok() || output == Output::Json {
+        return told.finish(output);
+    }
+    let none = Vec::new();
+    let runs = told.body["runs"].as_array().unwrap_or(&none);
+    if runs.is_empty() {
+        say("nothing waits\n");
+    }
+    for run in runs {
+        let text = |key: &str| run[key].as_str().unwrap_or("-").to_owned();
+        print(&format!(
+            "{}  {:<16} {:<8} {}\n    asked by {} at {}, expires {}\n",
+            text("id"),
+            text("state"),
+            text("effect"),
+            text("summary"),
+            text("requested_by"),
+            text("asked_at"),
+            text("expires_at"),
+        ));
+    }
+    Ok(Ended::Well)
 }
 
-impl Desk {
-    async fn list(&self, state: Option<&str>, output: Output) -> anyhow::Result<Ended> {
-        let query = state.map(|state| format!("?state={state}")).unwrap_or_default();
-        let (status, told) = self.send("GET", &format!("/v1/runs{query}"), None).await?;
-        if status != 200 || output == Output::Json {
-            return finish(status, &told, output);
-        }
-        let none = Vec::new();
-        let runs = told["runs"].as_array().unwrap_or(&none);
-        if runs.is_empty() {
-            say("nothing waits\n");
-        }
-        for run in runs {
-            let text = |key: &str| run[key].as_str().unwrap_or("-").to_owned();
-            print(&format!(
-                "{}  {:<16} {:<8} {}\n    asked by {} at {}, expires {}\n",
-                text("id"),
-                text("state"),
-                text("effect"),
-                text("summary"),
-                text("requested_by"),
-                text("asked_at"),
-                text("expires_at"),
-            ));
-        }
-        Ok(Ended::Well)
+async fn ask(desk: &Desk, method: &str, path: &str, body: Option<Value>, output: Output) -> anyhow::Result<Ended> {
+    let told = desk.send(method, path, body).await?;
+    if told.ok() && output == Output::Text {
+        print(&shown(&told.body));
     }
-
-    async fn ask(&self, method: &str, path: &str, body: Option<Value>, output: Output) -> anyhow::Result<Ended> {
-        let (status, told) = self.send(method, path, body).await?;
-        finish(status, &told, output)
-    }
-
-    async fn send(&self, method: &str, path: &str, body: Option<Value>) -> anyhow::Result<(u16, Value)> {
-        let client = egress::operator_client(&egress::Config::default())?;
-        let request = egress::Ask { method, url: &format!("{}{path}", self.url), bearer: &self.token, body };
-        let (status, bytes) = egress::ask(&client, request).await.context("the service did not answer")?;
-        let told = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        if status >= 500 && told.is_null() {
-            bail!("the service answered with status {status}");
-        }
-        Ok((status, told))
-    }
-}
-
-/// Prints what came back; a refusal is an answer too, and makes the exit code say no.
-fn finish(status: u16, told: &Value, output: Output) -> anyhow::Result<Ended> {
-    let ok = (200..300).contains(&status);
-    match output {
-        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(told)?)),
-        Output::Text if ok => print(&shown(told)),
-        Output::Text => {
-            let error = &told["error"];
-            let text = |key: &str| error[key].as_str().unwrap_or_default();
-            say(&format!("{}: {}\n", text("code"), text("message")));
-            if !text("hint").is_empty() {
-                say(&format!("  {}\n", text("hint")));
-            }
-        }
-    }
-    Ok(if ok { Ended::Well } else { Ended::WithNo })
+    told.finish(output)
 }
 
 /// One run for a person to read before signing. The service wrote the preview from the real arguments.

@@ -65,7 +65,7 @@ fn as_json(catalog: &Catalog, shown: &[&Arc<Entry>]) -> Value {
             let d = entry.definition();
             json!({
                 "name": d.name.as_str(), "toolset": d.toolset.as_str(), "description": d.description,
-                "effect": d.most.as_str(), "list": entry.list().as_str(), "tokens": entry.tokens(),
+                "ui_hint": d.hint, "effect": d.most.as_str(), "list": entry.list().as_str(), "tokens": entry.tokens(),
             })
         })
         .collect();

@@ -6,7 +6,7 @@ use crate::app::Gateway;
 use crate::http::{guard, reply, trace};
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
-use actix_web::http::header::AUTHORIZATION;
+use actix_web::http::header::{AUTHORIZATION, RETRY_AFTER};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::{Caller, Code, Failure, Scope};
@@ -52,6 +52,9 @@ impl ResponseError for Refused {
         if let Some(challenge) = &self.challenge {
             response.insert_header(("WWW-Authenticate", challenge.as_str()));
         }
+        if let (StatusCode::SERVICE_UNAVAILABLE, Some(millis)) = (self.status, self.failure.retry_after_ms) {
+            response.insert_header((RETRY_AFTER, millis.div_ceil(1_000)));
+        }
         let body = if self.mcp {
             mcp::Refusal::before_call(mcp::Era::Modern, None, &self.failure).body(Some(&self.trace_id))
         } else {
@@ -95,8 +98,9 @@ async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, 
                 .details(json!({ "error": "invalid_token" })),
         }
     })?;
-    // A tenant that is not configured answers like a token that names none.
-    let snapshot = gateway.tenants.find(&caller.tenant).ok_or_else(unserved)?;
+    let snapshot = gateway.tenants.get(&caller.tenant)?;
+    // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
+    gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))
 }
 
@@ -147,6 +151,19 @@ pub fn needs(known: &Known, scope: Scope) -> Result<(), Failure> {
     }
     let failure = Failure::new(Code::InsufficientScope, format!("the token lacks the scope {scope}"));
     Err(failure.details(json!({ "scope": scope.as_str() })))
+}
+
+/// Wants a person who administers the tenant. A token that can call tools may be an agent's, and no agent changes the
+/// rules it is held to.
+pub fn administers(known: &Known) -> Result<(), Failure> {
+    needs(known, Scope::TenantAdmin)?;
+    if known.caller.scopes.allow(Scope::ToolsRead) {
+        let message = "a token that may call tools is no person's, and only people administer a tenant";
+        return Err(
+            Failure::new(Code::InsufficientScope, message).details(json!({ "scope": Scope::TenantAdmin.as_str() }))
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]

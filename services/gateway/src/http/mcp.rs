@@ -124,7 +124,8 @@ impl Visit<'_> {
         let revision = mcp::Revision::negotiate(requested);
         let Known { caller, snapshot, .. } = self.known;
         let wanted = domain::Mode::Write; // the most the token and the tenant allow; loading is judged again
-        let opened = self.gateway.executor.open_session(snapshot, caller, wanted, self.selection.clone()).await;
+        let (executor, assignment) = (&self.gateway.executor, domain::Assignment::default());
+        let opened = executor.open_session(snapshot, caller, wanted, self.selection.clone(), assignment).await;
         match opened {
             Ok(session) => {
                 let result = mcp::encode::initialize_result(revision, &self.instructions(false));

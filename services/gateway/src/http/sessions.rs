@@ -12,11 +12,12 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::{Progress, View};
 use domain::run::State;
-use domain::{Code, Content, Failure, Mode, Output, RunId, Scope, Session};
+use domain::{Assignment, Code, Content, Failure, Mode, Output, RunId, Scope, Session};
 use executor::{CallRequest, Handle};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,15 @@ const TOKENS: &str = "x-quartermaster-tokens";
 struct Opening {
     #[serde(default = "read_mode")]
     mode: Mode,
+    /// The tenant's agent that works in it.
+    #[serde(default)]
+    agent: Option<String>,
+    /// The tenant's workflow it belongs to.
+    #[serde(default)]
+    workflow: Option<String>,
+    /// Parameters of external servers that the workflow gives, by server.
+    #[serde(default)]
+    params: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 fn read_mode() -> Mode {
@@ -50,7 +60,15 @@ pub async fn open(known: Known, request: HttpRequest, payload: Payload, gateway:
                 .next("open the session with mode read"));
             }
         }
-        gateway.executor.open_session(&known.snapshot, &known.caller, opening.mode, None).await
+        let Opening { mode, agent, workflow, params } = opening;
+        let assignment = Assignment { agent, workflow, params };
+        if !assignment.is_empty() {
+            // Refused here rather than at the first call: whoever opens the session can still mend it.
+            let config = gateway.tenants.config_of(&known.caller.tenant);
+            let unserved = || Failure::new(Code::ForbiddenTenant, "the tenant is not served here");
+            config.ok_or_else(unserved)?.check_assignment(&assignment)?;
+        }
+        gateway.executor.open_session(&known.snapshot, &known.caller, mode, None, assignment).await
     };
     match opened.await {
         Ok(session) => reply::json(StatusCode::CREATED, &known.trace_id, shown(&gateway, &session, None).to_string()),
@@ -207,6 +225,7 @@ fn shown(gateway: &Gateway, session: &Session, stopped_by: Option<RunId>) -> Val
         "mode": session.mode.as_str(),
         "loaded_toolsets": session.loaded,
         "tainted": session.tainted,
+        "assignment": session.assignment,
         "stopped_by": stopped_by.map(|run| run.to_string()),
         "opened_at": session.opened_at.to_string(),
         "expires_at": idle.min(last).to_string(),

@@ -1,13 +1,14 @@
-//! The clusters of each tenant: a secret becomes a kubeconfig file, `sandbox: true` a simulated cluster.
+//! The clusters of each tenant: a secret is a kubeconfig, `sandbox: true` a simulated cluster.
 
+use crate::settings::Tenants;
 use cluster::{ClusterConfig, Clusters, Impersonate, NamespacePattern, SecretText, Source};
 use domain::Tenant;
 use sandbox::{Sandbox, Seed};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tenancy::{Cluster, ClusterSource, TenantConfig};
 use tokio::runtime::Handle;
+use vault::Vault;
 
 /// Why a tenant's clusters cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -26,17 +27,18 @@ pub(super) enum BadClusters {
 /// Turns what tenants' files say about clusters into what tools act on.
 pub(super) struct ClusterDesk {
     clusters: Clusters,
-    secrets: PathBuf,
+    vault: Vault,
     loopback: bool,
+    over_http: bool,
     sandboxes: Mutex<HashMap<Tenant, Sandbox>>,
     runtime: Handle,
 }
 
 impl ClusterDesk {
-    /// A desk whose secrets lie in this folder. To be made inside the runtime that sandboxes shall run on.
-    pub(super) fn new(clusters: Clusters, secrets: &Path, loopback: bool) -> ClusterDesk {
-        let (secrets, sandboxes) = (secrets.to_owned(), Mutex::default());
-        ClusterDesk { clusters, secrets, loopback, sandboxes, runtime: Handle::current() }
+    /// A desk whose secrets are in this vault. To be made inside the runtime that sandboxes shall run on.
+    pub(super) fn new(clusters: Clusters, vault: Vault, told: &Tenants) -> ClusterDesk {
+        let (loopback, over_http) = (told.clusters_on_loopback, told.clusters_over_http);
+        ClusterDesk { clusters, vault, loopback, over_http, sandboxes: Mutex::default(), runtime: Handle::current() }
     }
 
     /// Sets the clusters of a tenant. Waits for a sandbox to start, so it is not for a task of the runtime.
@@ -68,8 +70,12 @@ impl ClusterDesk {
             |texts: &[String]| texts.iter().map(|text| NamespacePattern::parse(text)).collect::<Result<_, _>>();
         let source = match &told.source {
             ClusterSource::Secret(name) => {
-                let path = self.secrets.join(tenant.as_str()).join(name);
-                Source::SecretFile { path, loopback: self.loopback }
+                let secret = if self.over_http {
+                    self.vault.kept(tenant, name)
+                } else {
+                    self.vault.kept_by_operator(tenant, name)
+                };
+                Source::Kept { secret, loopback: self.loopback }
             }
             ClusterSource::InCluster => Source::InCluster,
             ClusterSource::Sandbox => Source::KubeconfigText(SecretText::new(sandbox.unwrap_or_default())),

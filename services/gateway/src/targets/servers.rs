@@ -5,10 +5,10 @@ use egress::Guard;
 use jenkins::{SecretSource, SecretText, ServerConfig, Servers};
 use sandbox::jenkins::{Jenkins, JenkinsSeed};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tenancy::{JenkinsServer, JenkinsSource, TenantConfig};
 use tokio::runtime::Handle;
+use vault::Vault;
 
 /// Why a tenant's servers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -27,22 +27,16 @@ pub(super) enum BadServers {
 /// Turns what tenants' files say about Jenkins servers into what tools act on.
 pub(super) struct ServerDesk {
     servers: Servers,
-    secrets: PathBuf,
+    vault: Vault,
     guard: Guard,
     sandboxes: Mutex<HashMap<Tenant, Jenkins>>,
     runtime: Handle,
 }
 
 impl ServerDesk {
-    /// A desk whose secrets lie in this folder. To be made inside the runtime that sandboxes shall run on.
-    pub(super) fn new(servers: Servers, secrets: &Path, guard: Guard) -> ServerDesk {
-        ServerDesk {
-            servers,
-            secrets: secrets.to_owned(),
-            guard,
-            sandboxes: Mutex::default(),
-            runtime: Handle::current(),
-        }
+    /// A desk whose secrets are in this vault. To be made inside the runtime that sandboxes shall run on.
+    pub(super) fn new(servers: Servers, vault: Vault, guard: Guard) -> ServerDesk {
+        ServerDesk { servers, vault, guard, sandboxes: Mutex::default(), runtime: Handle::current() }
     }
 
     /// Sets the servers of a tenant.
@@ -73,7 +67,7 @@ impl ServerDesk {
         told: &JenkinsServer,
         sandbox: Option<&Jenkins>,
     ) -> Result<ServerConfig, BadServers> {
-        let secret = |name: &String| SecretSource::File(self.secrets.join(tenant.as_str()).join(name));
+        let secret = |name: &String| SecretSource::Kept(self.vault.kept(tenant, name));
         let config = match (&told.source, sandbox) {
             (JenkinsSource::Address { url, user, token, ca }, _) => {
                 let mut config = ServerConfig::new(&told.name, self.guard.parse(url)?, user, secret(token));

@@ -12,6 +12,10 @@ mod audit;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod catalog_api;
+#[cfg(test)]
+mod config_commands;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod drain;
@@ -116,14 +120,33 @@ mod runs_yard;
 #[cfg(test)]
 mod selection;
 #[cfg(test)]
+mod servers_api;
+#[cfg(test)]
 mod stock;
 #[cfg(test)]
 mod store_faults;
 #[cfg(test)]
 mod taint;
 #[cfg(test)]
+mod tenant_config;
+#[cfg(test)]
+mod tenant_secrets;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod turn_api;
+#[cfg(test)]
+mod upstream_assignment;
+mod upstream_canary;
+#[cfg(test)]
+mod upstream_fetch;
+#[cfg(test)]
+mod upstream_hostile;
+#[cfg(test)]
+mod upstream_real;
+#[cfg(test)]
+mod upstream_ssrf;
+#[cfg(test)]
+mod upstream_yard;
 #[cfg(test)]
 mod webhooks;

@@ -4,7 +4,7 @@ use crate::here::embedded;
 use testkit::Request;
 
 /// Every method and address that means something, and some that mean nothing.
-const ROUTES: [(&str, &str); 46] = [
+const ROUTES: [(&str, &str); 65] = [
     ("GET", "/health"),
     ("GET", "/livez"),
     ("GET", "/readyz"),
@@ -44,11 +44,30 @@ const ROUTES: [(&str, &str); 46] = [
     ("PUT", "/v1/memory/documents/tenant/runbooks/a"),
     ("DELETE", "/v1/memory/documents/tenant/runbooks/a"),
     ("GET", "/v1/memory/history/tenant/runbooks/a"),
+    ("GET", "/v1/tenant/config"),
+    ("PUT", "/v1/tenant/config"),
+    ("DELETE", "/v1/tenant/config"),
+    ("POST", "/v1/tenant/config/check"),
+    ("GET", "/v1/tenant/config/history"),
+    ("GET", "/v1/tenant/config/history/1"),
+    ("POST", "/v1/tenant/config/rollback"),
+    ("GET", "/v1/tenant/secrets"),
+    ("PUT", "/v1/tenant/secrets/a"),
+    ("DELETE", "/v1/tenant/secrets/a"),
+    ("GET", "/v1/tenant/servers/a"),
+    ("POST", "/v1/tenant/servers/a/accept"),
+    ("POST", "/v1/tenant/servers/a/refresh"),
     ("POST", "/health"),
     ("GET", "/"),
     ("GET", "/metrics"),
     ("GET", "/console"),
+    ("GET", "/v1/schemas/tenant.json"),
     ("GET", "/v1/audit"),
+    ("GET", "/v1/catalog"),
+    ("GET", "/v1/tenant/servers"),
+    ("GET", "/v1/tenant/servers/wiki"),
+    ("POST", "/v1/tenant/servers/wiki/accept"),
+    ("POST", "/v1/tenant/servers/wiki/refresh"),
     ("GET", "/health/../v1/sessions"),
     ("GET", "//livez"),
 ];
@@ -101,11 +120,30 @@ async fn every_route_needs_a_caller() {
     401 PUT /v1/memory/documents/tenant/runbooks/a
     401 DELETE /v1/memory/documents/tenant/runbooks/a
     401 GET /v1/memory/history/tenant/runbooks/a
+    401 GET /v1/tenant/config
+    401 PUT /v1/tenant/config
+    401 DELETE /v1/tenant/config
+    401 POST /v1/tenant/config/check
+    401 GET /v1/tenant/config/history
+    401 GET /v1/tenant/config/history/1
+    401 POST /v1/tenant/config/rollback
+    401 GET /v1/tenant/secrets
+    401 PUT /v1/tenant/secrets/a
+    401 DELETE /v1/tenant/secrets/a
+    401 GET /v1/tenant/servers/a
+    401 POST /v1/tenant/servers/a/accept
+    401 POST /v1/tenant/servers/a/refresh
     401 POST /health
     401 GET /
     401 GET /metrics
     401 GET /console
+    401 GET /v1/schemas/tenant.json
     401 GET /v1/audit
+    401 GET /v1/catalog
+    401 GET /v1/tenant/servers
+    401 GET /v1/tenant/servers/wiki
+    401 POST /v1/tenant/servers/wiki/accept
+    401 POST /v1/tenant/servers/wiki/refresh
     401 GET /health/../v1/sessions
     401 GET //livez
     ");

@@ -5,7 +5,7 @@
 //! So the test program starts itself once more as the replica. Everything but the three tools is the product's.
 
 use crate::runs_target::Target;
-use catalog::{Boxed, Definition, Drawn, Entry, Kit, Probe, Progress, ToolFuture, Understood, Work};
+use catalog::{Boxed, Definition, Drawn, Entry, Kit, Probe, Progress, Source, ToolFuture, Understood, Work};
 use domain::{Code, Effect, Failure, Output, Tenant, ToolName, ToolsetName};
 use gateway::app::Gateway;
 use gateway::server;
@@ -60,6 +60,8 @@ impl Errand {
             toolset: ToolsetName::parse(TENANT).unwrap(),
             title: self.name().to_owned(),
             description: "A tool of the crash matrix.".to_owned(),
+            hint: None,
+            source: Source::BuiltIn,
             most: Effect::Change,
             idempotent: self == Errand::Put,
             open_world: true,

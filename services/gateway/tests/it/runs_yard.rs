@@ -4,7 +4,7 @@
 //! executor's ordinary path on a real store; only the catalog and the rules are the test's.
 
 use crate::here::World;
-use catalog::{Boxed, Catalog, Definition, Drawn, Entry, Kit, Probe, Progress, Rules, ToolFuture, Work};
+use catalog::{Boxed, Catalog, Definition, Drawn, Entry, Kit, Probe, Progress, Rules, Source, ToolFuture, Work};
 use domain::run::{Answer, Event, OnReject, Run, State, Verdict};
 use domain::{
     Caller, Code, Effect, Failure, Level, Loaded, Mode, Moment, Outcome, Output, Principal, RunId, Scopes, Tenant,
@@ -284,6 +284,8 @@ fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<Entry> {
         toolset: toolset(),
         title: name.to_owned(),
         description: "A tool of the tests.".to_owned(),
+        hint: None,
+        source: Source::BuiltIn,
         most,
         idempotent,
         open_world: true,
@@ -522,6 +524,8 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
         catalog: Arc::new(catalog),
         policy: Policy { mode: house.mode, deny, require_approval, calls_per_minute: 1_000_000 },
         approvals: house.approvals,
+        secrets: executor::Secrets::default(),
+        withheld: std::collections::BTreeSet::new(),
         result_bytes: house.result_bytes,
         slots: Arc::new(Semaphore::new(1_000)),
         in_flight: 1_000,

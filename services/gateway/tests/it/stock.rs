@@ -3,7 +3,7 @@
 //! They take the ordinary path; only the catalog is the test's. No file configures this tenant.
 
 use crate::here::World;
-use catalog::{Definition, Entry, Kit, Progress, ToolFuture, Work};
+use catalog::{Definition, Entry, Kit, Progress, Source, ToolFuture, Work};
 use domain::{Effect, Failure, Output, Tenant, ToolName, ToolsetName};
 use gateway::app::Gateway;
 use policy::Permit;
@@ -88,6 +88,11 @@ fn tools(hold: &Hold) -> Vec<Arc<Entry>> {
     ]
 }
 
+/// A tool that answers, as a server outside would define it.
+pub(crate) fn outside(definition: Definition) -> Arc<Entry> {
+    Arc::new(Entry::new(definition, Arc::new(Quick)).unwrap())
+}
+
 fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn Kit>) -> Arc<Entry> {
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false });
@@ -96,6 +101,8 @@ fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn Kit>) -> A
         toolset: ToolsetName::parse(TENANT).unwrap(),
         title: name.to_owned(),
         description: "A tool of the tests.".to_owned(),
+        hint: None,
+        source: Source::BuiltIn,
         most: Effect::Read,
         idempotent: true,
         open_world: false,

@@ -15,7 +15,10 @@ fn executor(world: &World) -> &Executor {
 async fn opened(world: &World, yard: &Yard) -> Session {
     let agent = yard.caller("agent", "tools:read tools:write");
     let loaded = yard.loaded();
-    executor(world).open_session(&yard.snapshot, &agent, Mode::Write, Some(loaded)).await.unwrap()
+    executor(world)
+        .open_session(&yard.snapshot, &agent, Mode::Write, Some(loaded), domain::Assignment::default())
+        .await
+        .unwrap()
 }
 
 fn within(session: &Session) -> impl FnOnce(&mut CallRequest) + use<> {

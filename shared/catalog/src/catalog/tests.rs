@@ -22,6 +22,8 @@ fn tool(name: &str, toolset: &str, most: Effect) -> Arc<Entry> {
         toolset: set(toolset),
         title: name.to_owned(),
         description: "For a test.".into(),
+        hint: None,
+        source: Source::BuiltIn,
         most,
         idempotent: false,
         open_world: true,
@@ -97,6 +99,18 @@ fn the_digest_names_tenant_and_definitions() {
     assert_eq!(catalog("acme", &[]).digest(), catalog("acme", &[]).digest());
     assert_ne!(catalog("acme", &[]).digest(), catalog("other", &[]).digest());
     assert_ne!(catalog("acme", &[]).digest(), catalog("acme", &["k8s_delete"]).digest());
+}
+
+#[test]
+fn the_digest_names_what_a_server_calls_its_tool() {
+    let digest = |own: &str| {
+        let source = Source::Server { id: "wiki".into(), tool: own.into() };
+        let definition = Definition { source, ..tool("mcp_wiki__a_b", "wiki", Effect::Read).definition().clone() };
+        let entry = Arc::new(Entry::new(definition, Arc::new(Inert)).unwrap());
+        Catalog::build(&Tenant::parse("acme").unwrap(), [entry], &[], Rules::default()).unwrap().digest().to_owned()
+    };
+    assert_eq!(digest("a b"), digest("a b"));
+    assert_ne!(digest("a b"), digest("a.b"), "both have the same name here");
 }
 
 #[test]

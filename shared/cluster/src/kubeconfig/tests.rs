@@ -1,6 +1,6 @@
 use super::*;
-use crate::config::SecretText;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 
 fn text(change: impl FnOnce(&mut Value)) -> String {
     let mut config = json!({
@@ -98,6 +98,34 @@ async fn a_tenants_secret_names_no_file_of_ours_and_this_machine_only_if_the_ope
     let here = |config: &mut Value| config["clusters"][0]["cluster"]["server"] = json!("https://127.0.0.1:6443");
     assert_eq!(load(&secret(false, here)).await.err(), Some(BadSource::Refused("this machine as its server")));
     assert!(load(&secret(true, here)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_kept_kubeconfig_is_as_untrusted_as_a_file_and_noticed_when_it_changes() {
+    let kept = Arc::new(Mutex::new(Ok(SecretText::new(text(|_| {})))));
+    let keeper = Arc::clone(&kept);
+    let secret = KeptSecret::new("main", move || keeper.lock().unwrap().clone());
+    let config = |loopback| ClusterConfig::new("c", Source::Kept { secret: secret.clone(), loopback });
+    let put = |now: Result<String, NotAtHand>| *kept.lock().unwrap() = now.map(SecretText::new);
+
+    let loaded = load(&config(false)).await.ok().unwrap();
+    assert_eq!(loaded.stamp.now().await, loaded.stamp);
+    put(Ok(text(|config| config["users"][0]["user"]["token"] = json!("another sesame"))));
+    assert_ne!(loaded.stamp.now().await, loaded.stamp, "a changed secret is a change");
+    assert_ne!(load(&config(false)).await.ok().unwrap().fingerprint, loaded.fingerprint);
+    assert!(!format!("{:?} {:?}", loaded.stamp, config(false)).contains("sesame"));
+
+    put(Ok(text(|config| config["users"][0]["user"] = json!({ "tokenFile": "/etc/passwd" }))));
+    assert_eq!(load(&config(true)).await.err(), Some(BadSource::Refused("a file (tokenFile)")));
+    put(Ok(text(|config| config["clusters"][0]["cluster"]["server"] = json!("https://127.0.0.1:6443"))));
+    assert_eq!(load(&config(false)).await.err(), Some(BadSource::Refused("this machine as its server")));
+    assert!(load(&config(true)).await.is_ok());
+    put(Ok("x".repeat(MOST_BYTES + 1)));
+    assert_eq!(load(&config(true)).await.err(), Some(BadSource::TooLarge));
+    put(Err(NotAtHand::Gone));
+    assert_eq!(load(&config(true)).await.err(), Some(BadSource::Gone));
+    put(Err(NotAtHand::Unreadable));
+    assert_eq!(load(&config(true)).await.err(), Some(BadSource::Unreadable));
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! Who we are to a cluster, and when that changes.
 
 use crate::support::*;
-use cluster::{ClusterConfig, Detail, Impersonate, Patch, SecretText, Source};
+use cluster::{ClusterConfig, Detail, Impersonate, KeptSecret, Patch, SecretText, Source};
 use domain::{Code, Effect};
+use redact::NotAtHand;
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn kubeconfig(address: std::net::SocketAddr, token: &str) -> String {
@@ -98,6 +99,48 @@ async fn a_changed_file_is_noticed_before_anybody_refuses_the_old_one() {
     std::fs::remove_file(&path).unwrap();
     tokio::time::sleep(Duration::from_millis(1100)).await;
     clusters.of(&permit, None).unwrap().get(&web, Detail::Clean).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kept_credential_serves_while_it_is_kept_and_its_successor_after_it() {
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    let kept = Arc::new(Mutex::new(Ok(SecretText::new(kubeconfig(api.address, "one")))));
+    let keeper = Arc::clone(&kept);
+    let secret = KeptSecret::new("main", move || keeper.lock().unwrap().clone());
+    let clusters = clusters_of(vec![ClusterConfig::new("main", Source::Kept { secret, loopback: true })]);
+    let permit = reading();
+    let web = target(&clusters.of(&permit, None).unwrap(), "Deployment", "web").await;
+    let get = async || clusters.of(&permit, None).unwrap().get(&web, Detail::Clean).await;
+    get().await.unwrap();
+    assert_eq!(token_of(api.seen().last().unwrap()), "Bearer one");
+
+    *kept.lock().unwrap() = Ok(SecretText::new(kubeconfig(api.address, "two")));
+    let noticed = async {
+        while token_of(api.seen().last().unwrap()) != "Bearer two" {
+            get().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), noticed).await.expect("the new token is used");
+
+    // One that cannot be read for a moment does not take the cluster away; one that was taken away does.
+    *kept.lock().unwrap() = Err(NotAtHand::Unreadable);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    get().await.unwrap();
+    *kept.lock().unwrap() = Err(NotAtHand::Gone);
+    let refused = async {
+        loop {
+            if let Err(failure) = get().await {
+                return failure;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let failure = tokio::time::timeout(Duration::from_secs(30), refused).await.expect("it is used no longer");
+    assert_eq!(failure.code, Code::ToolsetNotConfigured);
+    let sent = api.seen().len();
+    get().await.unwrap_err();
+    assert_eq!(api.seen().len(), sent);
 }
 
 #[tokio::test]

@@ -247,6 +247,7 @@ pub(crate) fn permit(tenant_name: &str, effect: Effect, approved: Option<RunId>)
         }),
         session: None,
         tainted: false,
+        assignment: std::sync::Arc::default(),
         tool: ToolName::parse("k8s_any").expect("a name"),
         toolset: ToolsetName::parse("k8s").expect("a name"),
         needs: Level::Write,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Effect, Level};
+use crate::{Assignment, Effect, Level};
 use proptest::prelude::*;
 
 const T0: u64 = 1_000_000;
@@ -38,6 +38,7 @@ fn run(idempotent: bool, deciders: u32) -> Run {
         on_reject: OnReject::Continue,
         deciders,
         tainted: false,
+        assignment: Assignment::default(),
         asked_at: at(T0),
         expires_at: at(EXPIRES),
         execute_within_ms: 5_000,

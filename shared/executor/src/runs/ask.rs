@@ -5,6 +5,7 @@
 
 use super::{FOLDS, Until, Waiting, told};
 use crate::call::{CallRequest, Executor, OpenCall, no_store};
+use crate::clean;
 use crate::failpoint::stop_at;
 use crate::snapshot::Snapshot;
 use catalog::{Drawn, Entry, Parsed};
@@ -111,6 +112,7 @@ impl Executor {
         let late =
             || Failure::new(Code::Deadline, format!("the target did not answer within {} s", deadline.as_secs()));
         let drawn = drawn.unwrap_or_else(|_| Err(late())).map_err(|failure| {
+            let failure = clean::failed(failure, &snapshot.secrets.now());
             let message = format!("what would happen cannot be shown: {}", failure.message);
             // The cause keeps its name: an agent that can mend it should not have to read the sentence.
             let mut details = failure.details.clone().filter(serde_json::Value::is_object).unwrap_or_default();
@@ -118,7 +120,7 @@ impl Executor {
             Failure { code: Code::PreviewUnavailable, message, details: Some(details), ..failure }
         })?;
         let call = rehearsal.call();
-        let preview = preview(entry, parsed, drawn);
+        let preview = preview(entry, parsed, drawn.map(|drawn| clean::drawn(drawn, &snapshot.secrets.now())));
         let approvals = &snapshot.approvals;
         let asked = Asked {
             requester: call.caller.principal.clone(),
@@ -139,6 +141,7 @@ impl Executor {
             on_reject: review.map_or_else(|| policy::on_reject(&snapshot.policy, call), |_| OnReject::Continue),
             deciders: approvals.deciders,
             tainted: call.tainted,
+            assignment: (*call.assignment).clone(),
             asked_at: open.now,
             expires_at: open.now.plus(review.unwrap_or(approvals.expires)),
             execute_within_ms: u64::try_from(approvals.execute_within.as_millis()).unwrap_or(u64::MAX),
@@ -199,10 +202,8 @@ impl Executor {
 
     /// Tells the agent what became of a run, and notes that it knows. What cannot be handed out is still owed.
     pub(crate) async fn hand_over(&self, open: &OpenCall, caller: &Caller, held: &HeldRun, replayed: bool) -> Outcome {
-        let outcome = match told::to_agent(&held.run, replayed) {
-            Ok(output) => Ok(self.taint_first(open, caller, Ok(output)).await?),
-            told @ Err(_) => told,
-        };
+        let outcome = told::to_agent(&held.run, replayed);
+        self.taint_first(open, caller, &outcome).await?;
         self.note_delivery(caller, held).await;
         outcome
     }

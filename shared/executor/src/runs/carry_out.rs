@@ -7,12 +7,14 @@ use super::Folded;
 use super::ready::{Looked, Prepared, approval, last_look, prepare};
 use super::standing::{Stands, Wanted, forgotten};
 use crate::call::{Executor, no_store};
+use crate::clean::{self, cleaned};
 use crate::failpoint::stop_at;
 use crate::invoke::marked;
+use crate::sessions::quotes;
 use crate::snapshot::Snapshot;
 use catalog::{Probe, Progress};
 use domain::run::{Claim, Ending, Event, NotAnEdge, Run, State};
-use domain::{Code, Failure, Moment, Outcome, Output, RunId, Tenant};
+use domain::{Code, Content, Failure, Moment, Outcome, Output, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AuditEntry, HeldRun, Lineage, Phase};
@@ -104,7 +106,9 @@ impl Executor {
             Err(ending) if somebody_held_it => return self.write_lost(tenant, &lease, claim, doubted(ending)).await,
             Err(ending) => return self.write_end(tenant, &lease, claim, ending).await,
         };
-        let Some(looked) = self.renewing(tenant, &mut lease, claim, last_look(&ready, &run, wanted)).await else {
+        let Some(looked) =
+            self.renewing(tenant, &mut lease, claim, last_look(&ready, &run, wanted, &snapshot.secrets.now())).await
+        else {
             self.note_fenced(tenant, run.id, claim).await;
             return Ok(());
         };
@@ -131,7 +135,7 @@ impl Executor {
             self.note_fenced(tenant, run.id, claim).await;
             return Ok(());
         }
-        self.execute(tenant, lease, claim, ready, snapshot.result_bytes).await
+        self.execute(tenant, lease, claim, ready, snapshot).await
     }
 
     /// Runs the tool in a task of its own while the lease is renewed. What was sent goes on whatever happens here.
@@ -141,14 +145,15 @@ impl Executor {
         mut lease: Lease,
         claim: &Claim,
         ready: Prepared,
-        cap: usize,
+        snapshot: &Snapshot,
     ) -> Result<(), Failure> {
         let Prepared { entry, parsed, permit, deadline } = ready;
+        let (cap, secrets) = (snapshot.result_bytes, snapshot.secrets.clone());
         let id = lease.held.run.id;
         lease.sent = true;
         let mut work = self.tasks.spawn_lasting("tool of a run", async move {
             let progress = Progress::default();
-            parsed.work.run(&permit, &progress).await.map(|output| marked(output, &entry))
+            cleaned(&secrets, parsed.work.run(&permit, &progress)).await.map(|output| marked(output, &entry))
         });
         stop_at!("in_flight");
         let ended = tokio::time::timeout(deadline, self.renewing(tenant, &mut lease, claim, &mut work)).await;
@@ -319,7 +324,10 @@ impl Executor {
             Ok(ready) => {
                 let look = policy::look(ready.permit.call().clone(), approval(run));
                 let probing = ready.parsed.work.probe(&look);
-                tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(Probe::Unknown)
+                match tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(Probe::Unknown) {
+                    Probe::Done(result) => Probe::Done(result.map(|text| clean::json(text, &snapshot.secrets.now()))),
+                    found @ (Probe::NotDone | Probe::Unknown) => found,
+                }
             }
             Err(_) => Probe::Unknown,
         }
@@ -372,18 +380,31 @@ fn is_written(holder: &Option<Claim>, stored: &Option<Ending>, claim: &Claim, en
 /// What a tool's answer proves. `Err`: it proves nothing, because something may have been sent.
 fn ending(ended: Option<Outcome>, cap: usize) -> Result<Ending, Ending> {
     match ended {
-        Some(Ok(Output { structured, tainting, .. })) => match structured {
+        Some(Ok(output)) => match kept(&output) {
             Some(text) if text.len() > cap => {
                 let message =
                     format!("done; its result of {} bytes is over the cap of {cap} and was not kept", text.len());
                 Ok(Ending { message, ..Ending::done(None) })
             }
-            structured => Ok(Ending { tainting, ..Ending::done(structured) }),
+            structured => Ok(Ending { tainting: output.tainting, ..Ending::done(structured) }),
         },
         Some(Err(failure)) if is_ambiguous(failure.code) => Err(Ending::failed(failure.code, failure.message)),
-        Some(Err(failure)) => Ok(Ending::failed(failure.code, failure.message)),
+        Some(Err(failure)) => {
+            Ok(Ending { tainting: quotes(failure.code), ..Ending::failed(failure.code, failure.message) })
+        }
         None => Err(Ending::failed(Code::Internal, "the tool failed inside the service")),
     }
+}
+
+/// What a run keeps of an output: its structured result, or the blocks of a tool that gives nothing else.
+fn kept(output: &Output) -> Option<String> {
+    let block = |content: &Content| match content {
+        Content::Text(text) => serde_json::json!({ "type": "text", "text": text }),
+        Content::Block(block) => block.clone(),
+    };
+    let blocks = || output.content.iter().map(block).collect::<Vec<_>>();
+    let told = || (!output.content.is_empty()).then(|| serde_json::json!({ "content": blocks() }).to_string());
+    output.structured.clone().or_else(told)
 }
 
 /// Codes after which the change may have happened all the same.

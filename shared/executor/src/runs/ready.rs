@@ -6,11 +6,13 @@
 use super::ask;
 use super::standing::Wanted;
 use crate::call::digest;
+use crate::clean;
 use crate::snapshot::Snapshot;
 use catalog::{Entry, Found, Parsed, Probe};
 use domain::run::{Ending, Run, Verdict};
 use domain::{Call, CallId, Caller, Code, Level, Loaded, Scopes, Tenant};
 use policy::{Approval, Approved, Decision, Evidence, Permit};
+use redact::Scrubber;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,7 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
         caller: Arc::new(caller),
         session: asked.session,
         tainted: asked.tainted,
+        assignment: Arc::new(asked.assignment.clone()),
         tool: asked.tool.clone(),
         toolset: entry.definition().toolset.clone(),
         needs: entry.list(),
@@ -92,21 +95,24 @@ pub(super) enum Looked {
 
 /// Looks at the target for the last time. Whoever takes a run over asks first whether it has happened: the effect itself
 /// would make everything look different.
-pub(super) async fn last_look(ready: &Prepared, run: &Run, wanted: Wanted) -> Looked {
+pub(super) async fn last_look(ready: &Prepared, run: &Run, wanted: Wanted, secrets: &Scrubber) -> Looked {
     let look = policy::look(ready.permit.call().clone(), approval(run));
     let work = &ready.parsed.work;
     let stale = |what: String| Looked::Other(Ending::not_attempted(Code::Stale, what));
     if wanted != Wanted::Nothing {
         let found = tokio::time::timeout(ready.deadline, work.probe(&look)).await.unwrap_or(Probe::Unknown);
         match (found, wanted) {
-            (Probe::Done(result), _) => return Looked::Happened(result),
+            (Probe::Done(result), _) => return Looked::Happened(result.map(|text| clean::json(text, secrets))),
             (Probe::NotDone, Wanted::More) | (Probe::Unknown, Wanted::Proof | Wanted::More) => return Looked::Unproven,
             (Probe::NotDone | Probe::Unknown, _) => {}
         }
     }
     let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
-        Ok(Ok(drawn)) => drawn,
-        Ok(Err(failure)) => return stale(format!("the target can no longer be looked at: {}", failure.message)),
+        Ok(Ok(drawn)) => drawn.map(|drawn| clean::drawn(drawn, secrets)),
+        Ok(Err(failure)) => {
+            let failure = clean::failed(failure, secrets);
+            return stale(format!("the target can no longer be looked at: {}", failure.message));
+        }
         Err(_) => return stale("the target can no longer be looked at in time".to_owned()),
     };
     let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);

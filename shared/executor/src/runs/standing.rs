@@ -224,6 +224,7 @@ mod tests {
             on_reject: OnReject::Continue,
             deciders: 1,
             tainted: false,
+            assignment: domain::Assignment::default(),
             asked_at: at(0),
             expires_at: at(600),
             execute_within_ms: 600_000,

@@ -1,13 +1,67 @@
-//! What opens a repository: a file with one line `user:password` in the tenant's folder of secrets, read when needed.
+//! What opens a repository: a secret with one line `user:password`, read when needed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::{Code, Failure};
+use redact::SecretText;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The longest secret.
 const MOST_BYTES: u64 = 16 * 1024;
+
+/// Where a tenant's secrets are.
+#[derive(Clone, Default)]
+pub enum Secrets {
+    /// It has none.
+    #[default]
+    Nowhere,
+    /// In a folder, one file each.
+    Folder(PathBuf),
+    /// In its own keeping: asked for by name at each use.
+    Kept(Arc<Keeper>),
+}
+
+/// What gives a secret by its name, or says why not.
+pub type Keeper = dyn Fn(&str) -> Result<SecretText, Failure> + Send + Sync;
+
+impl Secrets {
+    fn find(&self, name: &str) -> Result<SecretText, Failure> {
+        if !is_secret_name(name) {
+            return Err(unknown(name));
+        }
+        match self {
+            Secrets::Nowhere => Err(unknown(name)),
+            Secrets::Folder(folder) => read(&folder.join(name)).ok_or_else(|| unknown(name)),
+            Secrets::Kept(find) => find(name),
+        }
+    }
+}
+
+/// Two keepers are the same only if they are one.
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Secrets) -> bool {
+        match (self, other) {
+            (Secrets::Nowhere, Secrets::Nowhere) => true,
+            (Secrets::Folder(one), Secrets::Folder(other)) => one == other,
+            (Secrets::Kept(one), Secrets::Kept(other)) => Arc::ptr_eq(one, other),
+            (Secrets::Nowhere | Secrets::Folder(_) | Secrets::Kept(_), _) => false,
+        }
+    }
+}
+
+impl Eq for Secrets {}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Secrets::Nowhere => f.write_str("Nowhere"),
+            Secrets::Folder(folder) => write!(f, "Folder({})", folder.display()),
+            Secrets::Kept(_) => f.write_str("Kept(..)"),
+        }
+    }
+}
 
 /// The value of an `Authorization` header. Does not print.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,15 +69,9 @@ pub(crate) struct Basic(String);
 
 impl Basic {
     /// Reads the secret of this name.
-    pub(crate) fn read(secrets: Option<&Path>, name: &str) -> Result<Basic, Failure> {
-        let path = secrets.filter(|_| is_secret_name(name)).map(|folder| folder.join(name));
-        let mut line = String::new();
-        let read =
-            path.and_then(|path| std::fs::File::open(path).ok()?.take(MOST_BYTES + 1).read_to_string(&mut line).ok());
-        if read.is_none() {
-            return Err(unknown(name));
-        }
-        let line = line.trim_end_matches(['\r', '\n']);
+    pub(crate) fn read(secrets: &Secrets, name: &str) -> Result<Basic, Failure> {
+        let secret = secrets.find(name)?;
+        let line = secret.expose().trim_end_matches(['\r', '\n']);
         let fits = line.len() as u64 <= MOST_BYTES && line.contains(':') && !line.chars().any(char::is_control);
         if !fits {
             let message = format!("the secret {name} is not one line user:password");
@@ -45,6 +93,12 @@ pub fn is_secret_name(text: &str) -> bool {
         && text.as_bytes()[0].is_ascii_alphanumeric()
 }
 
+fn read(path: &Path) -> Option<SecretText> {
+    let mut text = String::new();
+    std::fs::File::open(path).ok()?.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
+    Some(SecretText::new(text))
+}
+
 fn unknown(name: &str) -> Failure {
     Failure::new(Code::UnknownCredential, format!("the tenant has no secret {name}"))
         .next("ask an admin of the tenant to add it, or leave credential out")
@@ -59,6 +113,7 @@ impl std::fmt::Debug for Basic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
 
     #[test]
     fn one_line_of_user_and_password_becomes_a_header_that_does_not_print() {
@@ -67,15 +122,40 @@ mod tests {
         std::fs::write(folder.path().join("bare"), "canary").unwrap();
         std::fs::write(folder.path().join("lines"), "me:a\r\nX: y").unwrap();
 
-        let basic = Basic::read(Some(folder.path()), "pull").unwrap();
+        let secrets = Secrets::Folder(folder.path().to_owned());
+        let basic = Basic::read(&secrets, "pull").unwrap();
 
         assert_eq!(basic.header(), "Basic bWU6Y2FuYXJ5");
         assert_eq!(format!("{basic:?}"), "Basic(..)");
         for bad in ["bare", "lines", "none", "../pull", "/etc/passwd", ".", "..", "", "a/b", "-x"] {
-            let failure = Basic::read(Some(folder.path()), bad).unwrap_err();
+            let failure = Basic::read(&secrets, bad).unwrap_err();
             assert_eq!(failure.code, Code::UnknownCredential, "{bad:?}");
             assert!(!failure.message.contains("canary"));
         }
-        assert!(Basic::read(None, "pull").is_err());
+        assert!(Basic::read(&Secrets::Nowhere, "pull").is_err());
+    }
+
+    #[test]
+    fn what_a_tenant_keeps_is_asked_for_each_time_by_a_checked_name() {
+        let kept = Arc::new(Mutex::new("me:first".to_owned()));
+        let keeper = Arc::clone(&kept);
+        let secrets = Secrets::Kept(Arc::new(move |name: &str| match name {
+            "pull" => Ok(SecretText::new(keeper.lock().unwrap().as_str())),
+            _ => Err(Failure::new(Code::StoreUnavailable, "not known yet")),
+        }));
+        let read = |name: &str| Basic::read(&secrets, name).map(|basic| basic.header().to_owned());
+        assert_eq!(read("pull").unwrap(), format!("Basic {}", STANDARD.encode("me:first")));
+        *kept.lock().unwrap() = "me:second\n".to_owned();
+        assert_eq!(read("pull").unwrap(), format!("Basic {}", STANDARD.encode("me:second")));
+        *kept.lock().unwrap() = "canary".to_owned();
+        let failure = read("pull").unwrap_err();
+        assert_eq!(failure.code, Code::UnknownCredential);
+        assert!(!failure.message.contains("canary"));
+        // What the keeper says is passed on, but it is not asked for what is no name.
+        assert_eq!(read("other").unwrap_err().code, Code::StoreUnavailable);
+        assert_eq!(read("../pull").unwrap_err().code, Code::UnknownCredential);
+        assert_eq!(format!("{secrets:?}"), "Kept(..)");
+        assert_eq!(secrets, secrets.clone());
+        assert_ne!(secrets, Secrets::Nowhere);
     }
 }

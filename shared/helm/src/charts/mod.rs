@@ -39,7 +39,7 @@ mod web;
 
 pub use archive::Contents;
 pub use cache::Archive;
-pub use credential::is_secret_name;
+pub use credential::{Keeper, Secrets, is_secret_name};
 pub use egress::BuildError;
 pub use hosts::Hosts;
 pub use index::{Entry, Index};
@@ -78,8 +78,8 @@ pub struct ChartsConfig {
 pub struct TenantCharts {
     /// Its repositories and registries.
     pub repositories: Vec<Repository>,
-    /// Its folder of secrets.
-    pub secrets: Option<PathBuf>,
+    /// Where its secrets are.
+    pub secrets: Secrets,
 }
 
 /// A repository or registry.

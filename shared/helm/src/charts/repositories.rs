@@ -341,7 +341,7 @@ impl<'p> Repositories<'p> {
     }
 
     fn credential(&self, repository: &Repository) -> Result<Option<Basic>, Failure> {
-        repository.credential.as_deref().map(|name| Basic::read(self.own.secrets.as_deref(), name)).transpose()
+        repository.credential.as_deref().map(|name| Basic::read(&self.own.secrets, name)).transpose()
     }
 
     fn shelf(&self) -> store::Shelf {

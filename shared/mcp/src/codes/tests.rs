@@ -152,6 +152,14 @@ fn the_table_of_codes_is_as_published() {
     server_required       tool error        rest 400
     server_unknown        tool error        rest 404
     credentials_refused   tool error        rest 403
+    upstream_unavailable  tool error        rest 503
+    upstream_refused      tool error        rest 502
+    upstream_error        tool error        rest 502
+    upstream_protocol     tool error        rest 502
+    tool_changed          tool error        rest 409
+    config_invalid        tool error        rest 422
+    config_conflict       tool error        rest 412
+    config_locked         tool error        rest 409
     internal              -32603  200/200   rest 500
     parse_error               -32700  400/400
     invalid_request           -32600  400/400

@@ -18,6 +18,7 @@ fn call(scope: &str, needs: Level, effect: Effect) -> Call {
         }),
         session: None,
         tainted: false,
+        assignment: std::sync::Arc::default(),
         tool: ToolName::parse("k8s_get").unwrap(),
         toolset: ToolsetName::parse("k8s").unwrap(),
         needs,

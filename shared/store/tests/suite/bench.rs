@@ -95,6 +95,7 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
         grown: false,
         catalog: "c1".into(),
         tainted: false,
+        assignment: domain::Assignment::default(),
         opened_at,
     }
 }
@@ -110,6 +111,7 @@ pub(crate) fn call(number: u8, session: Option<SessionId>) -> Call {
         }),
         session,
         tainted: false,
+        assignment: std::sync::Arc::default(),
         tool: ToolName::parse("k8s_get").unwrap(),
         toolset: ToolsetName::parse("k8s").unwrap(),
         needs: Level::Read,

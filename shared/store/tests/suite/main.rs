@@ -25,6 +25,10 @@ mod runs;
 #[cfg(test)]
 mod seal;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod tenant_text;
 #[cfg(test)]
 mod wakes;

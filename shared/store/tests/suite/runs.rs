@@ -63,6 +63,7 @@ fn asked(at: Moment) -> Asked {
         on_reject: OnReject::Fail,
         deciders: 2,
         tainted: true,
+        assignment: domain::Assignment::default(),
         asked_at: at,
         expires_at: at.plus(Duration::from_secs(1800)),
         execute_within_ms: 600_000,

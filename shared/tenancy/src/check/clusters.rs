@@ -1,5 +1,6 @@
 //! The clusters of a tenant: each with a name, one source, and how far it may be used.
 
+use super::values::is_label;
 use super::{CLUSTER, Check};
 use crate::config::{Cluster, ClusterSource, Impersonate};
 use crate::problem::shown;
@@ -41,7 +42,7 @@ impl Check<'_, '_, '_> {
     fn cluster(&mut self, node: &Node) -> Option<Cluster> {
         let fields = self.values.fields(node, "a cluster", &CLUSTER, None)?;
         let name = match fields.find("name") {
-            Some(node) => self.label(node, "`name`"),
+            Some(node) => self.values.label(node, "`name`"),
             None => {
                 let hint = "add `name:`, by which callers choose it".to_owned();
                 self.values.report.add(node.at, "missing_key", "the key `name` is missing", Some(hint));
@@ -87,20 +88,7 @@ impl Check<'_, '_, '_> {
         };
         let value = find(key)?;
         match *key {
-            "kubeconfig" => {
-                let hint = "a kubeconfig is a secret: write `kubeconfig: { secret: NAME }`";
-                let fields = self.values.fields(value, "`kubeconfig`", &["secret"], Some(hint))?;
-                let Some(secret) = fields.find("secret") else {
-                    self.values.report.add(
-                        value.at,
-                        "missing_key",
-                        "the key `secret` is missing",
-                        Some(hint.to_owned()),
-                    );
-                    return None;
-                };
-                self.secret_name(secret).map(ClusterSource::Secret)
-            }
+            "kubeconfig" => self.secret(value, "kubeconfig", "a kubeconfig").map(ClusterSource::Secret),
             "in_cluster" => self.values.yes(value, "`in_cluster`").map(|()| ClusterSource::InCluster),
             _ => self.values.yes(value, "`sandbox`").map(|()| ClusterSource::Sandbox),
         }
@@ -114,13 +102,6 @@ impl Check<'_, '_, '_> {
             && !text.starts_with('.');
         let named = fits.then(|| text.to_owned()).ok_or_else(|| format!("{} is no name of a secret", shown(text)));
         self.values.accept(node, named)
-    }
-
-    pub(super) fn label(&mut self, node: &Node, place: &str) -> Option<String> {
-        let text = self.values.text(node, place)?;
-        let label = is_label(text).then(|| text.to_owned());
-        let why = || format!("{} is no DNS label: a-z, 0-9 and '-', neither first nor last a dash", shown(text));
-        self.values.accept(node, label.ok_or_else(why))
     }
 
     fn namespaces(&mut self, node: &Node, place: &str) -> Vec<String> {
@@ -145,7 +126,7 @@ impl Check<'_, '_, '_> {
     }
 
     fn default_namespace(&mut self, node: &Node, allowed: Option<&[String]>) -> Option<String> {
-        let label = self.label(node, "`default_namespace`")?;
+        let label = self.values.label(node, "`default_namespace`")?;
         if allowed.is_none_or(|list| list.iter().any(|pattern| matches(pattern, &label))) {
             return Some(label);
         }
@@ -189,14 +170,6 @@ impl Check<'_, '_, '_> {
         let named = (fits && !master).then(|| text.to_owned());
         self.values.accept(node, named.ok_or_else(|| format!("nobody can be acted as {}", shown(text))))
     }
-}
-
-fn is_label(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    (1..=63).contains(&text.len())
-        && text.bytes().all(|b| inner(b) || b == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
 }
 
 fn matches(pattern: &str, namespace: &str) -> bool {

@@ -18,7 +18,7 @@ const NAME_BYTES: usize = 64;
 impl Check<'_, '_, '_> {
     pub(super) fn memory(&mut self, node: &Node) -> Memory {
         let Some(fields) = self.values.fields(node, "`memory`", &MEMORY, None) else { return Memory::default() };
-        let review = fields.find("review").and_then(|node| self.span(node, "review", &Memory::REVIEW));
+        let review = fields.find("review").and_then(|node| self.values.span(node, "review", &Memory::REVIEW));
         let session_writes = fields.find("session_writes").and_then(|node| self.session_writes(node));
         let stores = fields.find("stores").map_or_else(Vec::new, |node| self.stores(node));
         Memory { review, session_writes: session_writes.unwrap_or_default(), stores }

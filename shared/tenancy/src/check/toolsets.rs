@@ -43,7 +43,7 @@ impl Check<'_, '_, '_> {
                 self.values.report.add(item.at, "repeated_value", "two servers are the default", Some(hint));
             }
             if servers.iter().any(|known| known.name == server.name) {
-                self.twice(item, &format!("the server `{}`", server.name));
+                self.values.twice(item, &format!("the server `{}`", server.name));
             } else {
                 servers.push(server);
             }
@@ -54,9 +54,9 @@ impl Check<'_, '_, '_> {
     fn server(&mut self, node: &Node, only: Option<&str>) -> Option<JenkinsServer> {
         let fields = self.values.fields(node, "a Jenkins server", &JENKINS, None)?;
         let name = match (fields.find("name"), only) {
-            (Some(node), _) => self.label(node, "`name`"),
+            (Some(node), _) => self.values.label(node, "`name`"),
             (None, Some(only)) => Some(only.to_owned()),
-            (None, None) => self.missing(node, "name", "by which callers choose it"),
+            (None, None) => self.values.missing(node, "name", "by which callers choose it"),
         };
         let default = fields.find("default").is_some_and(|node| self.values.yes(node, "`default`").is_some());
         let run_id_parameter = match fields.find("run_id_parameter") {
@@ -69,11 +69,11 @@ impl Check<'_, '_, '_> {
                 let url = self.address(url, self.known.server);
                 let user = match fields.find("user") {
                     Some(node) => self.word(node, "`user`", &USER_BYTES),
-                    None => self.missing(node, "user", "to whom the API token belongs"),
+                    None => self.values.missing(node, "user", "to whom the API token belongs"),
                 };
                 let token = match fields.find("token") {
                     Some(node) => self.secret(node, "token", "an API token"),
-                    None => self.missing(node, "token", "as `token: { secret: NAME }`"),
+                    None => self.values.missing(node, "token", "as `token: { secret: NAME }`"),
                 };
                 let ca = fields.find("ca").map(|node| self.secret(node, "ca", "a certificate authority"));
                 // A mistake in the authority must not end in trusting everybody's.
@@ -106,7 +106,7 @@ impl Check<'_, '_, '_> {
         for item in items.iter().take(MOST_REPOSITORIES) {
             let Some(repository) = self.repository(item) else { continue };
             if repositories.iter().any(|known| known.name == repository.name) {
-                self.twice(item, &format!("the repository `{}`", repository.name));
+                self.values.twice(item, &format!("the repository `{}`", repository.name));
             } else {
                 repositories.push(repository);
             }
@@ -117,12 +117,12 @@ impl Check<'_, '_, '_> {
     fn repository(&mut self, node: &Node) -> Option<Repository> {
         let fields = self.values.fields(node, "a repository", &REPOSITORY, None)?;
         let name = match fields.find("name") {
-            Some(node) => self.label(node, "`name`"),
-            None => self.missing(node, "name", "the part of a chart's name before the slash"),
+            Some(node) => self.values.label(node, "`name`"),
+            None => self.values.missing(node, "name", "the part of a chart's name before the slash"),
         };
         let url = match fields.find("url") {
             Some(node) => self.address(node, self.known.charts),
-            None => self.missing(node, "url", "an `https://` or `oci://` address"),
+            None => self.values.missing(node, "url", "an `https://` or `oci://` address"),
         };
         let credential = fields.find("credential").map(|node| self.secret(node, "credential", "a credential"));
         let credential = match credential {
@@ -140,33 +140,11 @@ impl Check<'_, '_, '_> {
         self.values.accept(node, reached.map_err(|why| format!("{} cannot be used: {why}", shown(text))))
     }
 
-    /// A secret by its name: `token: { secret: NAME }`.
-    fn secret(&mut self, node: &Node, key: &str, what: &str) -> Option<String> {
-        let hint = format!("{what} is a secret: write `{key}: {{ secret: NAME }}`");
-        let fields = self.values.fields(node, &format!("`{key}`"), &["secret"], Some(&hint))?;
-        let Some(secret) = fields.find("secret") else {
-            self.values.report.add(node.at, "missing_key", "the key `secret` is missing", Some(hint));
-            return None;
-        };
-        self.secret_name(secret)
-    }
-
     /// Printable text without spaces around it.
     fn word(&mut self, node: &Node, place: &str, bytes: &RangeInclusive<usize>) -> Option<String> {
         let text = self.values.text(node, place)?;
         let fits = bytes.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic() && b != b':');
         let why = || format!("{} is no word of {} to {} letters", shown(text), bytes.start(), bytes.end());
         self.values.accept(node, fits.then(|| text.to_owned()).ok_or_else(why))
-    }
-
-    fn missing<T>(&mut self, node: &Node, key: &str, why: &str) -> Option<T> {
-        let hint = format!("add `{key}:`, {why}");
-        self.values.report.add(node.at, "missing_key", format!("the key `{key}` is missing"), Some(hint));
-        None
-    }
-
-    fn twice(&mut self, node: &Node, what: &str) {
-        let hint = "give each a name of its own".to_owned();
-        self.values.report.add(node.at, "repeated_value", format!("{what} is there twice"), Some(hint));
     }
 }

@@ -3,28 +3,33 @@
 //! Text that another YAML reader would take for a number, a yes or nothing must be quoted, so that a file means the
 //! same to every program and to every person. Numbers are decimal digits and nothing else.
 
+use crate::config;
 use crate::problem::{Report, shown};
 use crate::yaml::{Key, Node, Value};
 use domain::outcome::near;
 use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How long a description may be.
+const WORDS_BYTES: usize = 1_000;
 
 /// The reader, with the report it writes to.
-pub(super) struct Values<'r, 'f> {
-    pub(super) report: &'r mut Report<'f>,
+pub(crate) struct Values<'r, 'f> {
+    pub(crate) report: &'r mut Report<'f>,
 }
 
 /// The entries of one mapping whose keys are all known.
-pub(super) struct Fields<'n>(&'n [(Key, Node)]);
+pub(crate) struct Fields<'n>(&'n [(Key, Node)]);
 
 impl<'n> Fields<'n> {
-    pub(super) fn find(&self, key: &str) -> Option<&'n Node> {
+    pub(crate) fn find(&self, key: &str) -> Option<&'n Node> {
         self.0.iter().find(|(known, _)| known.text == key).map(|(_, node)| node)
     }
 }
 
 impl Values<'_, '_> {
     /// The fields of a mapping. Keys outside `known` are reported, with `why` there are no others.
-    pub(super) fn fields<'n>(
+    pub(crate) fn fields<'n>(
         &mut self,
         node: &'n Node,
         place: &str,
@@ -44,8 +49,29 @@ impl Values<'_, '_> {
         Some(Fields(entries))
     }
 
+    /// The entries of a mapping whose keys are names that somebody chose; none, if it is no mapping or holds too many.
+    pub(crate) fn entries<'n>(&mut self, node: &'n Node, place: &str, most: usize) -> &'n [(Key, Node)] {
+        let Value::Map(entries) = &node.value else {
+            self.wrong_type(node, place, "a mapping");
+            return &[];
+        };
+        if let Some((beyond, _)) = entries.get(most) {
+            self.report.add(beyond.at, "out_of_range", format!("{place} has at most {most} entries"), None);
+            return &[];
+        }
+        entries
+    }
+
+    /// The items of a list that holds at most so many; those beyond are reported and left out.
+    pub(crate) fn some<'n>(&mut self, node: &'n Node, place: &str, most: usize) -> &'n [Node] {
+        let items = self.list(node, place);
+        let Some(beyond) = items.get(most) else { return items };
+        self.report.add(beyond.at, "out_of_range", format!("{place} has at most {most} items"), None);
+        &items[..most]
+    }
+
     /// The items of a list; none, if it is no list.
-    pub(super) fn list<'n>(&mut self, node: &'n Node, place: &str) -> &'n [Node] {
+    pub(crate) fn list<'n>(&mut self, node: &'n Node, place: &str) -> &'n [Node] {
         if let Value::List(items) = &node.value {
             return items;
         }
@@ -54,7 +80,7 @@ impl Values<'_, '_> {
     }
 
     /// Text that cannot be mistaken for anything else.
-    pub(super) fn text<'n>(&mut self, node: &'n Node, place: &str) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node, place: &str) -> Option<&'n str> {
         let Value::Scalar { text, plain } = &node.value else {
             self.wrong_type(node, place, "text");
             return None;
@@ -75,7 +101,7 @@ impl Values<'_, '_> {
     }
 
     /// A whole number within its range.
-    pub(super) fn number(&mut self, node: &Node, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
+    pub(crate) fn number(&mut self, node: &Node, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
         let place = format!("`{key}`");
         let digits = match &node.value {
             Value::Scalar { text, plain: true } if is_decimal(text.trim_start_matches('-')) => text,
@@ -93,8 +119,63 @@ impl Values<'_, '_> {
         number
     }
 
+    /// A span of time within its range.
+    pub(crate) fn span(&mut self, node: &Node, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
+        let text = self.text(node, &format!("`{key}`"))?;
+        let told = config::span(text);
+        if told.is_none_or(|told| !range.contains(&told)) {
+            let (least, most) = (range.start().as_secs(), range.end().as_secs());
+            let message = format!("{} is no span between {least} s and {most} s", shown(text));
+            let hint = "write a whole number and s, m, h or d, such as `30m`".to_owned();
+            self.report.add(node.at, "out_of_range", message, Some(hint));
+            return None;
+        }
+        told
+    }
+
+    /// A name as DNS has them.
+    pub(crate) fn label(&mut self, node: &Node, place: &str) -> Option<String> {
+        let text = self.text(node, place)?;
+        let label = is_label(text).then(|| text.to_owned());
+        let why = || format!("{} is no DNS label: a-z, 0-9 and '-', neither first nor last a dash", shown(text));
+        self.accept(node, label.ok_or_else(why))
+    }
+
+    /// What people are told about a thing: some printable text.
+    pub(crate) fn words(&mut self, node: &Node, place: &str) -> Option<String> {
+        let text = self.text(node, place)?;
+        let fits = text.len() <= WORDS_BYTES && !text.chars().any(|c| c.is_control() && c != '\n');
+        let why = || format!("{place} is at most {WORDS_BYTES} bytes of printable text");
+        self.accept(node, fits.then(|| text.to_owned()).ok_or_else(why))
+    }
+
+    /// Reports a key that must be there.
+    pub(crate) fn missing<T>(&mut self, node: &Node, key: &str, why: &str) -> Option<T> {
+        let hint = format!("add `{key}:`, {why}");
+        self.report.add(node.at, "missing_key", format!("the key `{key}` is missing"), Some(hint));
+        None
+    }
+
+    /// Reports a name that is there twice.
+    pub(crate) fn twice(&mut self, node: &Node, what: &str) {
+        let hint = "give each a name of its own".to_owned();
+        self.report.add(node.at, "repeated_value", format!("{what} is there twice"), Some(hint));
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Copy>(&mut self, node: &Node, place: &str, known: &[(&str, T)]) -> Option<T> {
+        let text = self.text(node, place)?;
+        let found = known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let words: Vec<String> = known.iter().map(|(word, _)| (*word).to_owned()).collect();
+            let message = format!("{} is nothing {place} can be", shown(text));
+            self.report.add(node.at, "bad_value", message, Some(format!("use {}", alternatives(&words))));
+        }
+        found
+    }
+
     /// A yes. A no is refused: what is not wanted is left out.
-    pub(super) fn yes(&mut self, node: &Node, place: &str) -> Option<()> {
+    pub(crate) fn yes(&mut self, node: &Node, place: &str) -> Option<()> {
         match &node.value {
             Value::Scalar { text, plain: true } if text == "true" => Some(()),
             Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
@@ -106,7 +187,7 @@ impl Values<'_, '_> {
     }
 
     /// A yes or a no, where both say something.
-    pub(super) fn switch(&mut self, node: &Node, place: &str) -> Option<bool> {
+    pub(crate) fn switch(&mut self, node: &Node, place: &str) -> Option<bool> {
         match &node.value {
             Value::Scalar { text, plain: true } if text == "true" => Some(true),
             Value::Scalar { text, plain: true } if text == "false" => Some(false),
@@ -119,7 +200,7 @@ impl Values<'_, '_> {
     }
 
     /// A parsed value, or a report of why it is none.
-    pub(super) fn accept<T>(&mut self, node: &Node, parsed: Result<T, String>) -> Option<T> {
+    pub(crate) fn accept<T>(&mut self, node: &Node, parsed: Result<T, String>) -> Option<T> {
         parsed.map_err(|message| self.report.add(node.at, "bad_value", message, None)).ok()
     }
 
@@ -161,13 +242,21 @@ fn read_as(text: &str) -> Option<Reading> {
     number.then_some(Reading::Number)
 }
 
+pub(crate) fn is_label(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|b| inner(b) || b == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 /// Digits without a leading zero, which elsewhere would mean octal.
 fn is_decimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }
 
 /// The nearest of the known names, then all of them.
-pub(super) fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
+pub(crate) fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
     let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     match near(wanted, known.iter().copied()).as_slice() {
         [] => format!("{title}: {all}"),
@@ -176,7 +265,7 @@ pub(super) fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
 }
 
 /// Names as a choice.
-pub(super) fn alternatives(names: &[String]) -> String {
+pub(crate) fn alternatives(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }
 

@@ -128,6 +128,10 @@ impl Tool for Analysis {
             "End or repeat an analysis",
             "Terminate a running AnalysisRun or Experiment, or retry a failed Experiment.",
         )
+        .hint(
+            "For agents that look after stuck experiments; an analysis that is ended early counts as successful \
+             unless it had failed, and the release goes on.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Told;

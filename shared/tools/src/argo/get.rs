@@ -138,6 +138,10 @@ impl Tool for Get {
             "Get Rollouts and their analyses",
             "List Rollouts, AnalysisRuns or Experiments, or show one with its tree, step, weights and metrics. rollout filters by owner.",
         )
+        .hint(
+            "The way in for agents that watch canaries and blue-green switches; clusters without Argo Rollouts answer \
+             that there is none, so give it only where the controller runs.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Found;

@@ -63,6 +63,10 @@ pub(super) struct Line {
 impl Tool for History {
     const SPEC: ToolSpec = ToolSpec::new("argo_history", TOOLSET, Effect::Read)
         .says("History of a Rollout", "Revisions of a Rollout; revision shows that pod template.")
+        .hint(
+            "For agents that ask which version was good; a Rollout keeps only as many revisions as its history limit \
+             says.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Told;

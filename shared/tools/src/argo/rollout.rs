@@ -129,10 +129,15 @@ impl Args {
 }
 
 impl Tool for Rollout {
-    const SPEC: ToolSpec = ToolSpec::new("argo_rollout", TOOLSET, Effect::Disrupt).says(
-        "Steer a Rollout",
-        "Act on a Rollout. resume lifts a pause; promote goes one step on; promote_full skips all steps and analysis; abort returns to stable; retry restarts an aborted one.",
-    );
+    const SPEC: ToolSpec = ToolSpec::new("argo_rollout", TOOLSET, Effect::Disrupt)
+        .says(
+            "Steer a Rollout",
+            "Act on a Rollout. resume lifts a pause; promote goes one step on; promote_full skips all steps and analysis; abort returns to stable; retry restarts an aborted one.",
+        )
+        .hint(
+            "For agents that carry a release through its steps; full promotion skips every analysis, so a rule that \
+             lets a rejection end the step is worth having.",
+        );
     type Args = Args;
     type Output = Steered;
 

@@ -27,6 +27,7 @@ fn permit(who: &Who) -> Permit {
         }),
         session: Some(SessionId::from_random([who.session; 16])),
         tainted: false,
+        assignment: std::sync::Arc::default(),
         tool: ToolName::parse(who.tool).unwrap(),
         toolset: toolset.clone(),
         needs: Level::Read,

@@ -98,6 +98,10 @@ impl Tool for Get {
             "Show a release",
             "One release: status (default), history, values, all_values, manifest, hooks, notes, or diff of revision against the current one.",
         )
+        .hint(
+            "For agents that explain what is deployed and how it was configured; values that look secret are masked, \
+             and a manifest can be long.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Got;

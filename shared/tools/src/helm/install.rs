@@ -50,6 +50,10 @@ impl Args {
 impl Tool for Install {
     const SPEC: ToolSpec = ToolSpec::new("helm_install", TOOLSET, Effect::Change)
         .says("Install a chart", "Install a chart as a new release.")
+        .hint(
+            "For agents that set up new services from charts; a chart may bring cluster-wide objects and hooks, which \
+             approvers are shown, so keep the chart hosts few.",
+        )
         .deadline(LONGEST);
     type Args = Args;
     type Output = Changed;

@@ -130,6 +130,10 @@ struct Row {
 impl Tool for List {
     const SPEC: ToolSpec = ToolSpec::new("helm_list", TOOLSET, Effect::Read)
         .says("List releases", "List releases. namespace '*' = all.")
+        .hint(
+            "The way in for agents that look after releases; it reads release records, which are Secrets, so the \
+             credential must be allowed to list those.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Listed;

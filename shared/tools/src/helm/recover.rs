@@ -101,6 +101,10 @@ impl Tool for Recover {
             "Free a stuck release",
             "Free a release stuck in a pending state: roll back to the last good revision, or remove a first install.",
         )
+        .hint(
+            "For agents on call, where killed upgrades leave releases locked; it rests on the last good revision, so \
+             a release that never had one is removed.",
+        )
         .deadline(LONGEST);
     type Args = Args;
     type Output = Recovered;

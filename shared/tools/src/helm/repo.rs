@@ -92,6 +92,10 @@ impl Tool for Repo {
             "Add or remove a chart repository",
             "Add or remove a chart repository or OCI registry; credential is a tenant secret's name.",
         )
+        .hint(
+            "For agents that may widen where charts come from; where the tenant's configuration names all \
+             repositories, it can be left out.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Kept;

@@ -74,6 +74,10 @@ pub(super) fn last_good(past: &[Past], before: u64) -> Option<&Past> {
 impl Tool for Rollback {
     const SPEC: ToolSpec = ToolSpec::new("helm_rollback", TOOLSET, Effect::Disrupt)
         .says("Roll a release back", "Roll a release back to revision (default: the previous one).")
+        .hint(
+            "For agents on call; it brings back manifests and values, not data, so releases whose upgrade migrated a \
+             database need a person who knows that.",
+        )
         .deadline(LONGEST);
     type Args = Args;
     type Output = RolledBack;

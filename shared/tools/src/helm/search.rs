@@ -78,6 +78,10 @@ struct Spot {
 impl Tool for Search {
     const SPEC: ToolSpec = ToolSpec::new("helm_search", TOOLSET, Effect::Read)
         .says("Search charts", "Search charts in the tenant's repositories; without query, list the repositories.")
+        .hint(
+            "For agents that choose charts or look for newer versions; only the repositories in the tenant's \
+             configuration are searched, and registries by OCI cannot be.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Found;

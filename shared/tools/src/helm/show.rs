@@ -62,6 +62,10 @@ struct Spot {
 impl Tool for Show {
     const SPEC: ToolSpec = ToolSpec::new("helm_show", TOOLSET, Effect::Read)
         .says("Show a chart", "Chart defaults and docs. chart is repo/name or oci://host/path.")
+        .hint(
+            "For agents that must know a chart's settings before they install it; its text comes from whoever \
+             publishes the chart, so it taints the session.",
+        )
         .idempotent()
         .outside_text();
     type Args = Args;

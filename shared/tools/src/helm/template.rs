@@ -103,6 +103,10 @@ struct Mark {
 impl Tool for Template {
     const SPEC: ToolSpec = ToolSpec::new("helm_template", TOOLSET, Effect::Read)
         .says("Render a chart", "Render a chart; output: manifest (default), diff against the live release, or lint.")
+        .hint(
+            "For agents that review or prepare upgrades without doing them; nothing in the cluster is looked up, so \
+             charts that use `lookup` render otherwise than in an upgrade.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Rendered;

@@ -66,6 +66,10 @@ impl Args {
 impl Tool for Test {
     const SPEC: ToolSpec = ToolSpec::new("helm_test", TOOLSET, Effect::Change)
         .says("Test a release", "Run a release's test hooks and return their logs.")
+        .hint(
+            "For agents that check a release after a change; test hooks are programs that the chart's author wrote, \
+             and they run in the cluster with the rights of their service account.",
+        )
         .deadline(LONGEST)
         .outside_text();
     type Args = Args;

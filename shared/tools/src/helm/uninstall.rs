@@ -56,6 +56,10 @@ impl Args {
 impl Tool for Uninstall {
     const SPEC: ToolSpec = ToolSpec::new("helm_uninstall", TOOLSET, Effect::Disrupt)
         .says("Uninstall a release", "Remove a release and its objects.")
+        .hint(
+            "For agents that tidy up preview environments; claims of stateful sets, definitions and whatever the \
+             chart keeps stay behind, and the rest of the release is gone.",
+        )
         .idempotent()
         .deadline(LONGEST);
     type Args = Args;

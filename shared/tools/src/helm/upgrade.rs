@@ -59,6 +59,10 @@ impl Tool for Upgrade {
             "Upgrade a release",
             "Upgrade a release. keep_values: reset to chart defaults, or reuse the release's values under the given ones.",
         )
+        .hint(
+            "For agents that roll out versions or settings; give it together with `helm_template`, so that they see \
+             the difference before they ask a person for it.",
+        )
         .deadline(LONGEST);
     type Args = Args;
     type Output = Changed;

@@ -86,6 +86,10 @@ impl Tool for OneBuild {
             "Look at a Jenkins build",
             "One build: summary, changes, scm, stages, tests, artifacts, script, or the text of one artifact. build is a number or last, lastFailed, lastSuccessful.",
         )
+        .hint(
+            "For agents that explain failed builds; stages and tests need their plugins on the server, and commit \
+             messages and artifacts are text of strangers that taints the session.",
+        )
         .idempotent()
         // Commit messages, artifacts, scripts and the words of failed tests.
         .outside_text();

@@ -130,6 +130,10 @@ struct Spot {
 impl Tool for OneJob {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_job", TOOLSET, Effect::Read)
         .says("Look at a Jenkins job", "One job (path a/b/c): summary, parameters, scm, or recent builds.")
+        .hint(
+            "For agents that start builds or ask how one is configured; give it wherever `jenkins_trigger` is given, \
+             since it tells which parameters a job takes.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Shown;

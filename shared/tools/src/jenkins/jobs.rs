@@ -112,6 +112,10 @@ struct Spot {
 impl Tool for Jobs {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_jobs", TOOLSET, Effect::Read)
         .says("List Jenkins jobs", "List jobs and folders under folder.")
+        .hint(
+            "The way in for agents that work with builds; what is listed depends on the rights of the user in the \
+             tenant's configuration.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Found;

@@ -72,6 +72,10 @@ impl Tool for Log {
             "Read a Jenkins log",
             "Console log, from the end unless cursor is given; grep is a regex; stage is an id from stages.",
         )
+        .hint(
+            "For agents that find the line where a build broke; whoever can push code can write into it, so the \
+             session is tainted from the first look.",
+        )
         .idempotent()
         .outside_text();
     type Args = Args;

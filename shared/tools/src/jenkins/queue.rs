@@ -50,6 +50,10 @@ struct Row {
 impl Tool for Queue {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_queue", TOOLSET, Effect::Read)
         .says("Look at the Jenkins queue", "Waiting items, or one by id with its build number once started.")
+        .hint(
+            "For agents that start builds or ask why nothing moves; the wait is often for a free build agent, which \
+             `jenkins_whoami` tells.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Found;

@@ -57,6 +57,10 @@ pub(super) struct Replayed {
 impl Tool for Replay {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_replay", TOOLSET, Effect::Disrupt)
         .says("Run a Jenkins build again", "Run a pipeline build again, unchanged or with an edited script.")
+        .hint(
+            "For agents that repeat flaky pipelines; an edited script is code that runs with the pipeline's rights, \
+             so approvers should read every line of it.",
+        )
         .deadline(Duration::from_secs(75));
     type Args = Args;
     type Output = Replayed;

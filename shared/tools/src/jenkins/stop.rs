@@ -90,6 +90,10 @@ impl Tool for Stop {
             "Stop a Jenkins build",
             "Stop a build, or cancel a queue item. term and kill are harder stops for pipelines.",
         )
+        .hint(
+            "For agents that watch over runaway builds; a hard stop skips clean-up stages, so locks and rented \
+             machines may stay behind.",
+        )
         .idempotent()
         .deadline(Duration::from_secs(60));
     type Args = Args;

@@ -69,6 +69,10 @@ enum State {
 impl Tool for Trigger {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_trigger", TOOLSET, Effect::Change)
         .says("Start a Jenkins build", "Start a build; waits up to wait_s for its number.")
+        .hint(
+            "For agents that run pipelines as part of their work; declare the parameter `QM_RUN_ID` in such jobs, or \
+             a start whose answer is lost can only be settled by a person.",
+        )
         .deadline(Duration::from_secs(MOST_WAIT_S + 60));
     type Args = Args;
     type Output = Triggered;

@@ -69,6 +69,10 @@ impl Args {
 impl Tool for UpdateBuild {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_update_build", TOOLSET, Effect::Change)
         .says("Label a Jenkins build", "Set a build's name, description or keep-forever flag.")
+        .hint(
+            "For agents that leave notes on builds for people; builds that are kept for ever fill the server's disk, \
+             and nothing here deletes them.",
+        )
         .idempotent()
         .deadline(Duration::from_secs(75));
     type Args = Args;

@@ -46,6 +46,10 @@ struct Row {
 impl Tool for Whoami {
     const SPEC: ToolSpec = ToolSpec::new("jenkins_whoami", TOOLSET, Effect::Read)
         .says("Look at the Jenkins server", "The identity used, server version and agents.")
+        .hint(
+            "For agents that should know what the configured user may do before they try; it also tells which build \
+             agents are down, and names machines while doing so.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Found;

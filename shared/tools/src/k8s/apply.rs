@@ -70,6 +70,10 @@ pub(super) struct Line {
 impl Tool for Apply {
     const SPEC: ToolSpec = ToolSpec::new("k8s_apply", TOOLSET, Effect::Disrupt)
         .says("Apply manifests", "Server-side apply YAML manifests. force takes over fields owned by others.")
+        .hint(
+            "For agents that own whole manifests; where a GitOps controller owns the same fields it puts them back, \
+             so let such agents only propose with `k8s_diff`.",
+        )
         .idempotent()
         .deadline(DEADLINE);
     type Args = Args;

@@ -61,6 +61,10 @@ pub(super) struct Deleted {
 impl Tool for Delete {
     const SPEC: ToolSpec = ToolSpec::new("k8s_delete", TOOLSET, Effect::Disrupt)
         .says("Delete an object", "Delete one object.")
+        .hint(
+            "Only for agents that clean up after themselves or after others on request; what the object owns goes \
+             with it unless the call says otherwise, and no backup is made.",
+        )
         .idempotent()
         .deadline(DEADLINE);
     type Args = Args;

@@ -69,6 +69,10 @@ struct Spot {
 impl Tool for Diff {
     const SPEC: ToolSpec = ToolSpec::new("k8s_diff", TOOLSET, Effect::Read)
         .says("Diff manifests", "Server-side dry run of YAML manifests and the diff against live objects.")
+        .hint(
+            "For agents that prepare changes and leave them to people or pipelines; the dry run asks for the rights \
+             of a write, so the credential in the cluster's entry decides whether it answers.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Compared;

@@ -114,6 +114,10 @@ impl Tool for Discover {
             "Discover a cluster",
             "Cluster version and health, API resources, field docs (Deployment.spec.strategy), or whether a verb is allowed on a kind.",
         )
+        .hint(
+            "For agents that meet clusters they do not know, custom kinds included; it spares them guesses about \
+             fields and rights, and an agent with a fixed task in one cluster can do without.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Discovered;

@@ -100,6 +100,10 @@ impl Args {
 impl Tool for Exec {
     const SPEC: ToolSpec = ToolSpec::new("k8s_exec", TOOLSET, Effect::Disrupt)
         .says("Run a command in a container", "Run a command (argv, no shell) in a container.")
+        .hint(
+            "Only where nothing else answers the question, since a command can do whatever the container can; a rule \
+             can deny it, and `k8s_run` with a debug container often serves instead.",
+        )
         .deadline(Duration::from_secs(120 + 30))
         .outside_text();
     type Args = Args;

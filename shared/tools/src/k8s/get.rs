@@ -127,6 +127,10 @@ impl Tool for Get {
             "Get Kubernetes objects",
             "Get one object by name, or list a kind (Event: newest first). view: summary (default), full, describe (adds events, owner, pods). path picks a field. namespace '*' = all.",
         )
+        .hint(
+            "The first tool of any agent that looks at clusters; a rule such as `k8s_get:secrets` keeps single kinds \
+             behind a person, and namespaces in the cluster's entry keep the rest out of sight.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Found;

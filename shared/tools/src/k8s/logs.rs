@@ -101,6 +101,10 @@ struct Spot {
 impl Tool for Logs {
     const SPEC: ToolSpec = ToolSpec::new("k8s_logs", TOOLSET, Effect::Read)
         .says("Read pod logs", "Logs of one pod, or of all pods matching selector. grep is a regex; since like 15m.")
+        .hint(
+            "For agents that find out why something fails; other people write into logs, so the first one read marks \
+             the session as tainted, and approvers are told.",
+        )
         .idempotent()
         .outside_text();
     type Args = Args;

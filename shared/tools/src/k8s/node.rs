@@ -160,6 +160,10 @@ impl Tool for Node {
             "Cordon or drain a node",
             "Cordon, uncordon or drain a node. Drain evicts pods and respects disruption budgets.",
         )
+        .hint(
+            "For agents that help with maintenance of nodes; it needs a cluster entry without a list of namespaces, \
+             and a drain touches workloads of everybody on the node.",
+        )
         .idempotent()
         .deadline(Duration::from_secs(900 + 30));
     type Args = Args;

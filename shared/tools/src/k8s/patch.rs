@@ -61,10 +61,15 @@ pub(super) struct Patched {
 }
 
 impl Tool for Patch {
-    const SPEC: ToolSpec = ToolSpec::new("k8s_patch", TOOLSET, Effect::Disrupt).says(
-        "Patch an object",
-        "Patch one object: labels, annotations or any field. patch is JSON text; an array means JSON Patch.",
-    );
+    const SPEC: ToolSpec = ToolSpec::new("k8s_patch", TOOLSET, Effect::Disrupt)
+        .says(
+            "Patch an object",
+            "Patch one object: labels, annotations or any field. patch is JSON text; an array means JSON Patch.",
+        )
+        .hint(
+            "For agents that mend single fields of objects somebody else manages; the reach is every kind the \
+             credential may patch, so bound it by namespaces and by rules about kinds.",
+        );
     type Args = Args;
     type Output = Patched;
 

@@ -80,6 +80,10 @@ impl Args {
 impl Tool for HttpProbe {
     const SPEC: ToolSpec = ToolSpec::new("k8s_probe", TOOLSET, Effect::Change)
         .says("Probe a port", "HTTP GET to a pod or service port through the API server.")
+        .hint(
+            "For agents that check whether a service answers from inside; a GET can still change things in careless \
+             applications, which is why each one waits for a person.",
+        )
         .outside_text();
     type Args = Args;
     type Output = Answered;

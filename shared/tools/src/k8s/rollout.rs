@@ -156,6 +156,10 @@ impl Action {
 impl Tool for Rollout {
     const SPEC: ToolSpec = ToolSpec::new("k8s_rollout", TOOLSET, Effect::Disrupt)
         .says("Steer a rollout", "Restart, undo, pause, resume or re-image a workload. images maps container to image.")
+        .hint(
+            "For agents on call that restart or roll back deployments; approvers see which revision comes back, and \
+             Argo Rollouts are steered by `argo_rollout` instead.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Steered;

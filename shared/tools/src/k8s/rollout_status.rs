@@ -80,6 +80,10 @@ impl Tool for RolloutStatus {
             "Rollout status and history",
             "Rollout progress and revision history of a workload; revision shows that pod template.",
         )
+        .hint(
+            "For agents that watch deployments or look for the change that broke one; it tells what an undo would go \
+             back to, so it belongs beside `k8s_rollout`.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Status;

@@ -175,6 +175,10 @@ impl Tool for Run {
         "Run a one-off job",
         "Run a one-off Job from image or from_cronjob, or attach a debug container to debug_pod; returns logs. Removed after ttl_s.",
     )
+    .hint(
+        "For agents that need a throw-away program near the workload, such as a database check; the image is theirs \
+         to choose, so bound it by admission rules in the cluster.",
+    )
     .idempotent()
     .deadline(Duration::from_secs(300 + 30))
     .outside_text();

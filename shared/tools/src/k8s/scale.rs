@@ -50,6 +50,10 @@ pub(super) struct Scaled {
 impl Tool for Scale {
     const SPEC: ToolSpec = ToolSpec::new("k8s_scale", TOOLSET, Effect::Disrupt)
         .says("Scale a workload", "Set replicas. Refused if current_replicas is given and differs.")
+        .hint(
+            "For agents that react to load; mind autoscalers, which overrule it, and that zero replicas take the \
+             workload away and are judged as a disruption.",
+        )
         .idempotent();
     type Args = Args;
     type Output = Scaled;

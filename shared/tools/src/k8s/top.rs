@@ -84,8 +84,13 @@ pub(super) struct Share {
 }
 
 impl Tool for Top {
-    const SPEC: ToolSpec =
-        ToolSpec::new("k8s_top", TOOLSET, Effect::Read).says("CPU and memory use", "CPU and memory use.").idempotent();
+    const SPEC: ToolSpec = ToolSpec::new("k8s_top", TOOLSET, Effect::Read)
+        .says("CPU and memory use", "CPU and memory use.")
+        .hint(
+            "For agents that judge capacity or chase a leak; it needs the metrics API in the cluster and shows \
+             this moment only, so give it together with a monitoring server where trends matter.",
+        )
+        .idempotent();
     type Args = Args;
     type Output = Used;
 

@@ -62,6 +62,10 @@ impl Tool for Wait {
             "Wait for a condition",
             "Wait for a condition: Ready, Available, Complete, rollout, deleted or status.phase=Running. Without kind, sleep.",
         )
+        .hint(
+            "For agents that act and then check, or that follow somebody else's deployment; a call may last minutes \
+             and counts as one in flight all the while.",
+        )
         .idempotent()
         .deadline(Duration::from_secs(LONGEST + 30));
     type Args = Args;

@@ -49,6 +49,10 @@ impl Args {
 impl Tool for Forget {
     const SPEC: ToolSpec = ToolSpec::new("memory_forget", TOOLSET, Effect::Disrupt)
         .says("Forget a document", "Delete a document, or redact one version's text for good.")
+        .hint(
+            "For agents that tidy notes on request; redaction cannot be taken back, so leave it to people where \
+             documents are evidence.",
+        )
         .idempotent()
         .closed_world();
     type Args = Args;

@@ -80,6 +80,10 @@ pub(super) struct Proposal {
 impl Tool for History {
     const SPEC: ToolSpec = ToolSpec::new("memory_history", TOOLSET, Effect::Read)
         .says("Versions of a document", "Versions of a document.")
+        .hint(
+            "For agents that review or restore documents; it tells who wrote each version, and texts that were \
+             redacted stay redacted.",
+        )
         .idempotent()
         .closed_world();
     const PREFACE: Option<&'static str> = Some(STORED_TEXT);

@@ -54,6 +54,10 @@ pub(super) struct StoreLine {
 impl Tool for List {
     const SPEC: ToolSpec = ToolSpec::new("memory_list", TOOLSET, Effect::Read)
         .says("List documents", "List documents under a path.")
+        .hint(
+            "For agents that keep their notes in order or look through one folder; agents that only ask questions are \
+             served by the search alone.",
+        )
         .idempotent()
         .closed_world();
     const PREFACE: Option<&'static str> = Some(STORED_TEXT);

@@ -80,6 +80,10 @@ impl Args {
 impl Tool for Patch {
     const SPEC: ToolSpec = ToolSpec::new("memory_patch", TOOLSET, Effect::Change)
         .says("Change a document", "Edit a document: edits replace exact text, or diff is a unified diff.")
+        .hint(
+            "For agents that maintain runbooks; it changes only the text they have seen, and documents of the tenant \
+             wait for a person like any other change.",
+        )
         .idempotent()
         .closed_world();
     const PREFACE: Option<&'static str> = Some(STORED_TEXT);

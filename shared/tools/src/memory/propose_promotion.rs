@@ -51,6 +51,10 @@ pub(super) struct Adopted {
 impl Tool for ProposePromotion {
     const SPEC: ToolSpec = ToolSpec::new(::memory::PROMOTION_TOOL, TOOLSET, Effect::Change)
         .says("Propose a document", "Ask people to adopt a document into another store.")
+        .hint(
+            "For agents whose lessons should reach the whole tenant; people review at their own pace and may say no \
+             with a reason, so the agent must not wait for it.",
+        )
         .idempotent()
         .closed_world()
         .reviewed(REVIEWED_WITHIN);

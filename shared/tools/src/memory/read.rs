@@ -81,6 +81,10 @@ pub(super) struct From {
 impl Tool for Read {
     const SPEC: ToolSpec = ToolSpec::new("memory_read", TOOLSET, Effect::Read)
         .says("Read a document", "Read a document by path (scope/store/name).")
+        .hint(
+            "Goes together with `memory_search`, which shows only excerpts; without it runbooks cannot be followed to \
+             their end.",
+        )
         .idempotent()
         .closed_world();
     const PREFACE: Option<&'static str> = Some(STORED_TEXT);

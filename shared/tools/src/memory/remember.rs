@@ -66,6 +66,10 @@ impl Tool for Remember {
             "Keep a document",
             "Save a document at path (session/, user/ or tenant/). evidence: how you know. if_sha256 is required to overwrite.",
         )
+        .hint(
+            "For agents that should learn from their work; notes of the session are kept at once, and what others \
+             will read waits for a person, so somebody must have time for reviews.",
+        )
         .idempotent()
         .closed_world();
     type Args = Args;

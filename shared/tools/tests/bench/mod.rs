@@ -40,6 +40,7 @@ pub(crate) fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call
         about,
         digest: "d".to_owned(),
         tainted: false,
+        assignment: std::sync::Arc::default(),
     }
 }
 

@@ -74,7 +74,7 @@ impl World {
         let charts = ChartsConfig { cache: folder.path().join("charts"), guard, hosts: Hosts::new(["127.0.0.1"]) };
         let charts = Charts::new(charts, store.clone()).unwrap();
         let repository = Repository { name: "stable".into(), url: server.url("/stable"), credential: None };
-        charts.replace(&tenant(), TenantCharts { repositories: vec![repository], secrets: None });
+        charts.replace(&tenant(), TenantCharts { repositories: vec![repository], ..TenantCharts::default() });
         let helm = HelmConfig { binary: Some(binary), ..HelmConfig::new(folder.path().join("helm")) };
         let helm = Helm::new(helm).await;
         helm.available().unwrap();

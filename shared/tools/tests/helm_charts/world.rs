@@ -86,7 +86,7 @@ impl World {
 
     /// What the tenant's file says.
     pub(crate) fn configure(&self, repositories: Vec<Repository>) {
-        let secrets = Some(self.folder.path().join("secrets"));
+        let secrets = helm::charts::Secrets::Folder(self.folder.path().join("secrets"));
         self.charts.replace(&self.tenant, TenantCharts { repositories, secrets });
     }
 
@@ -171,6 +171,7 @@ impl World {
             about: parsed.about.clone(),
             digest: "d".to_owned(),
             tainted: false,
+            assignment: std::sync::Arc::default(),
         }
     }
 

@@ -106,6 +106,7 @@ impl World {
             }),
             session: Some(SessionId::from_random([2; 16])),
             tainted: false,
+            assignment: std::sync::Arc::default(),
             tool: ToolName::parse(tool).unwrap(),
             toolset: toolset.clone(),
             needs: Level::Read,

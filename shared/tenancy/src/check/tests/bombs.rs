@@ -57,3 +57,18 @@ fn the_longest_text_that_is_looked_at_is_still_read() {
     assert!(parse("acme.yaml", &text, &KNOWN).is_ok());
     assert_eq!(ends(&format!("{text}x")), ("too_large", 2, 262_132));
 }
+
+#[test]
+fn servers_and_parameters_are_held_to_the_same_budget() {
+    let places = "{{ params.a }}".repeat(5_000);
+    let text = format!(
+        "tenant: acme\nparams: {{ a: {{ default: x }} }}\nservers: [{{ name: s, url: 'https://h.example/{places}' }}]"
+    );
+    assert_eq!(codes(&text), ["bad_value"], "an address is short");
+    let params: String = (0..7_000).map(|n| format!("  p{n}: {{ default: x }}\n")).collect();
+    assert_eq!(codes(&format!("tenant: acme\nparams:\n{params}")), ["too_many_values"]);
+    assert_eq!(ends(&format!("tenant: acme\nservers: {}", "[".repeat(100_000))).0, "too_deep");
+    assert_eq!(ends("tenant: acme\nservers: &a [*a]").0, "yaml_alias");
+    let many = format!("tenant: acme\nservers: [{}]", "{ use: x },".repeat(5_000));
+    assert_eq!(codes(&many).len(), 33, "what is beyond the limit is not looked at");
+}

@@ -56,9 +56,9 @@ fn a_kubeconfig_is_a_secret_and_its_name_is_no_path() {
     assert_snapshot!(told(&file("{ name: prod, kubeconfig: /etc/kubeconfig }")), @"acme.yaml:3:29: wrong_type: `kubeconfig` must be a mapping, and a plain value stands here");
     assert_snapshot!(told(&file("{ name: prod, kubeconfig: { path: x } }")), @"
         acme.yaml:3:29: missing_key: the key `secret` is missing
-            hint: a kubeconfig is a secret: write `kubeconfig: { secret: NAME }`
+            hint: a kubeconfig is a secret: write `kubeconfig: { secret: NAME }`, or refer to a secret parameter
         acme.yaml:3:31: unknown_key: `kubeconfig` has no key `path`
-            hint: a kubeconfig is a secret: write `kubeconfig: { secret: NAME }`; known keys here: secret
+            hint: a kubeconfig is a secret: write `kubeconfig: { secret: NAME }`, or refer to a secret parameter; known keys here: secret
     ");
     for bad in ["../other/prod", "a/b", ".hidden", "''", "'a b'"] {
         assert_eq!(codes(&file(&format!("{{ name: prod, kubeconfig: {{ secret: {bad} }} }}"))), ["bad_value"], "{bad}");

@@ -1,0 +1,47 @@
+//! A call of an external server's tool. What the server says of it is not known here, so only those who vouch are asked.
+
+use super::Found;
+use super::verdict::{Asked, Explained};
+use anyhow::Context;
+use domain::{Effect, Level, ToolName, ToolsetName};
+use tenancy::{Accept, RuleKind, ServerUse, TenantConfig, server_toolset, tool_prefix};
+
+/// The server whose tool a name is.
+pub(super) fn server_of<'a>(config: &'a TenantConfig, tool: &str) -> Option<&'a ServerUse> {
+    config.servers.iter().find(|server| tool.starts_with(&tool_prefix(&server.id)))
+}
+
+/// What is known of a call.
+pub(super) fn asked(server: &ServerUse, tool: &str) -> anyhow::Result<Found> {
+    let name = ToolName::parse(tool).with_context(|| format!("`{tool}` is no name of a tool"))?;
+    let own = tool.strip_prefix(&tool_prefix(&server.id)).unwrap_or(tool);
+    if server.allow.as_ref().is_some_and(|allow| !allow.iter().any(|pattern| pattern.tool_matches(own))) {
+        let why = format!("the server's allowlist does not name `{own}`, so it is not there for this tenant");
+        let of_server = Some((RuleKind::Allowlist, server.id.clone()));
+        return Ok(Found::Said(Explained { of_server, ..Explained::denied(tool, why) }));
+    }
+    let named = server.server.vouch.effect(own).filter(|_| !server.server.own);
+    let mut notes = Vec::new();
+    let effect = match named {
+        Some(effect) => {
+            notes.push("its effect is what the operator's catalog says".to_owned());
+            effect
+        }
+        None => {
+            notes.push("its definition is not known here, so it counts as one that changes something".to_owned());
+            if server.server.vouch.annotations {
+                notes.push(
+                    "the operator takes the server's word: if it says that it only reads, it only reads".to_owned(),
+                );
+            }
+            Effect::Change
+        }
+    };
+    notes.push(match server.accept {
+        Accept::Each => "it is there only once an admin has accepted its definition".to_owned(),
+        Accept::First => "it is there as it was first seen; a changed definition waits for an admin".to_owned(),
+    });
+    let toolset = ToolsetName::parse(&server_toolset(&server.id)).context("the server's name is no toolset")?;
+    let needs = if effect == Effect::Read { Level::Read } else { Level::Write };
+    Ok(Found::Judged(Asked { tool: name, toolset, needs, effect, about: None, notes }))
+}

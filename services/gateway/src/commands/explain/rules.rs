@@ -1,0 +1,59 @@
+//! The rules of the tenant's file with their lines, found again for a decision that has been made.
+
+use super::verdict::Explained;
+use domain::run::OnReject;
+use serde::Serialize;
+use tenancy::{RuleAt, RuleKind};
+
+/// A rule as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Shown {
+    pub(super) key: &'static str,
+    pub(super) text: String,
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// Every rule of one file.
+pub(super) struct Rules {
+    file: String,
+    rules: Vec<RuleAt>,
+}
+
+impl Rules {
+    pub(super) fn of(file: &str, text: &str) -> Rules {
+        Rules { file: file.to_owned(), rules: tenancy::trace(text) }
+    }
+
+    /// The first rule that denies such a call.
+    pub(super) fn denies(&self, tool: &str, about: Option<&str>) -> Option<Shown> {
+        let mut found = self.rules.iter().filter(|rule| rule.kind == RuleKind::Deny && rule.matches(tool, about));
+        found.next().map(|rule| self.shown(rule))
+    }
+
+    /// The rule that asks about such a call: of several the first one that ends the step, as policy has it.
+    pub(super) fn asks(&self, tool: &str, about: Option<&str>) -> Option<(Shown, OnReject)> {
+        let asking = self.rules.iter().filter(|rule| rule.kind != RuleKind::Deny && rule.matches(tool, about));
+        let asking: Vec<(&RuleAt, OnReject)> = asking.filter_map(|rule| Some((rule, rule.on_reject?))).collect();
+        let found = asking.iter().find(|(_, no)| *no == OnReject::Fail).or(asking.first())?;
+        Some((self.shown(found.0), found.1))
+    }
+
+    /// Where the tenant says what sessions are for.
+    pub(super) fn mode(&self) -> Option<Shown> {
+        self.rules.iter().find(|rule| rule.kind == RuleKind::Mode).map(|rule| self.shown(rule))
+    }
+
+    /// Finds the line of what was settled by a rule about a server.
+    pub(super) fn place(&self, explained: Explained) -> Explained {
+        let Some((kind, id)) = &explained.of_server else { return explained };
+        let found = self.rules.iter().find(|rule| rule.kind == *kind && rule.server.as_ref() == Some(id));
+        Explained { rule: found.map(|rule| self.shown(rule)), ..explained }
+    }
+
+    fn shown(&self, rule: &RuleAt) -> Shown {
+        let (file, text) = (self.file.clone(), rule.text.clone());
+        Shown { key: rule.kind.as_str(), text, file, line: rule.line, column: rule.column }
+    }
+}

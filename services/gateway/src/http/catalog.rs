@@ -1,0 +1,98 @@
+//! `/v1/catalog`: every tool the tenant could load, for people who choose and for programs that show them the choice.
+//!
+//! It is drawn from the tenant's own catalog, so a tool that is added to the product or to an external server is here
+//! without anybody's doing, and a tool that a rule denies is not. A tenant that only reads has no use for write lists.
+
+mod asked;
+mod outside;
+mod shown;
+
+use crate::app::Gateway;
+use crate::http::caller::Known;
+use crate::http::{catch, reply};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ETAG, IF_NONE_MATCH};
+use actix_web::web::{Data, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use asked::Asked;
+use catalog::Sheet;
+use domain::{Code, Failure, Scope, json};
+use outside::Outside;
+use serde::Deserialize;
+use shown::{Offer, Page, totals};
+
+/// Tools on one page; a schema is at most a few kilobytes.
+const PAGE: usize = 100;
+
+/// The query of a page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    toolset: Option<String>,
+    source: Option<String>,
+    cursor: Option<String>,
+}
+
+/// `GET /v1/catalog?toolset=&source=&cursor=`.
+pub async fn list(known: Known, request: HttpRequest, wanted: Query<Wanted>, gateway: Data<Gateway>) -> HttpResponse {
+    let answer = async {
+        match Box::pin(page(&known, &wanted, &gateway)).await {
+            Ok(text) => tagged(&known, &request, text),
+            Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+        }
+    };
+    catch::on_rest(&known, answer).await
+}
+
+async fn page(known: &Known, wanted: &Wanted, gateway: &Gateway) -> Result<String, Failure> {
+    may_look(known)?;
+    let (catalog, policy) = (&known.snapshot.catalog, &known.snapshot.policy);
+    let outside = Outside::look(gateway, known).await?;
+    let names = catalog.toolsets().iter().map(|set| set.name.as_str()).chain(outside.toolsets());
+    let asked = Asked::read(wanted.toolset.as_deref(), wanted.source.as_deref(), &names.collect::<Vec<_>>())?;
+    let (key, set) = (gateway.keys.cursor(), asked.key());
+    let page = match wanted.cursor.as_deref() {
+        None => 0,
+        Some(text) => mcp::cursor::check(key, catalog.digest(), &set, text).ok_or_else(|| {
+            Failure::new(Code::BadCursor, "the cursor is not one of this list").next("list again without a cursor")
+        })?,
+    };
+    let all: Vec<Sheet<'_>> =
+        catalog.sheets().filter(|sheet| sheet.modes.contains(&policy.mode) && asked.covers(sheet)).collect();
+    let first = page == 0;
+    let from = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(PAGE);
+    let more = all.len() > from.saturating_add(PAGE);
+    let told = Page {
+        digest: catalog.digest(),
+        mode: policy.mode,
+        toolsets: first.then(|| totals(catalog, &all)),
+        virtual_tools: first.then(|| catalog.virtual_sheets().collect()),
+        quarantine: first.then(|| outside.waiting(&asked)).flatten(),
+        tools: all.into_iter().skip(from).take(PAGE).map(|sheet| Offer::of(sheet, policy, &outside)).collect(),
+        next_cursor: more.then(|| mcp::cursor::make(key, catalog.digest(), &set, page + 1)),
+    };
+    serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the catalog cannot be shown"))
+}
+
+/// Whoever may use tools may see which there are, and so may whoever sets the tenant up.
+fn may_look(known: &Known) -> Result<(), Failure> {
+    let scopes = &known.caller.scopes;
+    if scopes.allow(Scope::ToolsRead) || scopes.allow(Scope::TenantAdmin) {
+        return Ok(());
+    }
+    let message = format!("the token has neither the scope {} nor {}", Scope::ToolsRead, Scope::TenantAdmin);
+    let failure = Failure::new(Code::InsufficientScope, message);
+    Err(failure.details(serde_json::json!({ "scope": Scope::ToolsRead.as_str() })))
+}
+
+/// The answer, or that nothing changed since. The tag names the very bytes: rules and pins are in them and not in the
+/// catalog's digest.
+fn tagged(known: &Known, request: &HttpRequest, text: String) -> HttpResponse {
+    let digest = json::sha256_hex(text.as_bytes());
+    let tag = format!("\"{}\"", &digest[..32]);
+    let seen = request.headers().get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
+    let unchanged = seen.flat_map(|list| list.split(',')).any(|seen| seen.trim() == tag);
+    let mut response = reply::start(if unchanged { StatusCode::NOT_MODIFIED } else { StatusCode::OK }, &known.trace_id);
+    response.insert_header((ETAG, tag)).insert_header(("Cache-Control", "private, no-cache"));
+    if unchanged { response.finish() } else { response.content_type("application/json").body(text) }
+}

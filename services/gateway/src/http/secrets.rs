@@ -1,0 +1,236 @@
+//! `/v1/tenant/secrets`: what a tenant's configuration names and nobody may read, for the people who administer it.
+//!
+//! A value only goes in. It is sealed before it is stored, it is in no answer, log, span or entry of the ledger, and no
+//! path reads it back. What is set here holds instead of the operator's file or variable of that name.
+
+use crate::app::Gateway;
+use crate::http::caller::{Known, administers};
+use crate::http::{body, catch, reply};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_MATCH, IF_NONE_MATCH};
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use domain::{Code, Failure};
+use redact::SecretText;
+use serde::Serialize;
+use store::Base;
+use tracing::Instrument;
+use vault::{Kept, MOST_BYTES, SecretFacts};
+
+/// What a value may say it is.
+const KINDS: [&str; 2] = ["application/octet-stream", "text/plain"];
+
+/// Every secret of a tenant.
+#[derive(Debug, Serialize)]
+struct Listed {
+    secrets: Vec<Line>,
+}
+
+/// What is told of one.
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    /// Where the one lies that counts: `store`, `file` or `environment`.
+    source: Option<&'static str>,
+    /// Where there is one of that name, the one that counts first.
+    sources: Vec<&'static str>,
+    #[serde(flatten)]
+    kept: Option<Circumstances>,
+}
+
+/// What the store knows of a secret besides its value.
+#[derive(Debug, Serialize)]
+struct Circumstances {
+    version: u64,
+    set_by: String,
+    set_at: String,
+    /// `current`, `older` (sealed under a key that is going) or `unopenable`.
+    standing: &'static str,
+}
+
+impl From<Kept> for Circumstances {
+    fn from(Kept { version, by, at, standing }: Kept) -> Circumstances {
+        Circumstances { version, set_by: by.subject, set_at: at.to_string(), standing: standing.as_str() }
+    }
+}
+
+impl From<SecretFacts> for Line {
+    fn from(SecretFacts { name, sources, kept }: SecretFacts) -> Line {
+        let sources: Vec<&'static str> = sources.into_iter().map(vault::Source::as_str).collect();
+        Line { name, source: sources.first().copied(), sources, kept: kept.map(Circumstances::from) }
+    }
+}
+
+/// `GET /v1/tenant/secrets`: by name.
+pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
+    let listed = async {
+        administers(&known)?;
+        let facts = gateway.vault.list(&known.caller.tenant).await.map_err(|error| {
+            Failure::new(error.code(), "the secrets cannot be listed at the moment").retry_after_ms(1_000)
+        })?;
+        Ok(Listed { secrets: facts.into_iter().map(Line::from).collect() })
+    };
+    let listed = Box::pin(listed).instrument(span(&known, "secrets.list"));
+    catch::on_rest(&known, async { answer(&gateway, &known, None, listed.await) }).await
+}
+
+/// What became of a change.
+#[derive(Debug, Serialize)]
+struct Changed {
+    name: String,
+    #[serde(flatten)]
+    kept: Option<Circumstances>,
+    removed: bool,
+}
+
+/// `PUT /v1/tenant/secrets/{name}`: the body is the value, byte for byte.
+pub async fn put(
+    known: Known,
+    request: HttpRequest,
+    name: Path<String>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    let set = async {
+        may_change(&gateway, &known)?;
+        let (base, value) = (base_of(request.headers())?, value_of(&request, payload).await?);
+        let kept = gateway.vault.set(&known.caller.tenant, &name, value, &known.caller, base).await?;
+        Ok(Changed { name: name.clone(), kept: Some(kept.into()), removed: false })
+    };
+    let set = Box::pin(set).instrument(span(&known, "secrets.put"));
+    let replied = async {
+        let set: Result<Changed, Failure> = set.await;
+        let version = set.as_ref().ok().and_then(|set| set.kept.as_ref()).map(|kept| kept.version);
+        answer(&gateway, &known, version, set)
+    };
+    catch::on_rest(&known, replied).await
+}
+
+/// `DELETE /v1/tenant/secrets/{name}`: the operator's of that name counts again, if there is one.
+pub async fn remove(known: Known, request: HttpRequest, name: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let removed = async {
+        may_change(&gateway, &known)?;
+        let version = match base_of(request.headers())? {
+            None => None,
+            Some(Base::Version(version)) => Some(version),
+            Some(Base::Absent) => {
+                return Err(Failure::new(Code::InvalidRequest, "what is not there cannot be removed"));
+            }
+        };
+        gateway.vault.forget(&known.caller.tenant, &name, &known.caller, version).await?;
+        Ok(Changed { name: name.clone(), kept: None, removed: true })
+    };
+    let removed = Box::pin(removed).instrument(span(&known, "secrets.remove"));
+    catch::on_rest(&known, async { answer(&gateway, &known, None, removed.await) }).await
+}
+
+/// Wants somebody who may change secrets, where tenants are configured over HTTP at all: a secret that is set here holds
+/// instead of the operator's.
+fn may_change(gateway: &Gateway, known: &Known) -> Result<(), Failure> {
+    administers(known)?;
+    if gateway.tenants.over_http() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::ConfigLocked, "tenants are configured by files only; nothing was changed")
+        .next("ask the operator to change the file of the secret"))
+}
+
+/// What a change is made for: the version in `If-Match`, nothing at all by `If-None-Match: *`, or whatever is there.
+fn base_of(headers: &HeaderMap) -> Result<Option<Base>, Failure> {
+    let wrong = |message: &str| Err(Failure::new(Code::InvalidRequest, message));
+    let (mut matches, mut none) = (headers.get_all(IF_MATCH), headers.get_all(IF_NONE_MATCH));
+    match (matches.next(), none.next()) {
+        (None, None) => Ok(None),
+        (Some(tag), None) => {
+            let number =
+                tag.to_str().ok().and_then(|tag| tag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok());
+            match (number, matches.next()) {
+                (Some(number), None) => Ok(Some(Base::Version(number))),
+                (Some(_) | None, _) => wrong("If-Match names one version, in quotes"),
+            }
+        }
+        (None, Some(star)) if star == "*" && none.next().is_none() => Ok(Some(Base::Absent)),
+        (None, Some(_)) => wrong("If-None-Match is `*`, or left out"),
+        (Some(_), Some(_)) => wrong("If-Match and If-None-Match cannot both be meant"),
+    }
+}
+
+async fn value_of(request: &HttpRequest, payload: Payload) -> Result<SecretText, Failure> {
+    let told = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = told.split(';').next().unwrap_or_default().trim();
+    if !KINDS.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        // A form or a JSON text would be stored as it is, quotes and all, which is nobody's intention.
+        return Err(Failure::new(Code::InvalidRequest, "the body must be text/plain or application/octet-stream")
+            .next("send the value alone, as it is to be used"));
+    }
+    let bytes = body::read(request, payload, MOST_BYTES).await.map_err(|status| {
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            return Failure::new(Code::TooLarge, format!("a secret has at most {MOST_BYTES} bytes"));
+        }
+        Failure::new(Code::InvalidRequest, "the body could not be read")
+    })?;
+    let text = std::str::from_utf8(&bytes);
+    text.map(SecretText::new).map_err(|_| Failure::new(Code::InvalidRequest, "a secret is text in UTF-8"))
+}
+
+fn span(known: &Known, operation: &'static str) -> tracing::Span {
+    tracing::info_span!(
+        "secrets",
+        otel.name = operation,
+        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.entry = "rest",
+    )
+}
+
+fn answer<T: Serialize>(
+    gateway: &Gateway,
+    known: &Known,
+    version: Option<u64>,
+    told: Result<T, Failure>,
+) -> HttpResponse {
+    let text = told.and_then(|told| {
+        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
+    });
+    match text {
+        Ok(text) => {
+            let mut response = reply::start(StatusCode::OK, &known.trace_id);
+            if let Some(version) = version {
+                response.insert_header((ETAG, format!("\"{version}\"")));
+            }
+            response.insert_header(("Cache-Control", "no-store"));
+            response.content_type("application/json").body(text)
+        }
+        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    fn of(headers: &[(HeaderName, &str)]) -> Result<Option<Base>, Code> {
+        let mut map = HeaderMap::new();
+        headers.iter().for_each(|(name, value)| map.append(name.clone(), HeaderValue::from_str(value).unwrap()));
+        base_of(&map).map_err(|failure| failure.code)
+    }
+
+    #[test]
+    fn a_change_is_for_a_version_for_nothing_or_for_whatever_is_there() {
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&[(IF_MATCH, "\"3\"")]), Ok(Some(Base::Version(3))));
+        assert_eq!(of(&[(IF_NONE_MATCH, "*")]), Ok(Some(Base::Absent)));
+        let bad = [
+            &[(IF_MATCH, "*")][..],
+            &[(IF_MATCH, "3")],
+            &[(IF_MATCH, "\"a\"")],
+            &[(IF_MATCH, "\"3\""), (IF_MATCH, "\"3\"")],
+            &[(IF_NONE_MATCH, "\"3\"")],
+            &[(IF_NONE_MATCH, "*"), (IF_NONE_MATCH, "*")],
+            &[(IF_MATCH, "\"3\""), (IF_NONE_MATCH, "*")],
+        ];
+        for headers in bad {
+            assert_eq!(of(headers), Err(Code::InvalidRequest), "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `/v1/tenant/servers`: external MCP servers in the hands of people who administer the tenant.
+//!
+//! What a server shows is offered to agents only as it was accepted. Whoever accepts names the digest of what was on the
+//! screen, so a definition that changes between the look and the yes is told again instead of being let in.
+
+use crate::app::Gateway;
+use crate::http::caller::{Known, administers};
+use crate::http::{catch, reply, sessions};
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use domain::{Code, Failure};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tracing::Instrument;
+use upstream::{PinState, ServerStanding, ToolStanding};
+
+/// How many tools one request may accept by name; more than a server may offer.
+const MOST_TOOLS: usize = 256;
+
+#[derive(Debug, Serialize)]
+struct Servers {
+    servers: Vec<ServerStanding>,
+}
+
+/// `GET /v1/tenant/servers`: every server, and where each of its tools stands.
+pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
+    let listed = async {
+        administers(&known)?;
+        let mut servers = gateway.upstreams.standing(&known.caller.tenant).await?;
+        // Definitions are for whoever looks at one server; all of them together could be megabytes.
+        for tool in servers.iter_mut().flat_map(|server| &mut server.tools) {
+            (tool.definition, tool.difference) = (None, None);
+            tool.accepted.iter_mut().for_each(|accepted| accepted.definition = None);
+        }
+        Ok(Servers { servers })
+    };
+    answer(&gateway, &known, "list_servers", Box::pin(listed)).await
+}
+
+/// `GET /v1/tenant/servers/{id}`: one server, with the definitions that wait and what changed in them.
+pub async fn show(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let shown = async {
+        administers(&known)?;
+        standing(&gateway, &known, &id).await
+    };
+    answer(&gateway, &known, "show_server", Box::pin(shown)).await
+}
+
+/// `POST /v1/tenant/servers/{id}/refresh`: the server is asked for its list now.
+pub async fn refresh(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let refreshed = async {
+        administers(&known)?;
+        gateway.upstreams.relist(&known.caller.tenant, &id).await?;
+        standing(&gateway, &known, &id).await
+    };
+    answer(&gateway, &known, "refresh_server", Box::pin(refreshed)).await
+}
+
+/// What a person accepts: single tools, or a whole list; each by the digest of what was shown.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Accepting {
+    #[serde(default)]
+    tools: Vec<Seen>,
+    #[serde(default)]
+    all: bool,
+    #[serde(default)]
+    list_digest: Option<String>,
+}
+
+/// One tool as it was seen: its name here or the server's own, and the digest of its definition.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    name: String,
+    digest: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Accepted {
+    accepted: Vec<String>,
+    server: ServerStanding,
+}
+
+/// `POST /v1/tenant/servers/{id}/accept`.
+pub async fn accept(
+    known: Known,
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    let accepted = async {
+        administers(&known)?;
+        let accepting: Accepting = sessions::read(&request, payload, &gateway).await?;
+        let accepted = match (accepting.tools.as_slice(), accepting.all, &accepting.list_digest) {
+            ([], true, Some(digest)) => whole(&gateway, &known, &id, digest).await?,
+            (seen @ [_, ..], false, None) if seen.len() <= MOST_TOOLS => each(&gateway, &known, &id, seen).await?,
+            _ => {
+                let message = "accepting names tools with their digests, or all of a list with its digest";
+                let next = r#"send {"tools":[{"name":…,"digest":…}]} or {"all":true,"list_digest":…}"#;
+                return Err(Failure::new(Code::InvalidRequest, message).next(next));
+            }
+        };
+        Ok(Accepted { accepted, server: standing(&gateway, &known, &id).await? })
+    };
+    answer(&gateway, &known, "accept_tools", Box::pin(accepted)).await
+}
+
+/// Accepts everything that waits, if the list is still the one that was seen.
+async fn whole(gateway: &Gateway, known: &Known, id: &str, digest: &str) -> Result<Vec<String>, Failure> {
+    match gateway.upstreams.accept(&known.caller.tenant, id, None, Some(digest), &known.caller).await {
+        Ok(accepted) => Ok(accepted.tools),
+        Err(failure) if failure.code == Code::Conflict => {
+            let server = standing(gateway, known, id).await?;
+            Err(moved(&server, |tool| waits(tool.pin), &[]))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Accepts these tools. All are compared before the first is let in; one that changes in that very moment is told
+/// together with those that are in by then.
+async fn each(gateway: &Gateway, known: &Known, id: &str, seen: &[Seen]) -> Result<Vec<String>, Failure> {
+    let changed = |tool: &ToolStanding| {
+        seen.iter().any(|seen| is_called(tool, &seen.name) && tool.digest.as_deref() != Some(seen.digest.as_str()))
+    };
+    let server = standing(gateway, known, id).await?;
+    if let Some(strange) = seen.iter().find(|seen| !server.tools.iter().any(|tool| is_called(tool, &seen.name))) {
+        let near = server.tools.iter().map(|tool| tool.upstream_name.as_str());
+        let failure = Failure::new(Code::NotFound, "the server has no such tool");
+        return Err(failure.did_you_mean(domain::outcome::near(&strange.name, near)));
+    }
+    if server.tools.iter().any(changed) {
+        return Err(moved(&server, changed, &[]));
+    }
+    let mut accepted = Vec::new();
+    for Seen { name, digest } in seen {
+        match gateway.upstreams.accept(&known.caller.tenant, id, Some(name), Some(digest), &known.caller).await {
+            Ok(now) => accepted.extend(now.tools),
+            Err(failure) if failure.code == Code::Conflict => {
+                return Err(moved(&standing(gateway, known, id).await?, changed, &accepted));
+            }
+            Err(failure) if accepted.is_empty() => return Err(failure),
+            Err(failure) => return Err(failure.details(json!({ "accepted": accepted }))),
+        }
+    }
+    Ok(accepted)
+}
+
+/// The answer to whoever accepts what is no longer shown: what is shown now.
+fn moved(server: &ServerStanding, which: impl Fn(&ToolStanding) -> bool, accepted: &[String]) -> Failure {
+    let tools: Vec<&ToolStanding> = server.tools.iter().filter(|tool| which(tool)).collect();
+    Failure::new(Code::ToolChanged, "the server shows something else now than what was seen")
+        .next("look at the difference, and accept its digest if it is right")
+        .details(json!({ "list_digest": server.digest, "tools": tools, "accepted": accepted }))
+}
+
+/// Whether a person can let it in.
+pub(super) const fn waits(pin: PinState) -> bool {
+    match pin {
+        PinState::New | PinState::Changed => true,
+        PinState::Accepted | PinState::Removed | PinState::Refused | PinState::NotAllowed => false,
+    }
+}
+
+fn is_called(tool: &ToolStanding, name: &str) -> bool {
+    tool.name.as_deref() == Some(name) || tool.upstream_name == name
+}
+
+async fn standing(gateway: &Gateway, known: &Known, id: &str) -> Result<ServerStanding, Failure> {
+    let servers = gateway.upstreams.standing(&known.caller.tenant).await?;
+    let near = domain::outcome::near(id, servers.iter().map(|server| server.id.as_str()));
+    servers.into_iter().find(|server| server.id == id).ok_or_else(|| {
+        Failure::new(Code::ServerUnknown, "the tenant has no external server of that name").did_you_mean(near)
+    })
+}
+
+async fn answer<T: Serialize>(
+    gateway: &Gateway,
+    known: &Known,
+    operation: &'static str,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> HttpResponse {
+    let span = tracing::info_span!(
+        "servers",
+        otel.name = operation,
+        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.entry = "rest",
+    );
+    let written = |told: T| {
+        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
+    };
+    let replied = async {
+        match work.instrument(span).await.and_then(written) {
+            Ok(text) => {
+                let mut response = reply::start(StatusCode::OK, &known.trace_id);
+                response.insert_header(("Cache-Control", "private, no-cache"));
+                response.content_type("application/json").body(text)
+            }
+            Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
+        }
+    };
+    catch::on_rest(known, replied).await
+}

@@ -1,0 +1,281 @@
+//! `/v1/tenant/config`: what a tenant is configured by, for the people who administer it.
+//!
+//! A text that is set here holds instead of the tenant's file, whole, until it is removed. It passes the validator of
+//! files and is refused whole with every mistake. Each change is a version of its own and names the one it was made for
+//! by `If-Match`; an earlier one comes back by being written anew. What is shown is what the store says, which the
+//! replica that was asked may be about to hear of.
+
+mod asked;
+mod shown;
+
+pub use shown::{Checked, Set, Shown, Version, Versions, Warning};
+
+use crate::app::Gateway;
+use crate::http::caller::{Known, administers};
+use crate::http::{catch, reply, sessions};
+use crate::tenants::Origin;
+use actix_web::http::StatusCode;
+use actix_web::http::header::ETAG;
+use actix_web::web::{Data, Path, Payload, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use asked::{Noted, Standing, entry, match_of, note_of, standing, stored, text_of};
+use domain::{Code, Failure, Tenant};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use shown::{SOURCE, warnings};
+use store::{TenantText, TextChange};
+use tenancy::{Problem, TenantConfig};
+use tracing::Instrument;
+
+/// Versions on one page of a history.
+const PAGE: usize = 20;
+
+/// `GET /v1/tenant/config`: the text itself, or with `Accept: application/json` also what is known about it.
+pub async fn show(known: Known, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
+    let shown = async {
+        administers(&known)?;
+        Ok(Shown::of(&gateway, &known.caller.tenant, standing(&gateway, &known.caller.tenant).await?))
+    };
+    let shown: Result<Shown, Failure> = Box::pin(shown).instrument(span(&known, "config.show")).await;
+    match shown {
+        Ok(shown) if !asked::wants_json(&request) => {
+            let mut response = reply::start(StatusCode::OK, &known.trace_id);
+            response.insert_header((ETAG, quoted(&shown.etag))).insert_header((SOURCE, shown.source));
+            response.insert_header(("Cache-Control", "private, no-cache"));
+            response.content_type("text/yaml; charset=utf-8").body(shown.text)
+        }
+        shown => {
+            let tag = shown.as_ref().ok().map(|shown| shown.etag.clone());
+            answer(&gateway, &known, tag, shown)
+        }
+    }
+}
+
+/// `PUT /v1/tenant/config?note=`: sets a text.
+pub async fn put(
+    known: Known,
+    request: HttpRequest,
+    noted: Query<Noted>,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
+    let set = async {
+        may_change(&gateway, &known)?;
+        let (named, note) = (match_of(request.headers())?, note_of(noted.note.as_deref())?);
+        let text = text_of(&request, payload).await?;
+        let config = good(&gateway, &known.caller.tenant, &text).await?;
+        write(&gateway, &known, &named, text, note, &config).await
+    };
+    let set = Box::pin(set).instrument(span(&known, "config.put"));
+    catch::on_rest(&known, async { answer_set(&gateway, &known, set.await) }).await
+}
+
+/// `DELETE /v1/tenant/config?note=`: back to the file.
+pub async fn remove(known: Known, request: HttpRequest, noted: Query<Noted>, gateway: Data<Gateway>) -> HttpResponse {
+    let removed = async {
+        may_change(&gateway, &known)?;
+        let (named, note) = (match_of(request.headers())?, note_of(noted.note.as_deref())?);
+        let tenant = &known.caller.tenant;
+        let current = standing(&gateway, tenant).await?;
+        let Standing::Http(TenantText { version, .. }) = &current else {
+            return Err(Failure::new(Code::NotFound, "nothing is set over HTTP; the tenant's file holds already"));
+        };
+        current.must_be(&named)?;
+        let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(&gateway, &known, None));
+        let change = texts.remove(*version, note, &known.caller.principal, &entry).await.map_err(stored)?;
+        let text = done(&gateway, tenant, change).await?;
+        Ok(Set::removed(&gateway, tenant, text))
+    };
+    let removed = Box::pin(removed).instrument(span(&known, "config.remove"));
+    catch::on_rest(&known, async { answer_set(&gateway, &known, removed.await) }).await
+}
+
+/// `POST /v1/tenant/config/check`: what setting this text would say.
+pub async fn check(known: Known, request: HttpRequest, payload: Payload, gateway: Data<Gateway>) -> HttpResponse {
+    let checked = async {
+        administers(&known)?;
+        let text = text_of(&request, payload).await?;
+        let tenant = &known.caller.tenant;
+        Ok(match judged(&gateway, tenant, &text).await? {
+            Ok(config) => Checked { valid: true, problems: Vec::new(), warnings: warnings(&gateway, tenant, &config) },
+            Err(problems) => Checked { valid: false, problems, warnings: Vec::new() },
+        })
+    };
+    let checked = Box::pin(checked).instrument(span(&known, "config.check"));
+    catch::on_rest(&known, async { answer(&gateway, &known, None, checked.await) }).await
+}
+
+/// The query of a history.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    before: Option<u64>,
+}
+
+/// `GET /v1/tenant/config/history?before=`: versions, newest first, without their text.
+pub async fn history(known: Known, from: Query<Before>, gateway: Data<Gateway>) -> HttpResponse {
+    let told = async {
+        administers(&known)?;
+        let texts = gateway.store.of(&known.caller.tenant).tenant_text();
+        // One more than is shown tells whether there is another page.
+        let versions = texts.history(from.before, PAGE + 1).await.map_err(stored)?;
+        Ok(Versions::page(&versions, PAGE))
+    };
+    let told = Box::pin(told).instrument(span(&known, "config.history")).await;
+    answer(&gateway, &known, None, told)
+}
+
+/// `GET /v1/tenant/config/history/{version}`: one version with its text.
+pub async fn version(known: Known, number: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let told = async {
+        administers(&known)?;
+        find_version(&gateway, &known.caller.tenant, number.parse().ok()).await.map(|text| Version::whole(&text))
+    };
+    let told = Box::pin(told).instrument(span(&known, "config.history")).await;
+    answer(&gateway, &known, None, told)
+}
+
+/// Which version is to hold again.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rollback {
+    version: u64,
+    #[serde(default)]
+    note: Option<String>,
+}
+
+/// `POST /v1/tenant/config/rollback`: writes an earlier text anew, if it is good by today's rules.
+pub async fn rollback(known: Known, request: HttpRequest, payload: Payload, gateway: Data<Gateway>) -> HttpResponse {
+    let set = async {
+        may_change(&gateway, &known)?;
+        let named = match_of(request.headers())?;
+        let Rollback { version, note } = sessions::read(&request, payload, &gateway).await?;
+        let note = note_of(note.as_deref())?.or_else(|| Some(format!("as version {version}")));
+        let Some(text) = find_version(&gateway, &known.caller.tenant, Some(version)).await?.text else {
+            return Err(Failure::new(Code::NotFound, format!("version {version} is a removal and has no text"))
+                .next("DELETE the configuration to go back to the file"));
+        };
+        let config = good(&gateway, &known.caller.tenant, &text).await?;
+        write(&gateway, &known, &named, text, note, &config).await
+    };
+    let set = Box::pin(set).instrument(span(&known, "config.rollback"));
+    catch::on_rest(&known, async { answer_set(&gateway, &known, set.await) }).await
+}
+
+/// Writes a text that is good in the place of the one that was named.
+async fn write(
+    gateway: &Data<Gateway>,
+    known: &Known,
+    named: &str,
+    text: String,
+    note: Option<String>,
+    config: &TenantConfig,
+) -> Result<Set, Failure> {
+    let tenant = &known.caller.tenant;
+    let current = standing(gateway, tenant).await?;
+    current.must_be(named)?;
+    let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(gateway, known, Some(&text)));
+    let change = texts.put(current.base(), text, note, &known.caller.principal, &entry).await.map_err(stored)?;
+    let text = done(gateway, tenant, change).await?;
+    Ok(Set::made(gateway, tenant, text, warnings(gateway, tenant, config)))
+}
+
+/// What was changed, once this replica has taken note of it. Should that not work, it will hear of it like all others.
+async fn done(gateway: &Gateway, tenant: &Tenant, change: TextChange) -> Result<TenantText, Failure> {
+    match change {
+        TextChange::Done(text) => {
+            if let Err(error) = gateway.tenants.refresh(tenant).await {
+                tracing::warn!(%tenant, %error, "what was just set cannot be read back yet");
+            }
+            Ok(text)
+        }
+        TextChange::Conflict(_) => Err(standing(gateway, tenant).await?.is_another()),
+        TextChange::TooLarge => Err(asked::too_large()),
+    }
+}
+
+/// The configuration a text makes, or every mistake in it.
+async fn good(gateway: &Data<Gateway>, tenant: &Tenant, text: &str) -> Result<TenantConfig, Failure> {
+    judged(gateway, tenant, text).await?.map_err(|problems| {
+        let message = match problems.len() {
+            1 => "there is a mistake in the configuration, so nothing was changed".to_owned(),
+            many => format!("there are {many} mistakes in the configuration, so nothing was changed"),
+        };
+        Failure::new(Code::ConfigInvalid, message).details(json!({ "problems": problems }))
+    })
+}
+
+async fn judged(
+    gateway: &Data<Gateway>,
+    tenant: &Tenant,
+    text: &str,
+) -> Result<Result<TenantConfig, Vec<Problem>>, Failure> {
+    let (tenants, tenant, text) = (std::sync::Arc::clone(&gateway.tenants), tenant.clone(), text.to_owned());
+    let judged = tokio::task::spawn_blocking(move || tenants.check(&tenant, &text)).await;
+    judged.map_err(|_| Failure::new(Code::Internal, "the configuration could not be checked"))
+}
+
+async fn find_version(gateway: &Gateway, tenant: &Tenant, number: Option<u64>) -> Result<TenantText, Failure> {
+    let found = match number {
+        Some(number) => gateway.store.of(tenant).tenant_text().version(number).await.map_err(stored)?,
+        None => None,
+    };
+    found.ok_or_else(|| {
+        Failure::new(Code::NotFound, "there is no such version").next("the history lists those that are kept")
+    })
+}
+
+/// Wants somebody who may change the configuration, where that can be done over HTTP at all.
+fn may_change(gateway: &Gateway, known: &Known) -> Result<(), Failure> {
+    administers(known)?;
+    if gateway.tenants.over_http() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::ConfigLocked, "tenants are configured by files only; nothing was changed")
+        .next("ask the operator to change the tenant's file"))
+}
+
+/// Whether this replica already serves the tenant by what the store says.
+fn in_force(gateway: &Gateway, tenant: &Tenant, origin: Origin) -> bool {
+    gateway.tenants.origin_of(tenant) == Some(origin)
+}
+
+fn span(known: &Known, operation: &'static str) -> tracing::Span {
+    tracing::info_span!(
+        "config",
+        otel.name = operation,
+        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.entry = "rest",
+    )
+}
+
+fn quoted(tag: &str) -> String {
+    format!("\"{tag}\"")
+}
+
+fn answer_set(gateway: &Gateway, known: &Known, set: Result<Set, Failure>) -> HttpResponse {
+    let tag = set.as_ref().ok().map(|set| set.etag.clone());
+    answer(gateway, known, tag, set)
+}
+
+fn answer<T: Serialize>(
+    gateway: &Gateway,
+    known: &Known,
+    tag: Option<String>,
+    told: Result<T, Failure>,
+) -> HttpResponse {
+    let text = told.and_then(|told| {
+        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
+    });
+    match text {
+        Ok(text) => {
+            let mut response = reply::start(StatusCode::OK, &known.trace_id);
+            if let Some(tag) = tag {
+                response.insert_header((ETAG, quoted(&tag)));
+            }
+            response.insert_header(("Cache-Control", "private, no-cache"));
+            response.content_type("application/json").body(text)
+        }
+        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
+    }
+}

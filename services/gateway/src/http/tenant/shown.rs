@@ -1,0 +1,201 @@
+//! Configurations as they travel.
+
+use super::asked::Standing;
+use super::in_force;
+use crate::app::Gateway;
+use crate::tenants::{Origin, secrets_of};
+use domain::Tenant;
+use domain::json::sha256_hex;
+use serde::Serialize;
+use store::TenantText;
+use tenancy::{Problem, TenantConfig};
+use vault::Missing;
+
+/// Says where the text in an answer comes from.
+pub(super) const SOURCE: &str = "x-quartermaster-source";
+
+/// What holds for a tenant.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    /// `file` or `http`.
+    pub source: &'static str,
+    /// What a change has to name.
+    pub etag: String,
+    /// The number of a text that was set over HTTP.
+    pub version: Option<u64>,
+    /// The text.
+    pub text: String,
+    /// Who set it.
+    pub set_by: Option<String>,
+    /// When.
+    pub set_at: Option<String>,
+    /// What they had to say.
+    pub note: Option<String>,
+    /// Whether nothing can be changed over HTTP.
+    pub locked: bool,
+    /// Whether this replica serves the tenant by it.
+    pub in_force: bool,
+    /// Why it does not, if that is the text's own fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+impl Shown {
+    pub(super) fn of(gateway: &Gateway, tenant: &Tenant, standing: Standing) -> Shown {
+        let (etag, locked) = (standing.tag(), !gateway.tenants.over_http());
+        let problems = gateway.tenants.unusable().remove(tenant).unwrap_or_default();
+        match standing {
+            Standing::File(page) => Shown {
+                source: "file",
+                etag,
+                version: None,
+                text: page.text.clone(),
+                set_by: None,
+                set_at: None,
+                note: None,
+                locked,
+                in_force: in_force(gateway, tenant, Origin::File),
+                problems,
+            },
+            Standing::Http(TenantText { version, text, note, by, at }) => Shown {
+                source: "http",
+                etag,
+                version: Some(version),
+                text: text.unwrap_or_default(),
+                set_by: Some(by.subject),
+                set_at: Some(at.to_string()),
+                note,
+                locked,
+                in_force: in_force(gateway, tenant, Origin::Http(version)),
+                problems,
+            },
+        }
+    }
+}
+
+/// What became of a change.
+#[derive(Debug, Serialize)]
+pub struct Set {
+    /// What holds now: `http`, or `file` after a removal.
+    pub source: &'static str,
+    /// What the next change has to name.
+    pub etag: String,
+    /// The version that was made.
+    pub version: u64,
+    /// Who made it.
+    pub set_by: String,
+    /// When.
+    pub set_at: String,
+    /// What they had to say.
+    pub note: Option<String>,
+    /// Whether this replica serves the tenant by it already.
+    pub in_force: bool,
+    /// What is not wrong, and will not work.
+    pub warnings: Vec<Warning>,
+}
+
+impl Set {
+    pub(super) fn made(gateway: &Gateway, tenant: &Tenant, text: TenantText, warnings: Vec<Warning>) -> Set {
+        let TenantText { version, note, by, at, .. } = text;
+        let in_force = in_force(gateway, tenant, Origin::Http(version));
+        let (set_by, set_at, etag) = (by.subject, at.to_string(), version.to_string());
+        Set { source: "http", etag, version, set_by, set_at, note, in_force, warnings }
+    }
+
+    pub(super) fn removed(gateway: &Gateway, tenant: &Tenant, text: TenantText) -> Set {
+        let etag = gateway.tenants.file_of(tenant).map(Standing::File).map(|file| file.tag()).unwrap_or_default();
+        let in_force = in_force(gateway, tenant, Origin::File);
+        Set { source: "file", etag, in_force, ..Set::made(gateway, tenant, text, Vec::new()) }
+    }
+}
+
+/// Something that is not wrong, and will not work as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The stable name of its kind.
+    pub code: &'static str,
+    /// What it is.
+    pub message: String,
+}
+
+/// What a good configuration will run into.
+pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig) -> Vec<Warning> {
+    let named = secrets_of(config);
+    let warning = |missing: Missing| match missing {
+        // Not known yet is no news: the store will say.
+        Missing::NotKnownYet { .. } => None,
+        Missing::NotAName | Missing::Unknown { .. } => Some(("secret_missing", missing)),
+        Missing::Sealed { .. } | Missing::File { .. } => Some(("secret_unusable", missing)),
+    };
+    let missing = named.into_iter().filter_map(|name| gateway.vault.read(tenant, name).err());
+    missing.filter_map(warning).map(|(code, missing)| Warning { code, message: missing.to_string() }).collect()
+}
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    /// Whether the text could be set.
+    pub valid: bool,
+    /// Every mistake, in the order of the text.
+    pub problems: Vec<Problem>,
+    /// What is not wrong, and will not work.
+    pub warnings: Vec<Warning>,
+}
+
+/// One page of a history.
+#[derive(Debug, Serialize)]
+pub struct Versions {
+    /// The versions, newest first.
+    pub versions: Vec<Version>,
+    /// What to ask for next, as `before`; none on the last page.
+    pub next_before: Option<u64>,
+}
+
+impl Versions {
+    pub(super) fn page(versions: &[TenantText], most: usize) -> Versions {
+        let shown = &versions[..versions.len().min(most)];
+        let next_before = shown.last().filter(|_| versions.len() > most).map(|last| last.version);
+        Versions { versions: shown.iter().map(Version::head).collect(), next_before }
+    }
+}
+
+/// One version.
+#[derive(Debug, Serialize)]
+pub struct Version {
+    /// Its number.
+    pub version: u64,
+    /// Whether it removed what stood before.
+    pub removed: bool,
+    /// Who made it.
+    pub set_by: String,
+    /// When.
+    pub set_at: String,
+    /// What they had to say.
+    pub note: Option<String>,
+    /// The digest of its text.
+    pub sha256: Option<String>,
+    /// How long that is.
+    pub bytes: usize,
+    /// The text, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl Version {
+    fn head(text: &TenantText) -> Version {
+        Version {
+            version: text.version,
+            removed: text.text.is_none(),
+            set_by: text.by.subject.clone(),
+            set_at: text.at.to_string(),
+            note: text.note.clone(),
+            sha256: text.text.as_ref().map(|text| sha256_hex(text.as_bytes())),
+            bytes: text.text.as_ref().map_or(0, String::len),
+            text: None,
+        }
+    }
+
+    pub(super) fn whole(text: &TenantText) -> Version {
+        Version { text: text.text.clone(), ..Version::head(text) }
+    }
+}

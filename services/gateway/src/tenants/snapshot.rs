@@ -1,0 +1,92 @@
+//! From a configuration and tools to what one call sees from beginning to end.
+
+use catalog::catalog::BuildError;
+use catalog::{Catalog, Entry};
+use domain::{Effect, Mode, Tenant, ToolsetName};
+use executor::{Secrets, Snapshot};
+use policy::Policy;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tenancy::{Approval, Limits, Memory, TenantConfig};
+use tokio::sync::Semaphore;
+
+/// What a snapshot holds that no configuration says.
+#[derive(Default)]
+pub(super) struct Outside {
+    /// The tenant's secrets.
+    pub(super) secrets: Secrets,
+    /// Tools of external servers that are withheld.
+    pub(super) withheld: BTreeSet<String>,
+}
+
+/// Builds the snapshot of a tenant that has these tools.
+pub(super) fn build(
+    config: &TenantConfig,
+    tools: &[Arc<Entry>],
+    outside: Outside,
+    before: Option<&Arc<Snapshot>>,
+) -> Result<Snapshot, BuildError> {
+    let gates = config.gates();
+    let rules = catalog::Rules { deny: &config.deny, gates: &gates };
+    let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
+    // The same definitions keep the same catalog, and the same limit keeps the slots that calls are holding.
+    let catalog = match before {
+        Some(before) if before.catalog.digest() == catalog.digest() => Arc::clone(&before.catalog),
+        Some(_) | None => Arc::new(catalog),
+    };
+    let in_flight = config.limits.calls_in_flight;
+    let slots = match before {
+        Some(before) if before.in_flight == in_flight => Arc::clone(&before.slots),
+        Some(_) | None => Arc::new(Semaphore::new(usize::try_from(in_flight).unwrap_or(Semaphore::MAX_PERMITS))),
+    };
+    let policy = Policy {
+        mode: config.mode,
+        deny: config.deny.clone(),
+        require_approval: gates,
+        calls_per_minute: u64::from(config.limits.calls_per_minute),
+    };
+    let result_bytes = usize::try_from(config.limits.result_bytes).unwrap_or(usize::MAX);
+    let approvals = executor::Approvals {
+        expires: config.approval.expires,
+        execute_within: config.approval.execute_within,
+        deciders: config.approval.deciders,
+        most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
+        review: config.memory.review,
+    };
+    let Outside { secrets, withheld } = outside;
+    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, slots, in_flight })
+}
+
+/// The configuration of a tenant that has exactly these tools, all by default.
+pub(super) fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
+    let mut default_toolsets: Vec<ToolsetName> = tools.iter().map(|e| e.definition().toolset.clone()).collect();
+    default_toolsets.dedup();
+    let only_read = tools.iter().all(|e| e.definition().most == Effect::Read);
+    TenantConfig {
+        mode: if only_read { Mode::Read } else { Mode::Write },
+        default_toolsets,
+        limits: Limits { calls_per_minute: 1_000_000, ..Limits::default() },
+        ..held_config(tenant)
+    }
+}
+
+/// The configuration of a tenant that may do nothing.
+pub(super) fn held_config(tenant: &Tenant) -> TenantConfig {
+    TenantConfig {
+        tenant: tenant.clone(),
+        mode: Mode::Read,
+        default_toolsets: Vec::new(),
+        clusters: Vec::new(),
+        jenkins: Vec::new(),
+        repositories: Vec::new(),
+        params: Default::default(),
+        servers: Vec::new(),
+        agents: Vec::new(),
+        workflows: Vec::new(),
+        deny: Vec::new(),
+        require_approval: Vec::new(),
+        approval: Approval::default(),
+        memory: Memory::default(),
+        limits: Limits::default(),
+    }
+}

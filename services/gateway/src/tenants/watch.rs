@@ -1,0 +1,109 @@
+//! What keeps the tenants as they should be: a slow look at everything, and one listener for each tenant.
+//!
+//! A wake-up only says when to look. A lost one costs the next slow look, and nothing else.
+
+use super::Tenants;
+use domain::Tenant;
+use executor::Tasks;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{StoreError, Topic, Wake};
+use tokio_util::sync::CancellationToken;
+
+/// How often the store is asked about every tenant without having said anything.
+const ASKED_EVERY: Duration = Duration::from_secs(30);
+/// How soon the store is asked again that did not answer.
+const AGAIN_IN: Duration = Duration::from_secs(1);
+
+impl Tenants {
+    /// Looks at the folder this often, and listens to the store, until the process stops.
+    pub fn watch(self: &Arc<Tenants>, tasks: &Tasks, every: Duration) {
+        let (tenants, tasks, stopping) = (Arc::clone(self), tasks.clone(), tasks.stopping().clone());
+        tasks.clone().spawn("tenants", async move {
+            let mut listeners: HashMap<Tenant, CancellationToken> = HashMap::new();
+            let mut asking = tokio::time::interval(ASKED_EVERY);
+            asking.reset();
+            loop {
+                tenants.listen(&tasks, &mut listeners);
+                tokio::select! {
+                    () = stopping.cancelled() => return,
+                    () = tokio::time::sleep(every) => tenants.look().await,
+                    _ = asking.tick() => tenants.refresh_all().await,
+                }
+            }
+        });
+    }
+
+    /// One listener for each tenant that has a file, and none for others.
+    fn listen(self: &Arc<Tenants>, tasks: &Tasks, listeners: &mut HashMap<Tenant, CancellationToken>) {
+        let state = self.state.load();
+        listeners.retain(|tenant, ended| {
+            let stays = state.files.contains_key(tenant);
+            if !stays {
+                ended.cancel();
+            }
+            stays
+        });
+        for tenant in state.files.keys() {
+            if !listeners.contains_key(tenant) {
+                let ended = tasks.stopping().child_token();
+                listeners.insert(tenant.clone(), ended.clone());
+                tasks.spawn("tenant", Arc::clone(self).listen_to(tenant.clone(), ended));
+            }
+        }
+    }
+
+    async fn listen_to(self: Arc<Tenants>, tenant: Tenant, ended: CancellationToken) {
+        let mut watch = self.parts.store.of(&tenant).watch();
+        loop {
+            let wake = tokio::select! {
+                () = ended.cancelled() => return,
+                wake = watch.next() => wake,
+            };
+            while let Err(error) = self.heard(&tenant, &wake).await {
+                tracing::debug!(%tenant, %error, "what a wake-up spoke of cannot be read");
+                tokio::select! {
+                    () = ended.cancelled() => return,
+                    () = tokio::time::sleep(AGAIN_IN) => {}
+                }
+            }
+        }
+    }
+
+    /// Looks at what a wake-up spoke of.
+    async fn heard(self: &Arc<Tenants>, tenant: &Tenant, wake: &Wake) -> Result<(), StoreError> {
+        match wake {
+            Wake::Topic(Topic::Config) => self.refresh(tenant).await.map(drop),
+            Wake::Topic(Topic::Secrets) => {
+                self.parts.vault.refresh(tenant).await?;
+                self.look_at_servers(tenant).await;
+                Ok(())
+            }
+            Wake::Topic(Topic::Servers) => {
+                self.look_at_servers(tenant).await;
+                Ok(())
+            }
+            Wake::Resync => {
+                self.refresh(tenant).await?;
+                self.look_at_servers(tenant).await;
+                Ok(())
+            }
+            Wake::Topic(
+                Topic::Session(_)
+                | Topic::Run(_)
+                | Topic::Catalog
+                | Topic::Cancel { .. }
+                | Topic::StreamOwner { .. }
+                | Topic::Document,
+            ) => Ok(()),
+        }
+    }
+
+    /// What external servers offer is told by a change of theirs, so nothing is done with it here.
+    async fn look_at_servers(&self, tenant: &Tenant) {
+        if let Some(upstreams) = &self.parts.upstreams {
+            upstreams.refresh(tenant, None).await;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! An answer that is read as it comes: its head first, then piece by piece, counted.
+//!
+//! The request goes the same way as every other (see [`Guarded`]): the address is judged, what it resolves to is vetted,
+//! and so is who answered. Dropping the answer ends the exchange.
+
+use crate::guarded::{Guarded, Request, SendError, failed};
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use std::time::Duration;
+
+/// What one streamed exchange may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// For the whole exchange, from the first byte sent to the last one read.
+    pub within: Duration,
+    /// Most bytes of the body.
+    pub bytes: usize,
+}
+
+/// The head of an answer, and its body still on the way. Nothing is decompressed.
+#[derive(Debug)]
+pub struct Streaming {
+    /// The status; 3xx included, since redirects are not followed.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    response: reqwest::Response,
+    cap: usize,
+    left: usize,
+}
+
+impl Guarded {
+    /// Sends a request and gives its answer as soon as the head is there.
+    pub async fn open(&self, request: Request<'_>, bounds: Bounds) -> Result<Streaming, SendError> {
+        let mut response = self.begin(request, Some(bounds.within)).await?;
+        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+        Ok(Streaming { status, headers, response, cap: bounds.bytes, left: bounds.bytes })
+    }
+}
+
+impl Streaming {
+    /// The next piece of the body, or nothing when it is complete. A piece that goes beyond the bound is an error.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, SendError> {
+        let Some(chunk) = self.response.chunk().await.map_err(failed)? else { return Ok(None) };
+        match self.left.checked_sub(chunk.len()) {
+            Some(left) => {
+                self.left = left;
+                Ok(Some(chunk))
+            }
+            None => Err(SendError::TooLong { cap: self.cap }),
+        }
+    }
+}

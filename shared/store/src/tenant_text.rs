@@ -1,0 +1,190 @@
+//! The configuration of one tenant that was set over HTTP, and its versions.
+//!
+//! What stands is one record. Every change, a removal as well, makes the next version: the record, a copy of it under
+//! its number, the place of that number, the entry in the ledger and the wake-up are one commit. The record is never
+//! deleted, so numbers go on after a removal and nobody mistakes a new text for an old one.
+//!
+//! Not here: what a text may say (see `tenancy`), and when it is in force (see the gateway).
+
+use crate::commit::{Beside, Rank};
+use crate::entry::AuditEntry;
+use crate::ops::Op;
+use crate::{Base, Commit, Committed, Index, Placing, Record, RecordKey, Shelf, StoreError, Topic, Version};
+use domain::{Moment, Principal};
+use serde::{Deserialize, Serialize};
+
+/// The largest text that is kept.
+const MOST_BYTES: usize = 256 * 1024;
+/// So many versions are kept.
+const KEPT: u64 = 50;
+const UNREADABLE: StoreError = StoreError::Corrupt { what: "a configuration that was set over HTTP" };
+
+/// One version of a tenant's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TenantText {
+    /// Its number, counted from 1.
+    pub version: u64,
+    /// What was set; `None` if what stood before was removed, and the tenant's file holds again.
+    pub text: Option<String>,
+    /// What whoever set it had to say.
+    pub note: Option<String>,
+    /// Who set it.
+    pub by: Principal,
+    /// When, by the store's clock.
+    pub at: Moment,
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "only `Done` changed something"]
+pub enum TextChange {
+    /// This version stands now.
+    Done(TenantText),
+    /// Something else stands than was named; this is it, unless nothing was ever set.
+    Conflict(Option<TenantText>),
+    /// The text is larger than is kept.
+    TooLarge,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Shape<T> {
+    v: u32,
+    cfg: T,
+}
+
+/// What one tenant's configuration over HTTP was and is.
+#[derive(Debug, Clone)]
+pub struct TenantTexts(Shelf);
+
+impl TenantTexts {
+    pub(crate) fn new(shelf: Shelf) -> TenantTexts {
+        TenantTexts(shelf)
+    }
+
+    /// The last version, a removal as well; `None` if nothing was ever set.
+    pub async fn current(&self) -> Result<Option<TenantText>, StoreError> {
+        read(self.0.get(&RecordKey::tenant_text()).await?)
+    }
+
+    /// Sets a text in the place of what `base` names. The entry is completed with the version it is about.
+    pub async fn put(
+        &self,
+        base: Base,
+        text: String,
+        note: Option<String>,
+        by: &Principal,
+        entry: &AuditEntry,
+    ) -> Result<TextChange, StoreError> {
+        if text.len() > MOST_BYTES {
+            return Ok(TextChange::TooLarge);
+        }
+        self.change(base, Some(text), note, by, entry).await
+    }
+
+    /// Removes the text of this version, so that the tenant's file holds again.
+    pub async fn remove(
+        &self,
+        version: u64,
+        note: Option<String>,
+        by: &Principal,
+        entry: &AuditEntry,
+    ) -> Result<TextChange, StoreError> {
+        self.change(Base::Version(version), None, note, by, entry).await
+    }
+
+    /// The versions before number `before` that are still kept, newest first, removals among them.
+    pub async fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<TenantText>, StoreError> {
+        let below = before.map_or(u64::MAX, |before| before.saturating_sub(1));
+        let kept = self.0.range(&Index::tenant_text_versions(), 1, below, usize::MAX).await?;
+        let newest = kept.into_iter().rev().take(limit);
+        let ops: Vec<Op> = newest.map(|(_, number)| Op::Get { key: self.key_of(number) }).collect();
+        if ops.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut answers = self.0.run(&ops).await?;
+        // One that was dropped since the index was read is not missed.
+        ops.iter().filter_map(|_| answers.record().and_then(read).transpose()).collect()
+    }
+
+    /// One version, if it is still kept.
+    pub async fn version(&self, number: u64) -> Result<Option<TenantText>, StoreError> {
+        read(self.0.get(&RecordKey::tenant_text_version(number)).await?)
+    }
+
+    async fn change(
+        &self,
+        base: Base,
+        text: Option<String>,
+        note: Option<String>,
+        by: &Principal,
+        entry: &AuditEntry,
+    ) -> Result<TextChange, StoreError> {
+        let key = self.0.space.record(&RecordKey::tenant_text());
+        let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
+        let (record, at) = (answers.record()?, answers.now()?);
+        let expect = record.as_ref().map_or(Version::NONE, |record| record.version);
+        let before = read(record)?;
+        if !fits(base, before.as_ref()) {
+            return Ok(TextChange::Conflict(before));
+        }
+        let version = before.map_or(0, |before| before.version).saturating_add(1);
+        let next = TenantText { version, text, note, by: by.clone(), at };
+        match self.0.commit(self.writing(&next, expect, entry)?).await? {
+            Committed::Done(..) => Ok(TextChange::Done(next)),
+            // Every change makes another version, so whoever came first has also changed what `base` named.
+            Committed::Conflict(version, body) => {
+                let found = Some(Record { version, body }).filter(|found| found.version != Version::NONE);
+                Ok(TextChange::Conflict(read(found)?))
+            }
+            Committed::Late(_) => Err(UNREADABLE),
+        }
+    }
+
+    fn writing(&self, next: &TenantText, expect: Version, entry: &AuditEntry) -> Result<Commit, StoreError> {
+        let body = next.to_bytes()?;
+        let place =
+            |number: u64, rank| Placing { index: Index::tenant_text_versions(), member: number.to_string(), rank };
+        let mut index = vec![place(next.version, Rank::At(next.version))];
+        let mut beside = vec![Beside::Write(RecordKey::tenant_text_version(next.version), body.clone(), None)];
+        // Each change adds one version, so dropping one keeps the number of them.
+        if let Some(oldest) = next.version.checked_sub(KEPT).filter(|oldest| *oldest > 0) {
+            index.push(place(oldest, Rank::Out));
+            beside.push(Beside::Forget(RecordKey::tenant_text_version(oldest)));
+        }
+        let entry = AuditEntry { target: Some(format!("config/{}", next.version)), ..entry.clone() };
+        Ok(Commit {
+            append: vec![self.0.audit().write_out(&entry)?],
+            index,
+            beside,
+            wake: Some(Topic::Config),
+            ..Commit::write(RecordKey::tenant_text(), expect, body)
+        })
+    }
+
+    fn key_of(&self, number: u64) -> String {
+        self.0.space.record(&RecordKey::tenant_text_version(number))
+    }
+}
+
+impl TenantText {
+    fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        serde_json::to_vec(&Shape { v: 1, cfg: self }).map_err(|_| UNREADABLE)
+    }
+}
+
+fn read(record: Option<Record>) -> Result<Option<TenantText>, StoreError> {
+    let read = |record: Record| match serde_json::from_slice(&record.body) {
+        Ok(Shape { v: 1, cfg }) => Ok(cfg),
+        Ok(_) | Err(_) => Err(UNREADABLE),
+    };
+    record.map(read).transpose()
+}
+
+/// Whether what stands is what a change was made for.
+fn fits(base: Base, found: Option<&TenantText>) -> bool {
+    let set = found.filter(|found| found.text.is_some()).map(|found| found.version);
+    match base {
+        Base::Absent => set.is_none(),
+        Base::Version(version) => set == Some(version),
+    }
+}

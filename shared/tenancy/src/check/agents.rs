@@ -1,0 +1,89 @@
+//! The tenant's agents and workflows, as far as they give parameters of external servers.
+
+use super::entry::MOST_PARAMS;
+use super::values::or_nearest;
+use super::{AGENT, Check, WORKFLOW};
+use crate::problem::shown;
+use crate::server::{Agent, Overrides, Workflow};
+use crate::yaml::Node;
+use std::sync::Arc;
+
+/// How many agents, and how many workflows, one tenant may have.
+const MOST: usize = 64;
+/// How many servers one of them may speak of; no tenant uses more.
+const MOST_SERVERS: usize = 32;
+
+impl Check<'_, '_, '_> {
+    pub(super) fn agents(&mut self, node: &Node) -> Vec<Agent> {
+        let mut agents: Vec<Agent> = Vec::new();
+        for item in self.values.some(node, "`agents`", MOST) {
+            let Some(fields) = self.values.fields(item, "an agent", &AGENT, None) else { continue };
+            let name = match fields.find("name") {
+                Some(node) => self.values.label(node, "`name`"),
+                None => self.values.missing(item, "name", "by which sessions choose it"),
+            };
+            let params = fields.find("params").map_or_else(Overrides::new, |node| self.overrides(node));
+            let Some(name) = name else { continue };
+            if agents.iter().any(|agent| agent.name == name) {
+                self.values.twice(item, &format!("the agent `{name}`"));
+            } else {
+                agents.push(Agent { name, params });
+            }
+        }
+        agents
+    }
+
+    pub(super) fn workflows(&mut self, node: &Node, agents: &[Agent]) -> Vec<Workflow> {
+        let mut workflows: Vec<Workflow> = Vec::new();
+        for item in self.values.some(node, "`workflows`", MOST) {
+            let Some(fields) = self.values.fields(item, "a workflow", &WORKFLOW, None) else { continue };
+            let name = match fields.find("name") {
+                Some(node) => self.values.label(node, "`name`"),
+                None => self.values.missing(item, "name", "by which sessions choose it"),
+            };
+            let agent = fields.find("agent").and_then(|node| self.agent(node, agents));
+            let params = fields.find("params").map_or_else(Overrides::new, |node| self.overrides(node));
+            let Some(name) = name else { continue };
+            if workflows.iter().any(|workflow| workflow.name == name) {
+                self.values.twice(item, &format!("the workflow `{name}`"));
+            } else {
+                workflows.push(Workflow { name, agent, params });
+            }
+        }
+        workflows
+    }
+
+    fn agent(&mut self, node: &Node, agents: &[Agent]) -> Option<String> {
+        let text = self.values.text(node, "`agent`")?;
+        if agents.iter().any(|agent| agent.name == text) {
+            return Some(text.to_owned());
+        }
+        let known: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        let hint = or_nearest(text, &known, "the tenant's `agents`");
+        self.values.report.add(node.at, "unknown_agent", format!("there is no agent {}", shown(text)), Some(hint));
+        None
+    }
+
+    /// What is given for the parameters of several servers.
+    fn overrides(&mut self, node: &Node) -> Overrides {
+        let mut overrides = Overrides::new();
+        for (key, node) in self.values.entries(node, "`params`", MOST_SERVERS) {
+            if self.absent.contains(&key.text) {
+                continue;
+            }
+            let Some(server) = self.servers.iter().find(|server| server.id == key.text) else {
+                let known: Vec<&str> = self.servers.iter().map(|server| server.id.as_str()).collect();
+                let hint = or_nearest(&key.text, &known, "the tenant's `servers`");
+                let message = format!("the tenant uses no server {}", shown(&key.text));
+                self.values.report.add(key.at, "unknown_server", message, Some(hint));
+                continue;
+            };
+            let server = Arc::clone(&server.server);
+            let entries = self.values.entries(node, &format!("the server `{}`", key.text), MOST_PARAMS);
+            let given = self.give(entries.iter().map(|(key, node)| (key, node)), &server);
+            let given = given.into_iter().filter_map(|(name, given)| Some((name, given?))).collect();
+            overrides.insert(key.text.clone(), given);
+        }
+        overrides
+    }
+}

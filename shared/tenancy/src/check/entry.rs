@@ -1,0 +1,223 @@
+//! One external server as an operator's entry describes it, and parameters as any entry declares them.
+//!
+//! Not here: address and `auth` (see `web`), and what tenants give for the parameters (see `servers`).
+
+use super::values::{Fields, Values};
+use crate::problem::{Position, shown};
+use crate::resolve;
+use crate::server::{Param, Server, ServerLimits, ServerReach, Vouch};
+use crate::template::{self, Template};
+use crate::yaml::Node;
+use domain::Effect;
+use policy::Pattern;
+use std::collections::BTreeMap;
+
+/// The keys of an operator's entry.
+pub(crate) const ENTRY: [&str; 17] = [
+    "name",
+    "description",
+    "url",
+    "command",
+    "args",
+    "env",
+    "auth",
+    "headers",
+    "params",
+    "deadline",
+    "calls_in_flight",
+    "calls_waiting",
+    "argument_bytes",
+    "result_bytes",
+    "refresh",
+    "trust_annotations",
+    "effects",
+];
+/// The keys of a declared parameter.
+pub(crate) const PARAM: [&str; 3] = ["description", "default", "secret"];
+/// How many parameters one server may have.
+pub(crate) const MOST_PARAMS: usize = 32;
+const MOST_ARGS: usize = 64;
+const MOST_EFFECTS: usize = 200;
+const ARG_BYTES: usize = 4_096;
+
+impl Values<'_, '_> {
+    /// An operator's entry. `None` if it has no name or no way to be reached; the report says what else is wrong.
+    pub(crate) fn entry(&mut self, node: &Node) -> Option<Server> {
+        let fields = self.fields(node, "a server", &ENTRY, None)?;
+        let name = match fields.find("name") {
+            Some(node) => self.label(node, "`name`"),
+            None => self.missing(node, "name", "by which tenants choose it"),
+        };
+        let description = fields.find("description").and_then(|node| self.words(node, "`description`"));
+        let params = fields.find("params").map_or_else(BTreeMap::new, |node| self.declared(node, &PARAM));
+        let limits = self.server_limits(&fields);
+        let annotations =
+            fields.find("trust_annotations").is_some_and(|node| self.yes(node, "`trust_annotations`").is_some());
+        let effects = fields.find("effects").map_or_else(Vec::new, |node| self.effects(node));
+        let (reach, auth, headers) = match (fields.find("url"), fields.find("command")) {
+            (Some(_), None) => {
+                for key in ["args", "env"] {
+                    self.goes_with(&fields, key, "command");
+                }
+                let web = self.web(&fields, &params);
+                (web.url.map(|url| ServerReach::Http { url }), web.auth, web.headers)
+            }
+            (None, Some(command)) => {
+                for key in ["auth", "headers"] {
+                    self.goes_with(&fields, key, "url");
+                }
+                (self.process(command, &fields), None, BTreeMap::new())
+            }
+            (None, None) | (Some(_), Some(_)) => {
+                let hint = "give exactly one of `url`, `command`".to_owned();
+                self.report.add(node.at, "bad_source", "it is not clear how the server is reached", Some(hint));
+                (None, None, BTreeMap::new())
+            }
+        };
+        let vouch = Vouch { annotations, effects };
+        Some(Server { name: name?, description, reach: reach?, auth, headers, params, limits, vouch, own: false })
+    }
+
+    /// Declared parameters. One with a mistake is still known by its name, so that a mistake is told once.
+    pub(crate) fn declared(&mut self, node: &Node, keys: &[&str]) -> BTreeMap<String, Param> {
+        let mut params = BTreeMap::new();
+        for (key, node) in self.entries(node, "`params`", MOST_PARAMS) {
+            if !self.param_name(key.at, &key.text) {
+                continue;
+            }
+            let Some(fields) = self.fields(node, &format!("the parameter `{}`", key.text), keys, None) else {
+                params.insert(key.text.clone(), Param::default());
+                continue;
+            };
+            let description = fields.find("description").and_then(|node| self.words(node, "`description`"));
+            let secret = fields.find("secret").is_some_and(|node| self.yes(node, "`secret`").is_some());
+            let default = fields.find("default").and_then(|node| self.plain(node, "`default`"));
+            if let Some(at) = fields.find("default").map(|node| node.at).filter(|_| secret) {
+                let message = format!("the secret parameter `{}` stands here in plain text", key.text);
+                let hint = "leave `default` out: a secret's value is never written into a file".to_owned();
+                self.report.add(at, "secret_literal", message, Some(hint));
+            }
+            params.insert(key.text.clone(), Param { description, default: default.filter(|_| !secret), secret });
+        }
+        params
+    }
+
+    /// A value that refers to nothing.
+    pub(crate) fn plain(&mut self, node: &Node, place: &str) -> Option<String> {
+        let text = self.text(node, place)?;
+        let plain = match Template::parse(text) {
+            Ok(template) if template.names().next().is_none() => resolve::check_value(text),
+            Ok(_) | Err(_) => Err("refers to something, and only plain text is understood here".to_owned()),
+        };
+        self.accept(node, plain.map(|()| text.to_owned()).map_err(|why| format!("{place} {why}")))
+    }
+
+    /// Whether a parameter may be called so.
+    pub(crate) fn param_name(&mut self, at: Position, name: &str) -> bool {
+        let fits = template::is_name(name);
+        if !fits {
+            let message = format!("{} is no name of a parameter", shown(name));
+            let hint = "use 1 to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
+            self.report.add(at, "bad_value", message, Some(hint));
+        }
+        fits
+    }
+
+    /// Text with references.
+    pub(crate) fn template(&mut self, node: &Node, place: &str, bytes: usize) -> Option<Template> {
+        let text = self.text(node, place)?;
+        if text.is_empty() || text.len() > bytes || text.chars().any(char::is_control) {
+            let message = format!("{place} is one line of 1 to {bytes} bytes");
+            self.report.add(node.at, "bad_value", message, None);
+            return None;
+        }
+        self.accept(node, Template::parse(text).map_err(|error| format!("{place}: {error}")))
+    }
+
+    fn process(&mut self, command: &Node, fields: &Fields<'_>) -> Option<ServerReach> {
+        let command = self.argument(command, "`command`");
+        let args = fields.find("args").map_or_else(
+            || Some(Vec::new()),
+            |node| self.some(node, "`args`", MOST_ARGS).iter().map(|item| self.argument(item, "an argument")).collect(),
+        );
+        let mut env = BTreeMap::new();
+        for (key, node) in fields.find("env").map_or(&[][..], |node| self.entries(node, "`env`", MOST_ARGS)) {
+            let named = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+            if key.text.is_empty() || !key.text.bytes().all(named) || key.text.starts_with(|c: char| c.is_ascii_digit())
+            {
+                let message = format!("{} is no name of a variable", shown(&key.text));
+                self.report.add(key.at, "bad_value", message, None);
+            }
+            env.extend(self.argument(node, "a variable").map(|value| (key.text.clone(), value)));
+        }
+        Some(ServerReach::Process { command: command?, args: args?, env })
+    }
+
+    /// Text for a process. It takes no parameters: what starts it is the same for every tenant.
+    fn argument(&mut self, node: &Node, place: &str) -> Option<String> {
+        let text = self.text(node, place)?;
+        let why = match text {
+            "" => Some("is empty"),
+            _ if text.len() > ARG_BYTES || text.contains('\0') => Some("is too long or holds a zero byte"),
+            _ if text.contains("{{") => Some("takes no parameters: a process is started the same for every tenant"),
+            _ => None,
+        };
+        self.accept(node, why.map_or_else(|| Ok(text.to_owned()), |why| Err(format!("{place} {why}"))))
+    }
+
+    fn server_limits(&mut self, fields: &Fields<'_>) -> ServerLimits {
+        let mut limits = ServerLimits::default();
+        let spans = [
+            ("deadline", &mut limits.deadline, ServerLimits::DEADLINE),
+            ("refresh", &mut limits.refresh, ServerLimits::REFRESH),
+        ];
+        for (key, slot, range) in spans {
+            *slot = fields.find(key).and_then(|node| self.span(node, key, &range)).unwrap_or(*slot);
+        }
+        let counts = [
+            ("calls_in_flight", &mut limits.in_flight, ServerLimits::IN_FLIGHT),
+            ("calls_waiting", &mut limits.waiting, ServerLimits::WAITING),
+        ];
+        for (key, slot, range) in counts {
+            *slot = fields.find(key).and_then(|node| self.number(node, key, &range)).unwrap_or(*slot);
+        }
+        let sizes = [
+            ("argument_bytes", &mut limits.argument_bytes, ServerLimits::ARGUMENT_BYTES),
+            ("result_bytes", &mut limits.result_bytes, ServerLimits::RESULT_BYTES),
+        ];
+        for (key, slot, range) in sizes {
+            let told = fields.find(key).and_then(|node| self.number(node, key, &range));
+            *slot = told.and_then(|told| usize::try_from(told).ok()).unwrap_or(*slot);
+        }
+        limits
+    }
+
+    fn effects(&mut self, node: &Node) -> Vec<(Pattern, Effect)> {
+        let known = [Effect::Read, Effect::Change, Effect::Disrupt].map(|effect| (effect.as_str(), effect));
+        let entries = self.entries(node, "`effects`", MOST_EFFECTS);
+        let told = entries.iter().filter_map(|(key, node)| {
+            let pattern = self.tool_pattern(key.at, &key.text);
+            let effect = self.choice(node, "an effect", &known);
+            Some((pattern?, effect?))
+        });
+        told.collect()
+    }
+
+    /// A pattern on the names a server itself has for its tools.
+    pub(crate) fn tool_pattern(&mut self, at: Position, text: &str) -> Option<Pattern> {
+        let pattern = Pattern::parse(text).ok().filter(Pattern::is_whole);
+        if pattern.is_none() {
+            let message = format!("{} names no tool of a server", shown(text));
+            let hint = "write a name of letters, digits, `_` and `-`, or a beginning and `*`; for `a.b` write `a*`";
+            self.report.add(at, "bad_value", message, Some(hint.to_owned()));
+        }
+        pattern
+    }
+
+    fn goes_with(&mut self, fields: &Fields<'_>, key: &str, other: &str) {
+        if let Some(node) = fields.find(key) {
+            let message = format!("`{key}` goes with `{other}`, which is not there");
+            self.report.add(node.at, "bad_source", message, Some("remove it".to_owned()));
+        }
+    }
+}

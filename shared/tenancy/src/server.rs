@@ -1,0 +1,251 @@
+//! External MCP servers as configuration knows them: what an operator vouches for, and how a tenant uses it.
+//!
+//! A secret is never here, only its name. The way of one is fixed when the file is checked: a secret of the tenant, a
+//! parameter that is marked, the server's `auth`, and nowhere else.
+//!
+//! Not here: how texts become these (see [`check`](crate::check) and [`curated`](crate::curated)), and what a session
+//! gets in the end (see [`resolve`](crate::resolve)).
+
+use crate::template::Template;
+use domain::Effect;
+use policy::{Gate, Pattern};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One external MCP server, as its entry describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// What tenants choose it by.
+    pub name: String,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// How it is reached.
+    pub reach: ServerReach,
+    /// How we say who we are.
+    pub auth: Option<Auth>,
+    /// Headers besides that, by their names in small letters.
+    pub headers: BTreeMap<String, Template>,
+    /// What may be said about it.
+    pub params: BTreeMap<String, Param>,
+    /// How much may be asked of it.
+    pub limits: ServerLimits,
+    /// What the operator vouches for.
+    pub vouch: Vouch,
+    /// Whether the address is the tenant's own and not the operator's.
+    pub own: bool,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerReach {
+    /// Over streamable HTTP.
+    Http {
+        /// Its address. Parameters stand only behind the host, so that no value leads elsewhere.
+        url: Template,
+    },
+    /// As a process beside us; only an operator can say so.
+    Process {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its environment, and nothing besides.
+        env: BTreeMap<String, String>,
+    },
+}
+
+/// How we say who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// The header that carries the secret.
+    pub header: String,
+    /// How it stands there.
+    pub scheme: Scheme,
+    /// The parameter that holds it; always one that is marked secret.
+    pub secret: String,
+}
+
+/// How a secret stands in its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scheme {
+    /// After `Bearer` and a blank.
+    #[default]
+    Bearer,
+    /// Alone.
+    Raw,
+}
+
+/// What may be said about a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Param {
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// Its value, unless somebody gives another. A secret has none.
+    pub default: Option<String>,
+    /// Whether it holds a secret.
+    pub secret: bool,
+}
+
+/// How much may be asked of a server, per tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// How long one call may take.
+    pub deadline: Duration,
+    /// Calls under way at the same time.
+    pub in_flight: u32,
+    /// Calls that wait for one of those to end.
+    pub waiting: u32,
+    /// The largest arguments.
+    pub argument_bytes: usize,
+    /// The largest result, unpacked.
+    pub result_bytes: usize,
+    /// How long a list of its tools is taken for current.
+    pub refresh: Duration,
+}
+
+impl ServerLimits {
+    /// What [`ServerLimits::deadline`] may be.
+    pub const DEADLINE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 60);
+    /// What [`ServerLimits::in_flight`] may be.
+    pub const IN_FLIGHT: RangeInclusive<u32> = 1..=256;
+    /// What [`ServerLimits::waiting`] may be; with zero, nobody waits.
+    pub const WAITING: RangeInclusive<u32> = 0..=1_024;
+    /// What [`ServerLimits::argument_bytes`] may be.
+    pub const ARGUMENT_BYTES: RangeInclusive<u32> = 1_024..=1_048_576;
+    /// What [`ServerLimits::result_bytes`] may be.
+    pub const RESULT_BYTES: RangeInclusive<u32> = 4_096..=67_108_864;
+    /// What [`ServerLimits::refresh`] may be.
+    pub const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(24 * 3600);
+}
+
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
+            deadline: Duration::from_secs(10),
+            in_flight: 8,
+            waiting: 32,
+            argument_bytes: 64 * 1024,
+            result_bytes: 8 * 1024 * 1024,
+            refresh: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+/// What the operator vouches for. Without it every tool of the server counts as one that changes something.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Vouch {
+    /// Whether the server's own word on what its tools do is taken.
+    pub annotations: bool,
+    /// What tools do, by the server's own names for them; the first that matches counts.
+    pub effects: Vec<(Pattern, Effect)>,
+}
+
+/// What somebody gives for a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// This text.
+    Text(String),
+    /// The tenant's secret of this name.
+    Secret(String),
+}
+
+/// What is done with the tools of a server's first list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Accept {
+    /// They are taken as they are; every later change waits for an admin.
+    #[default]
+    First,
+    /// Each waits for an admin.
+    Each,
+}
+
+/// A server a tenant uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerUse {
+    /// What it is called in the names of its tools, `mcp_<id>__…`.
+    pub id: String,
+    /// What is used.
+    pub server: Arc<Server>,
+    /// What the tenant gives for its parameters.
+    pub params: BTreeMap<String, Given>,
+    /// The tools that may be used, by the server's own names; `None` means all of them.
+    pub allow: Option<Vec<Pattern>>,
+    /// Tools that wait for a person, already by our names for them.
+    pub gates: Vec<Gate>,
+    /// What is done with its first list.
+    pub accept: Accept,
+}
+
+/// A parameter of the tenant, for references in its own file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantParam {
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// What stands for it.
+    pub value: Given,
+}
+
+/// What parameters of servers are given: by the server's id, then by the parameter's name.
+pub type Overrides = BTreeMap<String, BTreeMap<String, Given>>;
+
+/// One of the tenant's agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// What a session names it by.
+    pub name: String,
+    /// What it gives, over the tenant's own.
+    pub params: Overrides,
+}
+
+/// One of the tenant's workflows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    /// What a session names it by.
+    pub name: String,
+    /// The agent that carries it out.
+    pub agent: Option<String>,
+    /// What it gives, over the agent's.
+    pub params: Overrides,
+}
+
+impl Vouch {
+    /// What the operator says a tool does, by the server's own name for it.
+    pub fn effect(&self, tool: &str) -> Option<Effect> {
+        self.effects.iter().find(|(pattern, _)| pattern.tool_matches(tool)).map(|(_, effect)| *effect)
+    }
+}
+
+/// The longest name a tool may have here.
+const MOST_NAME: usize = 64;
+/// How many letters of a name are kept where the rest gives way to a digest.
+pub(crate) const KEPT: usize = MOST_NAME - 9;
+
+/// Whether a server may be called so in the names of its tools.
+pub(crate) fn is_id(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=32).contains(&text.len())
+        && text.bytes().all(|b| inner(b) || b == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// The toolset of a server.
+pub fn server_toolset(id: &str) -> String {
+    format!("mcp_{id}")
+}
+
+/// What the names of a server's tools begin with.
+pub fn tool_prefix(id: &str) -> String {
+    format!("mcp_{id}__")
+}
+
+/// The names one tool may be given here: its own behind the prefix, and the one it gets where that is taken or too long.
+pub(crate) fn our_names(id: &str, tool: &str) -> Vec<String> {
+    let fitting = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let whole = format!("{}{}", tool_prefix(id), tool.chars().map(fitting).collect::<String>());
+    let digest = domain::json::sha256_hex(tool.as_bytes());
+    let cut = format!("{}_{}", &whole[..whole.len().min(KEPT)], &digest[..8]);
+    Some(whole).filter(|whole| whole.len() <= MOST_NAME).into_iter().chain([cut]).collect()
+}

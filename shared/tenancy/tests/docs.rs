@@ -1,0 +1,51 @@
+//! `docs/tenant.schema.json` is written from the schema, and the worked file of `docs/tenants.md` uses every key of it.
+//!
+//! `UPDATE_DOCS=1 cargo test -p tenancy --test docs` writes the schema anew. That the worked file is right is tested where
+//! the tools are known, in the gateway.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+fn page(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+#[test]
+fn the_published_schema_is_the_one_the_service_has() {
+    #[expect(clippy::disallowed_methods, reason = "asks whoever runs the test, not the service's settings")]
+    let update = std::env::var("UPDATE_DOCS").is_ok();
+    let text = format!("{}\n", serde_json::to_string_pretty(&tenancy::json_schema()).unwrap());
+    let path = page("tenant.schema.json");
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    if update {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert!(kept == text || update, "docs/tenant.schema.json is behind; UPDATE_DOCS=1 writes it anew");
+}
+
+/// Every key that stands in a schema, at any depth.
+fn keys(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Object(properties)) = fields.get("properties") {
+                found.extend(properties.keys().cloned());
+            }
+            fields.values().for_each(|inner| keys(inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| keys(inner, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn the_worked_file_has_every_key_there_is() {
+    let text = std::fs::read_to_string(page("tenants.md")).unwrap();
+    let begins = text.find("```yaml\n# acme.yaml\n").unwrap();
+    let worked = text[begins..].split("```").nth(1).unwrap();
+    let mut known = BTreeSet::new();
+    keys(&tenancy::json_schema(), &mut known);
+    let said = |key: &String| worked.contains(&format!("{key}: ")) || worked.contains(&format!("{key}:\n"));
+    let unsaid: Vec<&String> = known.iter().filter(|key| !said(key)).collect();
+    assert!(unsaid.is_empty(), "the worked file of docs/tenants.md says nothing about {unsaid:?}");
+}

@@ -1,0 +1,279 @@
+//! The lines to external servers: everything of this crate that touches the network or a process.
+//!
+//! One long-lived connection per tenant, server and [`Target`]; equal targets share it, different ones never do. Both
+//! eras of the protocol are spoken, whichever the server understands. What a server says is measured as text, before
+//! any of it becomes a value, and nothing that may have changed the world is sent a second time.
+//!
+//! Not here: when to list, what is pinned, who may call, breakers and queues (see the rest of the crate).
+
+mod connection;
+mod exchange;
+mod fault;
+mod frame;
+mod head;
+mod http;
+mod measure;
+mod pool;
+mod process;
+mod sse;
+mod target;
+mod wire;
+
+pub use target::{Target, TargetReach};
+
+use catalog::Progress;
+use connection::Connection;
+use domain::{Code, Failure, Tenant};
+use exchange::Exchange;
+use fault::{Fault, Stakes};
+use policy::{Extent, Permit};
+use pool::{Pool, Slot};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+/// Most pages of one list.
+const PAGES: usize = 20;
+/// Most tools of one server.
+const TOOLS: usize = 200;
+/// A request whose headers and body differ.
+const HEADER_MISMATCH: i64 = -32020;
+/// Notices of changes that a slow listener may be behind.
+const CHANGES: usize = 256;
+
+/// How connections are kept. The defaults are what production uses.
+#[derive(Clone)]
+pub(crate) struct LinksConfig {
+    /// How names are resolved; `None`: by the system. What comes back is vetted by the target's guard either way.
+    pub(crate) lookup: Option<egress::Lookup>,
+    /// How long a connection nobody uses is kept.
+    pub(crate) idle: Duration,
+    /// Most connections to one server of one tenant: overrides of sessions make several.
+    pub(crate) per_server: usize,
+    /// How long dialling may take, within the deadline of the call.
+    pub(crate) connect_within: Duration,
+}
+
+/// Whose server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LinkKey {
+    pub(crate) tenant: Tenant,
+    pub(crate) server: String,
+}
+
+/// What one exchange may cost.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkLimits {
+    /// When it must be over.
+    pub(crate) deadline: Instant,
+    /// Most bytes of one answer, of one event and of all events of one answer.
+    pub(crate) bytes: usize,
+    /// Most values in one answer.
+    pub(crate) nodes: usize,
+    /// How deep an answer may nest.
+    pub(crate) depth: usize,
+}
+
+/// Which protocol a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// `2025-03-26` to `2025-11-25`, opened by `initialize`.
+    Legacy,
+    /// `2026-07-28`, where each request stands alone.
+    Modern,
+}
+
+/// The tools of a server, each as it wrote it.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) tools: Vec<Value>,
+    pub(crate) era: Era,
+}
+
+/// What a tool of a server gave back.
+#[derive(Debug)]
+pub(crate) struct Called {
+    pub(crate) structured: Option<Value>,
+    pub(crate) content: Vec<Value>,
+    pub(crate) is_error: bool,
+}
+
+/// What to call, with what, and who hears how far it is.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolCall<'a> {
+    /// The server's own name of the tool.
+    pub(crate) tool: &'a str,
+    /// Its arguments.
+    pub(crate) arguments: &'a Map<String, Value>,
+    /// Who hears of progress.
+    pub(crate) progress: &'a Progress,
+}
+
+/// All connections of this process. Cheap to clone; clones share them.
+#[derive(Clone)]
+pub(crate) struct Links {
+    pool: Arc<Pool>,
+    changes: broadcast::Sender<LinkKey>,
+}
+
+impl Links {
+    /// No connections yet.
+    pub(crate) fn new(config: LinksConfig) -> Links {
+        let changes = broadcast::channel(CHANGES).0;
+        Links { pool: Pool::new(config, changes.clone()), changes }
+    }
+
+    /// Every tool of a server, page by page.
+    pub(crate) async fn list(&self, key: &LinkKey, target: &Target, limits: &LinkLimits) -> Result<Listed, Failure> {
+        let slot = self.pool.slot(key, target);
+        let mut attempt = Attempt::First;
+        loop {
+            let line = self.pool.line(&slot, target, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+            let listed = all_pages(&line, limits).await;
+            slot.touch();
+            match listed {
+                Ok(tools) => return Ok(Listed { tools, era: line.era() }),
+                // Listing changes nothing, so whatever happened to the old line, it may be tried on a new one.
+                Err(fault) if attempt.again(&slot, &line, &fault, true) => {}
+                Err(fault) => return Err(fault.failure(Stakes::NONE)),
+            }
+        }
+    }
+
+    /// Calls one tool. What may have been processed is not sent again: a second time only if it is certain that nothing
+    /// left, or if the server refused the first for what the protocol makes it look at before anything else, its session
+    /// (404) or its headers (-32020). To either, it says, nothing was done.
+    pub(crate) async fn call(
+        &self,
+        permit: &Permit,
+        key: &LinkKey,
+        target: &Target,
+        call: ToolCall<'_>,
+        limits: &LinkLimits,
+    ) -> Result<Called, Failure> {
+        match permit.extent() {
+            Extent::Act if *permit.tenant() == key.tenant => {}
+            Extent::Act => return Err(Failure::new(Code::PolicyDenied, "the permit is another tenant's")),
+            Extent::Rehearse => return Err(Failure::new(Code::PolicyDenied, "a rehearsal sends nothing to a server")),
+        }
+        let slot = self.pool.slot(key, target);
+        let mut attempt = Attempt::First;
+        loop {
+            let line = self.pool.line(&slot, target, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+            let exchange = Exchange::new(limits, call.progress);
+            let called = line.call(call.tool, call.arguments, &exchange).await;
+            slot.touch();
+            let stakes = exchange.stakes(permit.effect());
+            match called.and_then(read_result) {
+                Ok(called) => return Ok(called),
+                Err(fault) if attempt.wants_headers(&line, &fault) => {
+                    // Which arguments it wants repeated in headers, the list says; the library reads it there.
+                    all_pages(&line, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+                }
+                Err(fault) if attempt.again(&slot, &line, &fault, !stakes.sent) => {}
+                Err(fault) => return Err(fault.failure(stakes)),
+            }
+        }
+    }
+
+    /// Who said that its tools changed. A listener that falls behind misses some and should look at all.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<LinkKey> {
+        self.changes.subscribe()
+    }
+
+    /// Ends the connections of a tenant, or of one of its servers.
+    pub(crate) fn drop_links(&self, tenant: &Tenant, server: Option<&str>) {
+        self.pool.forget(tenant, server);
+    }
+}
+
+/// How often it was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Second,
+}
+
+impl Attempt {
+    /// Whether to try once more on a new line, the old one being of no use. `harmless`: nothing can happen twice.
+    fn again(&mut self, slot: &Slot, line: &Arc<Connection>, fault: &Fault, harmless: bool) -> bool {
+        let (useless, once_more) = match fault {
+            Fault::Expired => (true, true),
+            Fault::Broken => (true, harmless && !line.is_open()),
+            Fault::Credentials => (true, false),
+            Fault::Refused
+            | Fault::NotMcp(_)
+            | Fault::Busy(_)
+            | Fault::Failed(_)
+            | Fault::TooLarge(_)
+            | Fault::Late
+            | Fault::Error { .. } => (false, false),
+        };
+        if useless {
+            slot.discard(line);
+        }
+        once_more && self.is_first()
+    }
+
+    /// Whether a modern server refused a call because its headers do not repeat what they should.
+    fn wants_headers(&mut self, line: &Connection, fault: &Fault) -> bool {
+        let refused = matches!(fault, Fault::Error { code: HEADER_MISMATCH, .. });
+        refused && line.era() == Era::Modern && self.is_first()
+    }
+
+    fn is_first(&mut self) -> bool {
+        std::mem::replace(self, Attempt::Second) == Attempt::First
+    }
+}
+
+/// Follows the cursors of a list.
+async fn all_pages(line: &Connection, limits: &LinkLimits) -> Result<Vec<Value>, Fault> {
+    let (mut tools, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
+    for _ in 0..PAGES {
+        let page = line.list(cursor, &Exchange::new(limits, &Progress::default())).await?;
+        tools.extend(page.tools);
+        if tools.len() > TOOLS {
+            return Err(Fault::TooLarge("more tools than it may"));
+        }
+        let Some(next) = page.next else { return Ok(tools) };
+        if !seen.insert(next.clone()) {
+            return Err(Fault::NotMcp("a list comes back to where it was"));
+        }
+        cursor = Some(next);
+    }
+    Err(Fault::TooLarge("more pages of tools than it may"))
+}
+
+/// The result of a call, its parts as the server wrote them.
+fn read_result(mut result: Value) -> Result<Called, Fault> {
+    let Some(parts) = result.as_object_mut() else { return Err(Fault::NotMcp("a result is no object")) };
+    match parts.get("resultType").and_then(Value::as_str) {
+        None | Some("complete") => {}
+        // Nothing was offered that would allow it to ask back.
+        Some(_) => return Err(Fault::NotMcp("a call is answered with a question")),
+    }
+    let content = match parts.remove("content") {
+        Some(Value::Array(blocks)) if blocks.iter().all(Value::is_object) => blocks,
+        None if parts.contains_key("structuredContent") => Vec::new(),
+        Some(_) | None => return Err(Fault::NotMcp("a result has no content")),
+    };
+    let is_error = parts.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    Ok(Called { structured: parts.remove("structuredContent"), content, is_error })
+}
+
+impl Default for LinksConfig {
+    fn default() -> LinksConfig {
+        LinksConfig {
+            lookup: None,
+            idle: Duration::from_secs(300),
+            per_server: 4,
+            connect_within: Duration::from_secs(5),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

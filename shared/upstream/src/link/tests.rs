@@ -1,0 +1,10 @@
+//! What the links do on the wire, against a server of either era on loopback.
+
+mod bounds;
+mod double;
+mod notices;
+mod process;
+mod sending;
+mod talk;
+mod trust;
+mod world;

@@ -1,0 +1,159 @@
+//! What makes a secret unreadable for whoever reads the store.
+//!
+//! AES-256-GCM under a key of each tenant, derived from the service's own by HKDF, with a random nonce. Tenant, name and
+//! the shape of the blob are authenticated with it, so that a blob that is moved elsewhere does not open.
+//!
+//! A blob begins with its shape and the id of its key; by the latter it is known which key opens it. The id is derived
+//! like a key of its own and says nothing about the others.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use domain::Tenant;
+use redact::SecretText;
+use std::fmt;
+
+/// The shortest key of the service that is taken.
+const SHORTEST_KEY: usize = 32;
+/// How blobs look: this byte, the key's id, the nonce, what was sealed and its tag.
+const SHAPE: u8 = 1;
+const ID_BYTES: usize = 8;
+const NONCE_AT: usize = 1 + ID_BYTES;
+const BODY_AT: usize = NONCE_AT + NONCE_LEN;
+/// Keeps what is derived here apart from what others derive from the same key.
+const PURPOSE: &[u8] = b"quartermaster tenant secrets";
+
+/// A key that cannot seal anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadKey {
+    /// It is too short.
+    #[error("a key for secrets has {0} bytes and needs at least {SHORTEST_KEY}")]
+    TooShort(usize),
+    /// The library refused it.
+    #[error("a key for secrets cannot be used")]
+    Refused,
+}
+
+/// Why nothing was sealed or opened. Why a blob does not open is not told apart: it is not to be learnt from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// The system gave no randomness.
+    #[error("a secret cannot be sealed")]
+    NotSealed,
+    /// Another tenant's, of another name, under an unknown key, or damaged.
+    #[error("a sealed secret cannot be opened")]
+    NotOpened,
+}
+
+/// What was sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The value.
+    pub value: SecretText,
+    /// Whether it was sealed under the current key.
+    pub current: bool,
+}
+
+/// Seals and opens secrets. Does not print.
+pub struct Sealer {
+    /// The current one first.
+    keys: Vec<Key>,
+}
+
+struct Key {
+    id: [u8; ID_BYTES],
+    root: Prk,
+}
+
+impl Sealer {
+    /// Seals under the current key, and opens what was sealed under it or an older one.
+    pub fn new(current: &[u8], older: &[Vec<u8>]) -> Result<Sealer, BadKey> {
+        let keys = std::iter::once(current).chain(older.iter().map(Vec::as_slice));
+        Ok(Sealer { keys: keys.map(Key::derive).collect::<Result<_, _>>()? })
+    }
+
+    /// Seals a value for one place.
+    pub fn seal(&self, tenant: &Tenant, name: &str, value: &SecretText) -> Result<Vec<u8>, SealError> {
+        let key = self.keys.first().ok_or(SealError::NotSealed)?;
+        let mut body = value.expose().as_bytes().to_vec();
+        let nonce = key
+            .of(tenant)
+            .and_then(|own| own.seal_in_place_append_tag(Aad::from(key.place(tenant, name)), &mut body).ok())
+            .ok_or(SealError::NotSealed)?;
+        let mut blob = Vec::with_capacity(BODY_AT + body.len());
+        blob.push(SHAPE);
+        blob.extend_from_slice(&key.id);
+        blob.extend_from_slice(nonce.as_ref());
+        blob.append(&mut body);
+        Ok(blob)
+    }
+
+    /// Opens what was sealed for this place.
+    pub fn open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Result<Opened, SealError> {
+        self.try_open(tenant, name, blob).ok_or(SealError::NotOpened)
+    }
+
+    fn try_open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Option<Opened> {
+        if blob.len() < BODY_AT || blob[0] != SHAPE {
+            return None;
+        }
+        let place = self.keys.iter().position(|key| key.id == blob[1..NONCE_AT])?;
+        let key = &self.keys[place];
+        let nonce = Nonce::try_assume_unique_for_key(&blob[NONCE_AT..BODY_AT]).ok()?;
+        let mut body = blob[BODY_AT..].to_vec();
+        let value = key.of(tenant)?.open_in_place(nonce, Aad::from(key.place(tenant, name)), &mut body).ok()?;
+        let value = SecretText::new(std::str::from_utf8(value).ok()?);
+        // An older key that was listed twice is the current one all the same.
+        let current = self.keys.first().is_some_and(|first| first.id == key.id);
+        Some(Opened { value, current })
+    }
+}
+
+impl Key {
+    fn derive(secret: &[u8]) -> Result<Key, BadKey> {
+        if secret.len() < SHORTEST_KEY {
+            return Err(BadKey::TooShort(secret.len()));
+        }
+        let root = Salt::new(HKDF_SHA256, PURPOSE).extract(secret);
+        let id = derived(&root, &[b"id"]).ok_or(BadKey::Refused)?;
+        Ok(Key { id, root })
+    }
+
+    /// The key of one tenant.
+    fn of(&self, tenant: &Tenant) -> Option<RandomizedNonceKey> {
+        let own: [u8; 32] = derived(&self.root, &[b"tenant", tenant.as_str().as_bytes()])?;
+        RandomizedNonceKey::new(&AES_256_GCM, &own).ok()
+    }
+
+    /// Where a blob belongs: what is authenticated besides the value. Lengths keep two places from reading alike.
+    fn place(&self, tenant: &Tenant, name: &str) -> Vec<u8> {
+        let mut place = vec![SHAPE];
+        place.extend_from_slice(&self.id);
+        for part in [tenant.as_str(), name] {
+            place.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            place.extend_from_slice(part.as_bytes());
+        }
+        place
+    }
+}
+
+/// So many bytes from a key, for one purpose. No part of a purpose is another's beginning: all differ in the first.
+fn derived<const N: usize>(root: &Prk, purpose: &[&[u8]]) -> Option<[u8; N]> {
+    struct Bytes(usize);
+    impl KeyType for Bytes {
+        fn len(&self) -> usize {
+            self.0
+        }
+    }
+    let mut bytes = [0; N];
+    root.expand(purpose, Bytes(N)).ok()?.fill(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealer({} keys)", self.keys.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;
