@@ -34,6 +34,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 /// Most pages of one list.
 const PAGES: usize = 20;
@@ -128,19 +130,23 @@ impl Links {
 
     /// Every tool of a server, page by page.
     pub(crate) async fn list(&self, key: &LinkKey, target: &Target, limits: &LinkLimits) -> Result<Listed, Failure> {
-        let slot = self.pool.slot(key, target);
-        let mut attempt = Attempt::First;
-        loop {
-            let line = self.pool.line(&slot, target, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
-            let listed = all_pages(&line, limits).await;
-            slot.touch();
-            match listed {
-                Ok(tools) => return Ok(Listed { tools, era: line.era() }),
-                // Listing changes nothing, so whatever happened to the old line, it may be tried on a new one.
-                Err(fault) if attempt.again(&slot, &line, &fault, true) => {}
-                Err(fault) => return Err(fault.failure(Stakes::NONE)),
+        let span = span(key, "tools/list", None);
+        let listing = async {
+            let slot = self.pool.slot(key, target);
+            let mut attempt = Attempt::First;
+            loop {
+                let line = self.pool.line(&slot, target, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+                let listed = all_pages(&line, limits).await;
+                slot.touch();
+                match listed {
+                    Ok(tools) => return Ok(Listed { tools, era: line.era() }),
+                    // Listing changes nothing, so whatever happened to the old line, it may be tried on a new one.
+                    Err(fault) if attempt.again(&slot, &line, &fault, true) => {}
+                    Err(fault) => return Err(fault.failure(Stakes::NONE)),
+                }
             }
-        }
+        };
+        told(listing.instrument(span.clone()).await, &span)
     }
 
     /// Calls one tool. What may have been processed is not sent again: a second time only if it is certain that nothing
@@ -154,29 +160,35 @@ impl Links {
         call: ToolCall<'_>,
         limits: &LinkLimits,
     ) -> Result<Called, Failure> {
-        match permit.extent() {
-            Extent::Act if *permit.tenant() == key.tenant => {}
-            Extent::Act => return Err(Failure::new(Code::PolicyDenied, "the permit is another tenant's")),
-            Extent::Rehearse => return Err(Failure::new(Code::PolicyDenied, "a rehearsal sends nothing to a server")),
-        }
-        let slot = self.pool.slot(key, target);
-        let mut attempt = Attempt::First;
-        loop {
-            let line = self.pool.line(&slot, target, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
-            let exchange = Exchange::new(limits, call.progress);
-            let called = line.call(call.tool, call.arguments, &exchange).await;
-            slot.touch();
-            let stakes = exchange.stakes(permit.effect());
-            match called.and_then(read_result) {
-                Ok(called) => return Ok(called),
-                Err(fault) if attempt.wants_headers(&line, &fault) => {
-                    // Which arguments it wants repeated in headers, the list says; the library reads it there.
-                    all_pages(&line, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+        let span = span(key, "tools/call", Some(permit.call().tool.as_str()));
+        let calling = async {
+            match permit.extent() {
+                Extent::Act if *permit.tenant() == key.tenant => {}
+                Extent::Act => return Err(Failure::new(Code::PolicyDenied, "the permit is another tenant's")),
+                Extent::Rehearse => {
+                    return Err(Failure::new(Code::PolicyDenied, "a rehearsal sends nothing to a server"));
                 }
-                Err(fault) if attempt.again(&slot, &line, &fault, !stakes.sent) => {}
-                Err(fault) => return Err(fault.failure(stakes)),
             }
-        }
+            let slot = self.pool.slot(key, target);
+            let mut attempt = Attempt::First;
+            loop {
+                let line = self.pool.line(&slot, target, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+                let exchange = Exchange::new(limits, call.progress);
+                let called = line.call(call.tool, call.arguments, &exchange).await;
+                slot.touch();
+                let stakes = exchange.stakes(permit.effect());
+                match called.and_then(read_result) {
+                    Ok(called) => return Ok(called),
+                    Err(fault) if attempt.wants_headers(&line, &fault) => {
+                        // Which arguments it wants repeated in headers, the list says; the library reads it there.
+                        all_pages(&line, limits).await.map_err(|fault| fault.failure(Stakes::NONE))?;
+                    }
+                    Err(fault) if attempt.again(&slot, &line, &fault, !stakes.sent) => {}
+                    Err(fault) => return Err(fault.failure(stakes)),
+                }
+            }
+        };
+        told(calling.instrument(span.clone()).await, &span)
     }
 
     /// Who said that its tools changed. A listener that falls behind misses some and should look at all.
@@ -188,6 +200,27 @@ impl Links {
     pub(crate) fn drop_links(&self, tenant: &Tenant, server: Option<&str>) {
         self.pool.forget(tenant, server);
     }
+}
+
+/// One exchange with a server. The tool is named as we name it: what the server calls it is somebody else's text.
+fn span(key: &LinkKey, method: &'static str, tool: Option<&str>) -> Span {
+    tracing::info_span!(
+        "external server",
+        otel.name = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}")),
+        otel.kind = "client",
+        mcp.method.name = method,
+        gen_ai.tool.name = tool,
+        quartermaster.tenant = key.tenant.as_str(),
+        error.type = Empty,
+    )
+}
+
+/// Notes how the exchange ended.
+fn told<T>(outcome: Result<T, Failure>, span: &Span) -> Result<T, Failure> {
+    if let Err(failure) = &outcome {
+        span.record("error.type", failure.code.as_str());
+    }
+    outcome
 }
 
 /// How often it was tried.

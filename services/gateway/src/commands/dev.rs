@@ -79,7 +79,9 @@ fn address(args: &Dev) -> String {
 /// Makes what is not there yet and leaves alone what is.
 fn prepare(args: &Dev) -> anyhow::Result<()> {
     let data = &args.data;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(data.join("tenants"))?;
+    for folder in ["tenants", "catalog"] {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(data.join(folder))?;
+    }
     if !data.join(KEY).exists() {
         SigningKey::generate()?.save(&data.join(KEY))?;
     }

@@ -14,7 +14,6 @@ use crate::http::caller::Known;
 use crate::http::{catch, reply, sessions};
 use ::memory::{DocPath, Forget, Kind, Prefix, Scope, Write};
 use actix_web::http::StatusCode;
-use actix_web::http::header::ETAG;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use asked::{author, bounded, extent, place, reader, reason, tag};
@@ -51,7 +50,7 @@ pub async fn list(known: Known, wanted: Query<Where>, gateway: Data<Gateway>) ->
         Ok(Listed { documents: page.items.into_iter().map(Line::from).collect(), next_cursor: page.next })
     };
     let span = span(&known, "search_memory");
-    answer(&gateway, &known, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
+    reply::told(&gateway, &known, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
 }
 
 /// The query of one document.
@@ -70,7 +69,7 @@ pub async fn show(known: Known, path: Path<String>, which: Query<Which>, gateway
     };
     let shown = Box::pin(shown).instrument(span(&known, "search_memory")).await;
     let tag = shown.as_ref().ok().map(|shown: &Shown| shown.sha256.clone());
-    answer(&gateway, &known, StatusCode::OK, tag, shown)
+    reply::told(&gateway, &known, StatusCode::OK, tag, shown)
 }
 
 /// The query of a history.
@@ -88,7 +87,7 @@ pub async fn history(known: Known, path: Path<String>, from: Query<Before>, gate
         Ok(Versions::from(past))
     };
     let span = span(&known, "search_memory");
-    answer(&gateway, &known, StatusCode::OK, None, Box::pin(told).instrument(span).await)
+    reply::told(&gateway, &known, StatusCode::OK, None, Box::pin(told).instrument(span).await)
 }
 
 /// What a person writes.
@@ -128,7 +127,7 @@ pub async fn put(
         let tag = written.as_ref().ok().map(|written: &Written| written.sha256.clone());
         let created = written.as_ref().is_ok_and(|written| written.created);
         let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-        answer(&gateway, &known, status, tag, written)
+        reply::told(&gateway, &known, status, tag, written)
     };
     catch::on_rest(&known, replied).await
 }
@@ -165,7 +164,7 @@ pub async fn remove(
         Ok(Removed { path: gone.path, deleted: gone.deleted, redacted_versions: gone.redacted })
     };
     let removed = Box::pin(removed).instrument(span(&known, "delete_memory"));
-    catch::on_rest(&known, async { answer(&gateway, &known, StatusCode::OK, None, removed.await) }).await
+    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, removed.await) }).await
 }
 
 fn span(known: &Known, operation: &'static str) -> tracing::Span {
@@ -176,27 +175,4 @@ fn span(known: &Known, operation: &'static str) -> tracing::Span {
         quartermaster.tenant = %known.caller.tenant,
         quartermaster.entry = "rest",
     )
-}
-
-fn answer<T: Serialize>(
-    gateway: &Gateway,
-    known: &Known,
-    status: StatusCode,
-    tag: Option<String>,
-    told: Result<T, Failure>,
-) -> HttpResponse {
-    let text = told.and_then(|told| {
-        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
-    });
-    match text {
-        Ok(text) => {
-            let mut response = reply::start(status, &known.trace_id);
-            if let Some(tag) = tag {
-                response.insert_header((ETAG, format!("\"{tag}\"")));
-            }
-            response.insert_header(("Cache-Control", "private, no-cache"));
-            response.content_type("application/json").body(text)
-        }
-        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
-    }
 }

@@ -1,16 +1,42 @@
 //! Answers of the REST API, and the challenge that goes with a refused token.
 
 use crate::app::Gateway;
+use crate::http::caller::Known;
 use crate::http::trace;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{ETAG, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, HttpResponseBuilder};
-use domain::Failure;
+use domain::{Code, Failure};
+use serde::Serialize;
 use serde_json::json;
 
 /// A JSON answer.
 pub fn json(status: StatusCode, trace_id: &str, body: impl Into<String>) -> HttpResponse {
     start(status, trace_id).content_type("application/json").body(body.into())
+}
+
+/// What came of a request, as JSON with its tag, if it has one. Nobody but its reader may keep it.
+pub fn told<T: Serialize>(
+    gateway: &Gateway,
+    known: &Known,
+    status: StatusCode,
+    tag: Option<String>,
+    told: Result<T, Failure>,
+) -> HttpResponse {
+    let text = told.and_then(|told| {
+        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
+    });
+    match text {
+        Ok(text) => {
+            let mut response = start(status, &known.trace_id);
+            if let Some(tag) = tag {
+                response.insert_header((ETAG, format!("\"{tag}\"")));
+            }
+            response.insert_header(("Cache-Control", "private, no-cache"));
+            response.content_type("application/json").body(text)
+        }
+        Err(failure) => self::failure(gateway, &failure, &known.trace_id),
+    }
 }
 
 /// The beginning of every answer.

@@ -7,7 +7,7 @@ use crate::app::Gateway;
 use crate::http::caller::{Known, administers};
 use crate::http::{body, catch, reply};
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_MATCH, IF_NONE_MATCH};
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, IF_MATCH, IF_NONE_MATCH};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
@@ -71,7 +71,7 @@ pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
         Ok(Listed { secrets: facts.into_iter().map(Line::from).collect() })
     };
     let listed = Box::pin(listed).instrument(span(&known, "secrets.list"));
-    catch::on_rest(&known, async { answer(&gateway, &known, None, listed.await) }).await
+    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, listed.await) }).await
 }
 
 /// What became of a change.
@@ -101,7 +101,7 @@ pub async fn put(
     let replied = async {
         let set: Result<Changed, Failure> = set.await;
         let version = set.as_ref().ok().and_then(|set| set.kept.as_ref()).map(|kept| kept.version);
-        answer(&gateway, &known, version, set)
+        reply::told(&gateway, &known, StatusCode::OK, version.map(|version| version.to_string()), set)
     };
     catch::on_rest(&known, replied).await
 }
@@ -121,7 +121,7 @@ pub async fn remove(known: Known, request: HttpRequest, name: Path<String>, gate
         Ok(Changed { name: name.clone(), kept: None, removed: true })
     };
     let removed = Box::pin(removed).instrument(span(&known, "secrets.remove"));
-    catch::on_rest(&known, async { answer(&gateway, &known, None, removed.await) }).await
+    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, removed.await) }).await
 }
 
 /// Wants somebody who may change secrets, where tenants are configured over HTTP at all: a secret that is set here holds
@@ -180,28 +180,6 @@ fn span(known: &Known, operation: &'static str) -> tracing::Span {
         quartermaster.tenant = %known.caller.tenant,
         quartermaster.entry = "rest",
     )
-}
-
-fn answer<T: Serialize>(
-    gateway: &Gateway,
-    known: &Known,
-    version: Option<u64>,
-    told: Result<T, Failure>,
-) -> HttpResponse {
-    let text = told.and_then(|told| {
-        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
-    });
-    match text {
-        Ok(text) => {
-            let mut response = reply::start(StatusCode::OK, &known.trace_id);
-            if let Some(version) = version {
-                response.insert_header((ETAG, format!("\"{version}\"")));
-            }
-            response.insert_header(("Cache-Control", "no-store"));
-            response.content_type("application/json").body(text)
-        }
-        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
-    }
 }
 
 #[cfg(test)]

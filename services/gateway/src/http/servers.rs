@@ -189,18 +189,6 @@ async fn answer<T: Serialize>(
         quartermaster.tenant = %known.caller.tenant,
         quartermaster.entry = "rest",
     );
-    let written = |told: T| {
-        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
-    };
-    let replied = async {
-        match work.instrument(span).await.and_then(written) {
-            Ok(text) => {
-                let mut response = reply::start(StatusCode::OK, &known.trace_id);
-                response.insert_header(("Cache-Control", "private, no-cache"));
-                response.content_type("application/json").body(text)
-            }
-            Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
-        }
-    };
+    let replied = async { reply::told(gateway, known, StatusCode::OK, None, work.instrument(span).await) };
     catch::on_rest(known, replied).await
 }

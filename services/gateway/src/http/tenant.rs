@@ -20,7 +20,7 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use asked::{Noted, Standing, entry, match_of, note_of, standing, stored, text_of};
 use domain::{Code, Failure, Tenant};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use shown::{SOURCE, warnings};
 use store::{TenantText, TextChange};
@@ -46,7 +46,7 @@ pub async fn show(known: Known, request: HttpRequest, gateway: Data<Gateway>) ->
         }
         shown => {
             let tag = shown.as_ref().ok().map(|shown| shown.etag.clone());
-            answer(&gateway, &known, tag, shown)
+            reply::told(&gateway, &known, StatusCode::OK, tag, shown)
         }
     }
 }
@@ -102,7 +102,7 @@ pub async fn check(known: Known, request: HttpRequest, payload: Payload, gateway
         })
     };
     let checked = Box::pin(checked).instrument(span(&known, "config.check"));
-    catch::on_rest(&known, async { answer(&gateway, &known, None, checked.await) }).await
+    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, checked.await) }).await
 }
 
 /// The query of a history.
@@ -122,7 +122,7 @@ pub async fn history(known: Known, from: Query<Before>, gateway: Data<Gateway>) 
         Ok(Versions::page(&versions, PAGE))
     };
     let told = Box::pin(told).instrument(span(&known, "config.history")).await;
-    answer(&gateway, &known, None, told)
+    reply::told(&gateway, &known, StatusCode::OK, None, told)
 }
 
 /// `GET /v1/tenant/config/history/{version}`: one version with its text.
@@ -132,7 +132,7 @@ pub async fn version(known: Known, number: Path<String>, gateway: Data<Gateway>)
         find_version(&gateway, &known.caller.tenant, number.parse().ok()).await.map(|text| Version::whole(&text))
     };
     let told = Box::pin(told).instrument(span(&known, "config.history")).await;
-    answer(&gateway, &known, None, told)
+    reply::told(&gateway, &known, StatusCode::OK, None, told)
 }
 
 /// Which version is to hold again.
@@ -255,27 +255,5 @@ fn quoted(tag: &str) -> String {
 
 fn answer_set(gateway: &Gateway, known: &Known, set: Result<Set, Failure>) -> HttpResponse {
     let tag = set.as_ref().ok().map(|set| set.etag.clone());
-    answer(gateway, known, tag, set)
-}
-
-fn answer<T: Serialize>(
-    gateway: &Gateway,
-    known: &Known,
-    tag: Option<String>,
-    told: Result<T, Failure>,
-) -> HttpResponse {
-    let text = told.and_then(|told| {
-        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
-    });
-    match text {
-        Ok(text) => {
-            let mut response = reply::start(StatusCode::OK, &known.trace_id);
-            if let Some(tag) = tag {
-                response.insert_header((ETAG, quoted(&tag)));
-            }
-            response.insert_header(("Cache-Control", "private, no-cache"));
-            response.content_type("application/json").body(text)
-        }
-        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
-    }
+    reply::told(gateway, known, StatusCode::OK, tag, set)
 }

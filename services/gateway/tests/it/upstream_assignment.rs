@@ -36,8 +36,11 @@ workflows:
 /// The parameters that went along with the last call of a tool.
 fn told(server: &McpServer, tool: &str) -> Value {
     let seen = server.requests();
-    let calls = seen.iter().map(|seen| seen.message()["params"].clone()).filter(|call| call["name"] == tool);
-    calls.last().map(|call| call["_meta"]["quartermaster/params"].clone()).unwrap_or_default()
+    let mut latest_first = seen.iter().rev().map(|seen| seen.message()["params"].clone());
+    latest_first
+        .find(|call| call["name"] == tool)
+        .map(|call| call["_meta"]["quartermaster/params"].clone())
+        .unwrap_or_default()
 }
 
 async fn session(agent: &Actor, opening: Value) -> String {

@@ -20,7 +20,7 @@ const CANARIES: [(&str, &str); 5] = [
 ];
 
 fn canary(place: &str) -> &'static str {
-    CANARIES.iter().find(|(known, _)| *known == place).map(|(_, text)| *text).unwrap()
+    CANARIES.iter().find(|(known, _)| *known == place).map(|(_, text)| *text).expect("a place that is planted")
 }
 
 /// Every way in which a canary would be recognised: as it is, percent-encoded, and in base64 wherever it begins.
@@ -166,7 +166,7 @@ async fn ledger(world: &World<Process>) -> String {
 
 /// What every process of this machine says it was started with, and what of it can be read.
 fn command_lines() -> Vec<u8> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes = std::fs::read_dir("/proc").expect("the list of processes").flatten();
     processes.filter_map(|each| std::fs::read(each.path().join("cmdline")).ok()).flatten().collect()
 }
 

@@ -50,7 +50,13 @@ impl Check<'_, '_, '_> {
         let Some(server) = name.and_then(|name| self.known.curated.find(name)).cloned() else {
             if let (Some(name), Some(node)) = (name, fields.find("use")) {
                 let known: Vec<&str> = self.known.curated.names().collect();
-                let hint = or_nearest(name, &known, "servers there");
+                let hint = if known.is_empty() {
+                    // From a command line the catalog is found through the settings, which are easily forgotten.
+                    "there is no catalog at hand; name the settings file as well, or the operator's servers.yaml"
+                        .to_owned()
+                } else {
+                    or_nearest(name, &known, "servers there")
+                };
                 let message = format!("the operator's catalog has no server {}", shown(name));
                 self.values.report.add(node.at, "unknown_server", message, Some(hint));
             }
