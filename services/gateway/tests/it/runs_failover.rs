@@ -225,23 +225,28 @@ async fn s3_a_confirmation_is_asked_for_only_where_there_are_replicas() {
     let alone = RedisServer::start();
     let world = replicas_on(alone.port(), 1).await;
     let (here, yard) = (world.part(0), Yard::new());
-    let before = here.store.round_trips();
-    let run = yard.ask(&here.executor, RAZE, 1).await;
-    yard.answer(&here.executor, "ana", run, Verdict::Reject).await.unwrap();
-    let without = here.store.round_trips() - before;
+    let number = AtomicI64::new(1);
+    // What the service does in the background waits for the store too, now and then: the cheapest of some tries counts.
+    let costs = async || {
+        let before = here.store.round_trips();
+        let run = yard.ask(&here.executor, RAZE, number.fetch_add(1, Ordering::Relaxed)).await;
+        yard.answer(&here.executor, "ana", run, Verdict::Reject).await.ok()?;
+        Some(here.store.round_trips() - before)
+    };
+    let mut without = u64::MAX;
+    for _ in 0..5 {
+        without = without.min(costs().await.unwrap());
+    }
 
     let follower = RedisServer::start();
     follower.follow(alone.port());
     alone.followed_by(1);
     confirming(&[here]).await;
     // On a busy machine the replica may need more than one look.
-    let number = AtomicI64::new(2);
-    until("a confirmed decision", async || {
-        let before = here.store.round_trips();
-        let run = yard.ask(&here.executor, RAZE, number.fetch_add(1, Ordering::Relaxed)).await;
-        yard.answer(&here.executor, "ana", run, Verdict::Reject).await.ok()?;
-        assert_eq!(here.store.round_trips() - before, without + 1, "one for the decision, none for the question");
-        Some(())
+    until("a confirmed decision that costs one more, and a question that does not", async || {
+        let with = costs().await?;
+        assert!(with > without, "a decision is confirmed");
+        (with == without + 1).then_some(())
     })
     .await;
 

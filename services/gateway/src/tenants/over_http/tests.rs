@@ -66,7 +66,7 @@ fn every_secret_a_configuration_names_is_found_once() {
 clusters: [{ name: a, kubeconfig: { secret: kube } }, { name: b, sandbox: true }]
 toolsets:
   jenkins: { url: 'https://ci.example', user: robot, token: { secret: ci }, ca: { secret: ca } }
-  helm: { repositories: [{ name: r, url: 'https://charts.example', credential: ci }] }
+  helm: { repositories: [{ name: r, url: 'https://charts.example', credential: { secret: ci } }] }
 ";
     assert_eq!(secrets_of(&config(text)).into_iter().collect::<Vec<_>>(), ["ca", "ci", "kube"]);
 }
