@@ -20,7 +20,7 @@ import time
 STARTS = 3
 FIRST_ANSWER_MS = 1000
 # A simulated cluster with weeks of history and a simulated Jenkins live in the process, and fifty tools with their schemas.
-IDLE_MIB = 72
+IDLE_MIB = 80
 LEAVE_S = 10
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
