@@ -179,7 +179,8 @@ async fn a_cluster_that_cannot_be_reached_is_told_as_such() {
     for (tenant, code) in [("beta", "target_unreachable"), ("gamma", "toolset_not_configured")] {
         let agent = yard.world.tenant(tenant).agent();
         until("the tenant to be known", async || {
-            (agent.plain("tools/list", json!({})).await.answer.status == 200).then_some(())
+            let told = agent.plain("tools/list", json!({})).await;
+            (told.answer.status == 200 && told.message["error"].is_null()).then_some(())
         })
         .await;
         let told = loaded(&agent).await.call("k8s_get", json!({ "kind": "pods" })).await;
