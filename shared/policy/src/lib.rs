@@ -1,16 +1,19 @@
 //! Policy: rules, call and evidence in, a [`Decision`] out. Pure, and the only maker of [`Permit`].
 //!
-//! Reading order: [`rule`] (what a tenant may say), [`evidence`] (what is known), [`decide()`], [`permit`] (the proof).
+//! Reading order: [`rule`] (what a tenant may say), [`evidence`] (what is known), [`decide()`], [`permit`] (the proof),
+//! [`external`] (what is laid down about servers of others).
 //! Rules only tighten: there is no way to write one that lets more through than the product's own defaults.
 //!
 //! Not here: clocks, stores, HTTP, and what the tools do.
 
 pub mod decide;
 pub mod evidence;
+pub mod external;
 pub mod permit;
 pub mod rule;
 
 pub use decide::{Decision, Policy, Question, Reason, decide, decide_load, look, on_reject, question};
 pub use evidence::{Approved, Evidence};
+pub use external::{Accept, ServerLimits, Vouch};
 pub use permit::{Approval, Basis, Extent, Permit};
 pub use rule::{Gate, NotAPattern, Pattern};

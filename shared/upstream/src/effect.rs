@@ -15,12 +15,11 @@ pub(crate) struct Judged {
 
 /// Judges one tool. `own` says that the tenant named the server, so that nobody vouches for it.
 pub(crate) fn judge(name: &str, hints: Hints, vouch: &Vouch, own: bool) -> Judged {
-    let named = vouch.effects.iter().find(|(pattern, _)| pattern.is_whole() && pattern.tool_matches(name));
     let trusted = vouch.annotations && !own;
     let idempotent = trusted && hints.idempotent == Some(true);
     let because = |effect, why| Judged { effect, idempotent, why };
-    match (named, hints.destructive) {
-        (Some((_, effect)), _) if !own => because(*effect, "named by the operator"),
+    match (vouch.effect(name), hints.destructive) {
+        (Some(effect), _) if !own => because(effect, "named by the operator"),
         // Only said of what is not read-only; and only a read-only claim that is trusted takes it back.
         (_, Some(true)) if !(trusted && hints.read_only == Some(true)) => {
             because(Effect::Disrupt, "the server says that it is destructive")

@@ -6,7 +6,7 @@ use egress::{Guard, Url};
 use redact::SecretText;
 use std::sync::Arc;
 use tenancy::{Resolved, ResolvedAuth, ResolvedReach, Scheme, ServerUse, TenantConfig};
-use upstream::{Accept, ServerConfig, ServerLimits, Target, TargetReach, Upstreams, Vouch};
+use upstream::{ServerConfig, Target, TargetReach, Upstreams};
 use vault::Vault;
 
 /// Turns what tenants' files say about external servers into what is asked and offered.
@@ -44,26 +44,15 @@ impl ExternalDesk {
             guard: server.own.then(|| self.guard.clone()),
         };
         let (vault, tenant) = (self.vault.clone(), config.tenant.clone());
-        let limits = &server.limits;
         ServerConfig {
             id: used.id.clone(),
             description: server.description.clone(),
             target: Arc::new(move |assignment| asked.target(assignment)),
             scrubber: Arc::new(move || vault.scrubber_of_all(&tenant)),
-            limits: ServerLimits {
-                deadline: limits.deadline,
-                in_flight: limits.in_flight,
-                waiting: limits.waiting,
-                argument_bytes: limits.argument_bytes,
-                result_bytes: limits.result_bytes,
-                refresh: limits.refresh,
-            },
+            limits: server.limits.clone(),
             allow: used.allow.clone(),
-            vouch: Vouch { annotations: server.vouch.annotations, effects: server.vouch.effects.clone() },
-            accept: match used.accept {
-                tenancy::Accept::First => Accept::First,
-                tenancy::Accept::Each => Accept::Each,
-            },
+            vouch: server.vouch.clone(),
+            accept: used.accept,
             own: server.own,
         }
     }

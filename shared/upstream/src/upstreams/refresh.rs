@@ -301,3 +301,48 @@ async fn accepted(member: &Member, servers: &Servers) -> Accepted {
         Err(_) => member.view().known.pins.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Moment {
+        Moment::from_secs(secs)
+    }
+
+    fn due(listing: &Listing, secs: u64, asking: Asking) -> bool {
+        is_due(listing, at(secs), asking, Duration::from_secs(600), Some("here"))
+    }
+
+    fn trouble(code: Code) -> Listing {
+        let trouble = Trouble { code: code.as_str().to_owned(), message: String::new(), since: at(1), at: at(100) };
+        Listing { trouble: Some(trouble), ..Listing::default() }
+    }
+
+    #[test]
+    fn the_lease_of_a_replica_that_died_is_in_nobodys_way_for_long() {
+        let lease = FetchLease { owner: "rep_dead".into(), until: at(100).plus(LEASE) };
+        let listing = Listing { lease: Some(lease), ..Listing::default() };
+        assert!(!due(&listing, 111, Asking::IfDue) && !due(&listing, 111, Asking::Now));
+        assert!(due(&listing, 112, Asking::IfDue));
+        assert!(LIST_WITHIN < LEASE, "whoever is at work keeps it to the end");
+    }
+
+    #[test]
+    fn a_server_that_failed_is_left_in_peace_and_one_that_was_never_asked_is_not() {
+        let (failed, missing) = (trouble(Code::UpstreamUnavailable), trouble(Code::UnknownCredential));
+        assert!(!due(&failed, 114, Asking::Now) && due(&failed, 115, Asking::IfDue));
+        assert!(!due(&missing, 100, Asking::IfDue) && due(&missing, 101, Asking::IfDue));
+    }
+
+    #[test]
+    fn a_list_is_good_for_its_time_and_for_its_address() {
+        let fetched = Fetched { at: at(100), digest: String::new(), era: "modern".into(), target: "here".to_owned() };
+        let listing = Listing { fetched: Some(fetched), ..Listing::default() };
+        assert!(!due(&listing, 699, Asking::IfDue) && due(&listing, 700, Asking::IfDue));
+        assert!(
+            !due(&listing, 104, Asking::Now) && due(&listing, 105, Asking::Now) && !due(&listing, 9_999, Asking::No)
+        );
+        assert!(is_due(&listing, at(101), Asking::IfDue, Duration::from_secs(600), Some("elsewhere")));
+    }
+}
