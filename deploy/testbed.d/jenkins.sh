@@ -8,8 +8,9 @@ readonly JENKINS_USER=robot
 # find_jenkins: sets HUDSON, a folder with the war and a servlet container to run it in.
 find_jenkins() {
     need_command java default-jre-headless
+    [[ -d $TOOLS/hudson-$HUDSON_VERSION-jetty-$JETTY_RUNNER_VERSION ]] || need_command mvn maven
     HUDSON=$(tool "hudson-$HUDSON_VERSION-jetty-$JETTY_RUNNER_VERSION" hudson_into) ||
-        skip "Eclipse Hudson $HUDSON_VERSION cannot be fetched from Maven Central"
+        skip "Eclipse Hudson $HUDSON_VERSION cannot be fetched with Maven"
 }
 
 # make_jenkins_home: one user, who may do everything; nobody else may do anything. Changes need a crumb.

@@ -1,7 +1,7 @@
 //! The service under load: the real program in a process of its own, and the Redis it may stand on.
 
 use crate::floor::healthy;
-use crate::http::Connection;
+use crate::http::KeptConnection;
 use crate::operations::{self, Tickets};
 use crate::process::{Process, free_port};
 use anyhow::{Context, ensure};
@@ -55,7 +55,7 @@ impl Contender {
 
 /// Whether the tenant of this token is there. The fixture comes a moment after the server listens.
 async fn served(address: SocketAddr, file: &Path) -> bool {
-    let (Ok(token), Ok(mut connection)) = (token(file), Connection::open(address).await) else { return false };
+    let (Ok(token), Ok(mut connection)) = (token(file), KeptConnection::open(address).await) else { return false };
     session(&mut connection, &token).await.is_ok()
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn token(file: &Path) -> anyhow::Result<String> {
 
 /// Opens a session in each era and one of the fixture tenant, as a client would.
 async fn tickets(address: SocketAddr, [token, fixture]: [String; 2]) -> anyhow::Result<Tickets> {
-    let mut connection = Connection::open(address).await?;
+    let mut connection = KeptConnection::open(address).await?;
     let legacy = session(&mut connection, &token).await?;
     let fixture_session = session(&mut connection, &fixture).await?;
     let loaded = connection.send(&operations::first_load(&token)).await?;
@@ -78,22 +78,22 @@ async fn tickets(address: SocketAddr, [token, fixture]: [String; 2]) -> anyhow::
     Ok(Tickets { token, legacy, modern, fixture, fixture_session })
 }
 
-async fn session(connection: &mut Connection, token: &str) -> anyhow::Result<String> {
+async fn session(connection: &mut KeptConnection, token: &str) -> anyhow::Result<String> {
     let opened = connection.send(&operations::initialize(token)).await?;
     Ok(opened.header("mcp-session-id").context("no session was opened")?.to_owned())
 }
 
 /// A Redis of one's own.
-pub(crate) struct Redis {
+pub(crate) struct OwnRedis {
     /// Where to reach it.
     pub(crate) url: String,
     _process: Process,
     _folder: TempDir,
 }
 
-impl Redis {
+impl OwnRedis {
     /// Starts it with the settings a ledger asks for.
-    pub(crate) async fn start(program: &Path) -> anyhow::Result<Redis> {
+    pub(crate) async fn start(program: &Path) -> anyhow::Result<OwnRedis> {
         let folder = tempfile::tempdir().context("no temporary folder for Redis")?;
         let address = free_port()?;
         let (port, dir) = (address.port().to_string(), folder.path().display().to_string());
@@ -102,7 +102,7 @@ impl Redis {
         let arguments: Vec<String> = words.into_iter().chain(safe).map(str::to_owned).collect();
         let mut process = Process::start("redis-server", program, &arguments, folder.path())?;
         process.up(async || pong(address).await.is_some()).await?;
-        Ok(Redis { url: format!("redis://{address}"), _process: process, _folder: folder })
+        Ok(OwnRedis { url: format!("redis://{address}"), _process: process, _folder: folder })
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_redis_of_ones_own_answers_and_goes_with_the_value() {
-        let redis = Redis::start(Path::new("redis-server")).await.unwrap();
+        let redis = OwnRedis::start(Path::new("redis-server")).await.unwrap();
         let address: SocketAddr = redis.url.strip_prefix("redis://").unwrap().parse().unwrap();
         assert!(pong(address).await.is_some());
         drop(redis);

@@ -4,7 +4,7 @@
 //! of a value as large as a session's record, over one multiplexed connection. Neither knows tokens, tenants or JSON.
 //! The server is set up like the service's own, so that only the handler differs.
 
-use crate::http::Connection;
+use crate::http::KeptConnection;
 use crate::options::FloorOptions;
 use crate::process::{Process, free_port};
 use actix_web::web::{self, Bytes, Data};
@@ -27,19 +27,19 @@ const KNOCK: &[u8] = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
 /// Which floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FloorKind {
     /// The same bytes, at once.
     Bare,
     /// The same bytes, after one round trip to Redis.
     RoundTrip,
 }
 
-impl Kind {
+impl FloorKind {
     /// Its name in the table.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Kind::Bare => "bare",
-            Kind::RoundTrip => "one round trip",
+            FloorKind::Bare => "bare",
+            FloorKind::RoundTrip => "one round trip",
         }
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct Floor {
 
 impl Floor {
     /// Starts this very program as a floor that gives this answer.
-    pub(crate) async fn start(kind: Kind, answer: &[u8], redis: &str) -> anyhow::Result<Floor> {
+    pub(crate) async fn start(kind: FloorKind, answer: &[u8], redis: &str) -> anyhow::Result<Floor> {
         let folder = tempfile::tempdir().context("no temporary folder for a floor")?;
         let file = folder.path().join("answer");
         std::fs::write(&file, answer).context("the answer of a floor could not be kept")?;
@@ -63,8 +63,8 @@ impl Floor {
         let mut arguments = vec!["floor".to_owned(), "--port".to_owned(), address.port().to_string()];
         arguments.extend(["--bytes-file".to_owned(), file.display().to_string()]);
         match kind {
-            Kind::Bare => {}
-            Kind::RoundTrip => arguments.extend(["--redis".to_owned(), redis.to_owned()]),
+            FloorKind::Bare => {}
+            FloorKind::RoundTrip => arguments.extend(["--redis".to_owned(), redis.to_owned()]),
         }
         let program = std::env::current_exe().context("this program does not know where it is")?;
         let mut process = Process::start("floor", &program, &arguments, folder.path())?;
@@ -75,7 +75,7 @@ impl Floor {
 
 /// Whether somebody there says that it is ready.
 pub(crate) async fn healthy(address: SocketAddr) -> bool {
-    let Ok(mut connection) = Connection::open(address).await else { return false };
+    let Ok(mut connection) = KeptConnection::open(address).await else { return false };
     connection.send(KNOCK).await.is_ok_and(|answer| answer.status == 200)
 }
 
@@ -164,7 +164,7 @@ pub(crate) mod tests {
     }
 
     async fn answers(floor: &Here) -> (u16, String) {
-        let mut connection = Connection::open(floor.address).await.unwrap();
+        let mut connection = KeptConnection::open(floor.address).await.unwrap();
         let answer = connection.send(&post("{}")).await.unwrap();
         (answer.status, String::from_utf8(answer.body.to_vec()).unwrap())
     }

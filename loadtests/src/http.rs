@@ -14,14 +14,14 @@ const BODY: usize = 4 << 20;
 const END: &[u8] = b"\r\n\r\n";
 
 /// A connection that is kept.
-pub(crate) struct Connection {
+pub(crate) struct KeptConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 /// One answer, in the connection's own buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct HttpAnswer<'a> {
     /// The status.
     pub(crate) status: u16,
     head: &'a str,
@@ -29,23 +29,23 @@ pub(crate) struct Answer<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> HttpAnswer<'a> {
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
         header(self.head, name)
     }
 }
 
-impl Connection {
+impl KeptConnection {
     /// Connects.
-    pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Connection> {
+    pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<KeptConnection> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("nobody listens on {address}"))?;
         stream.set_nodelay(true).context("a connection could not be set up")?;
-        Ok(Connection { stream, buffer: Vec::with_capacity(HEAD) })
+        Ok(KeptConnection { stream, buffer: Vec::with_capacity(HEAD) })
     }
 
     /// Sends a request and reads its answer.
-    pub(crate) async fn send(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
+    pub(crate) async fn send(&mut self, request: &[u8]) -> anyhow::Result<HttpAnswer<'_>> {
         self.stream.write_all(request).await.context("a request could not be sent")?;
         self.buffer.clear();
         let end = loop {
@@ -67,7 +67,7 @@ impl Connection {
         }
         ensure!(self.buffer.len() == start + length, "more came than was asked for");
         let (status, head) = status_and_head(&self.buffer[..end])?;
-        Ok(Answer { status, head, body: &self.buffer[start..] })
+        Ok(HttpAnswer { status, head, body: &self.buffer[start..] })
     }
 
     async fn read(&mut self) -> anyhow::Result<()> {
@@ -112,7 +112,7 @@ mod tests {
             }
         };
         let client = async {
-            let mut connection = Connection::open(address).await.map_err(|error| format!("{error:#}"))?;
+            let mut connection = KeptConnection::open(address).await.map_err(|error| format!("{error:#}"))?;
             let answer = connection.send(b"ping").await.map_err(|error| format!("{error:#}"))?;
             let session = answer.header("mcp-session-id").map(str::to_owned);
             Ok((answer.status, session, String::from_utf8_lossy(answer.body).into_owned()))

@@ -3,7 +3,7 @@
 //! Each connection sends the same request, waits for the answer and sends again until the slice is over. Every answer is
 //! compared with the expected bytes, so that a refusal is never counted as a quick success. Only the trace id may differ.
 
-use crate::http::Connection;
+use crate::http::KeptConnection;
 use anyhow::{Context, ensure};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const TRACE_ID: usize = 32;
 
 /// What is sent, and what must come back.
 #[derive(Debug, Clone)]
-pub(crate) struct Exchange {
+pub(crate) struct LoadExchange {
     /// The request, head and body.
     pub(crate) request: Arc<[u8]>,
     /// The body of a right answer.
@@ -33,15 +33,15 @@ pub(crate) struct Exchange {
     varies: Range<usize>,
 }
 
-impl Exchange {
+impl LoadExchange {
     /// A request, and an answer all others must be like.
-    pub(crate) fn new(request: &[u8], answer: &[u8]) -> Exchange {
+    pub(crate) fn new(request: &[u8], answer: &[u8]) -> LoadExchange {
         let found = answer.windows(TRACE.len()).position(|window| window == TRACE).map(|at| at + TRACE.len());
         let varies = match found {
             Some(at) if at + TRACE_ID <= answer.len() => at..at + TRACE_ID,
             Some(_) | None => 0..0,
         };
-        Exchange { request: request.into(), answer: answer.into(), varies }
+        LoadExchange { request: request.into(), answer: answer.into(), varies }
     }
 
     /// Whether a body is the right answer too.
@@ -72,13 +72,13 @@ pub(crate) fn threads() -> usize {
 /// Loads a server for a while.
 pub(crate) async fn slice(
     address: SocketAddr,
-    exchange: &Exchange,
+    exchange: &LoadExchange,
     connections: usize,
     span: Duration,
 ) -> anyhow::Result<Slice> {
     let mut opened = Vec::with_capacity(connections);
     for _ in 0..connections {
-        opened.push(Connection::open(address).await?);
+        opened.push(KeptConnection::open(address).await?);
     }
     let start = Instant::now();
     let mut loops = JoinSet::new();
@@ -97,7 +97,7 @@ pub(crate) async fn slice(
 }
 
 /// One connection, one request after the other and at least one. Gives how long each took.
-async fn repeat(mut connection: Connection, exchange: Exchange, end: Instant) -> anyhow::Result<Vec<Duration>> {
+async fn repeat(mut connection: KeptConnection, exchange: LoadExchange, end: Instant) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::with_capacity(4_096);
     let mut sent = Instant::now();
     loop {
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::floor::tests::{floor, post};
 
-    fn exchange(answer: &str) -> Exchange {
-        Exchange::new(&post("{}"), answer.as_bytes())
+    fn exchange(answer: &str) -> LoadExchange {
+        LoadExchange::new(&post("{}"), answer.as_bytes())
     }
 
     #[tokio::test]
@@ -163,13 +163,13 @@ mod tests {
             let trace = String::from(trace).repeat(TRACE_ID);
             format!(r#"{{"documents":{documents},"_meta":{{"quartermaster/trace_id":"{trace}"}}}}"#).into_bytes()
         };
-        let exchange = Exchange::new(b"", &told(0, 'a'));
+        let exchange = LoadExchange::new(b"", &told(0, 'a'));
         assert!(exchange.admits(&told(0, 'b')));
         assert!(!exchange.admits(&told(1, 'a')));
         assert!(!exchange.admits(&told(0, 'a')[1..]));
-        let plain = Exchange::new(b"", b"plain");
+        let plain = LoadExchange::new(b"", b"plain");
         assert!(plain.admits(b"plain") && !plain.admits(b"plaid") && !plain.admits(b""));
-        let cut = Exchange::new(b"", br#""quartermaster/trace_id":"ab"#);
+        let cut = LoadExchange::new(b"", br#""quartermaster/trace_id":"ab"#);
         assert!(!cut.admits(br#""quartermaster/trace_id":"cd"#));
     }
 

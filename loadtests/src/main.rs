@@ -27,23 +27,23 @@ mod searching;
 mod versus;
 
 use anyhow::Context;
-use options::{Asked, Options};
+use options::{CommandLine, LoadOptions};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> anyhow::Result<ExitCode> {
     match options::read(std::env::args().skip(1))? {
-        Asked::Help => {
+        CommandLine::Help => {
             report::print(options::HELP);
             Ok(ExitCode::SUCCESS)
         }
-        Asked::Floor(floor) => floor::serve(&floor).map(|()| ExitCode::SUCCESS),
-        Asked::Upstream(server) => proxied::server::serve(&server).map(|()| ExitCode::SUCCESS),
-        Asked::Measure(options) => measure(&options),
+        CommandLine::Floor(floor) => floor::serve(&floor).map(|()| ExitCode::SUCCESS),
+        CommandLine::Upstream(server) => proxied::server::serve(&server).map(|()| ExitCode::SUCCESS),
+        CommandLine::Measure(options) => measure(&options),
     }
 }
 
-fn measure(options: &Options) -> anyhow::Result<ExitCode> {
+fn measure(options: &LoadOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(load::threads())
         .enable_all()
@@ -61,14 +61,14 @@ fn measure(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if options.strict && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn asked(options: &Options) -> anyhow::Result<usize> {
+async fn asked(options: &LoadOptions) -> anyhow::Result<usize> {
     match options {
-        Options { pods: true, .. } => pods::run(options).await,
-        Options { proxied: Some(asked), .. } => proxied::run(options, asked).await,
+        LoadOptions { pods: true, .. } => pods::run(options).await,
+        LoadOptions { proxied: Some(asked), .. } => proxied::run(options, asked).await,
         #[cfg(feature = "rival")]
-        Options { search: true, .. } => searching::run().await,
+        LoadOptions { search: true, .. } => searching::run().await,
         #[cfg(not(feature = "rival"))]
-        Options { search: true, .. } => anyhow::bail!("--search needs a build with `--features rival`"),
-        Options { .. } => plan::run(options).await,
+        LoadOptions { search: true, .. } => anyhow::bail!("--search needs a build with `--features rival`"),
+        LoadOptions { .. } => plan::run(options).await,
     }
 }

@@ -3,7 +3,7 @@
 //! All of them can be repeated for ever with the same answer: lists, a tool that does nothing but answer, a read of an
 //! empty memory, and loading what is loaded.
 
-use crate::floor::Kind;
+use crate::floor::FloorKind;
 use serde_json::{Value, json};
 
 const LEGACY: &str = "2025-11-25";
@@ -34,15 +34,15 @@ pub(crate) struct Operation {
     /// The bytes of the request.
     pub(crate) request: fn(&Tickets) -> Vec<u8>,
     /// What it is compared with; without an aim the ratio is only told.
-    pub(crate) against: &'static [(Kind, Option<f64>)],
+    pub(crate) against: &'static [(FloorKind, Option<f64>)],
 }
 
-const FINISHED_BYTES: &[(Kind, Option<f64>)] = &[(Kind::Bare, Some(LIST))];
+const FINISHED_BYTES: &[(FloorKind, Option<f64>)] = &[(FloorKind::Bare, Some(LIST))];
 /// A session is a record in the store, so a list for a session cannot be had without asking for it.
-const ONE_RECORD: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, Some(LIST)), (Kind::Bare, None)];
-const LEDGER: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, Some(CALL))];
+const ONE_RECORD: &[(FloorKind, Option<f64>)] = &[(FloorKind::RoundTrip, Some(LIST)), (FloorKind::Bare, None)];
+const LEDGER: &[(FloorKind, Option<f64>)] = &[(FloorKind::RoundTrip, Some(CALL))];
 /// These do work of their own in the store, so the floor is only a yardstick.
-const TOLD: &[(Kind, Option<f64>)] = &[(Kind::RoundTrip, None)];
+const TOLD: &[(FloorKind, Option<f64>)] = &[(FloorKind::RoundTrip, None)];
 
 /// Everything that is measured, in the order of the table.
 pub(crate) const ALL: [Operation; 8] = [

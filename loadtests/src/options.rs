@@ -31,11 +31,11 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum CommandLine {
     /// How to use the program.
     Help,
     /// The measurement.
-    Measure(Options),
+    Measure(LoadOptions),
     /// One floor, in a process of its own; this program starts itself so.
     Floor(FloorOptions),
     /// One external server, likewise.
@@ -44,7 +44,7 @@ pub(crate) enum Asked {
 
 /// How to measure.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct LoadOptions {
     /// Seconds of load on each side of each row.
     pub(crate) seconds: u64,
     /// Connections of the generator.
@@ -65,9 +65,9 @@ pub(crate) struct Options {
     pub(crate) strict: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for LoadOptions {
+    fn default() -> LoadOptions {
+        LoadOptions {
             seconds: 5,
             connections: 16,
             only: String::new(),
@@ -113,18 +113,18 @@ pub(crate) struct FloorOptions {
 }
 
 /// Reads the words after the program's name.
-pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Asked> {
+pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<CommandLine> {
     let mut words = words.into_iter().peekable();
     if words.next_if(|word| word == "floor").is_some() {
-        return floor(words).map(Asked::Floor);
+        return floor(words).map(CommandLine::Floor);
     }
     if words.next_if(|word| word == "upstream").is_some() {
-        return upstream(words).map(Asked::Upstream);
+        return upstream(words).map(CommandLine::Upstream);
     }
-    let (mut options, mut proxied) = (Options::default(), Proxied::default());
+    let (mut options, mut proxied) = (LoadOptions::default(), Proxied::default());
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--help" | "-h" => return Ok(Asked::Help),
+            "--help" | "-h" => return Ok(CommandLine::Help),
             "--pods" => options.pods = true,
             "--search" => options.search = true,
             "--proxied" => options.proxied = Some(Proxied::default()),
@@ -152,15 +152,16 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<As
     }
     options.proxied = options.proxied.map(|_| proxied);
     if options.pods {
-        let Options { quartermaster, strict, .. } = &options;
-        let fixed = Options { pods: true, quartermaster: quartermaster.clone(), strict: *strict, ..Options::default() };
+        let LoadOptions { quartermaster, strict, .. } = &options;
+        let fixed =
+            LoadOptions { pods: true, quartermaster: quartermaster.clone(), strict: *strict, ..LoadOptions::default() };
         ensure!(options == fixed, "--pods goes with --quartermaster and --strict only");
     }
     if options.search {
-        let fixed = Options { search: true, strict: options.strict, ..Options::default() };
+        let fixed = LoadOptions { search: true, strict: options.strict, ..LoadOptions::default() };
         ensure!(options == fixed, "--search goes with --strict only");
     }
-    Ok(Asked::Measure(options))
+    Ok(CommandLine::Measure(options))
 }
 
 fn floor(mut words: impl Iterator<Item = String>) -> anyhow::Result<FloorOptions> {
@@ -198,14 +199,14 @@ fn value<T: FromStr>(option: &str, words: &mut impl Iterator<Item = String>) -> 
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Asked, String> {
+    fn asked(line: &str) -> Result<CommandLine, String> {
         read(line.split_whitespace().map(str::to_owned)).map_err(|error| format!("{error:#}"))
     }
 
     #[test]
     fn every_option_has_a_default_and_can_be_told() {
-        assert_eq!(asked(""), Ok(Asked::Measure(Options::default())));
-        let told = Options {
+        assert_eq!(asked(""), Ok(CommandLine::Measure(LoadOptions::default())));
+        let told = LoadOptions {
             seconds: 2,
             connections: 4,
             only: "list".into(),
@@ -217,26 +218,27 @@ mod tests {
             strict: true,
         };
         let line = "--seconds 2 --connections 4 --only list --redis /r --quartermaster /q --strict";
-        assert_eq!(asked(line), Ok(Asked::Measure(told)));
-        let long_lists = Options { pods: true, quartermaster: Some("/q".into()), strict: true, ..Options::default() };
-        assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(Asked::Measure(long_lists)));
-        let searching = Options { search: true, strict: true, ..Options::default() };
-        assert_eq!(asked("--search --strict"), Ok(Asked::Measure(searching)));
+        assert_eq!(asked(line), Ok(CommandLine::Measure(told)));
+        let long_lists =
+            LoadOptions { pods: true, quartermaster: Some("/q".into()), strict: true, ..LoadOptions::default() };
+        assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(CommandLine::Measure(long_lists)));
+        let searching = LoadOptions { search: true, strict: true, ..LoadOptions::default() };
+        assert_eq!(asked("--search --strict"), Ok(CommandLine::Measure(searching)));
         let (upstream, arguments) = (Some("http://u/mcp".to_owned()), r#"{"a":1}"#.to_owned());
         let proxied = Proxied { upstream, tool: "t".to_owned(), arguments };
-        let through = Options { proxied: Some(proxied), seconds: 9, ..Options::default() };
+        let through = LoadOptions { proxied: Some(proxied), seconds: 9, ..LoadOptions::default() };
         let line = r#"--proxied --upstream http://u/mcp --tool t --arguments {"a":1} --seconds 9"#;
-        assert_eq!(asked(line), Ok(Asked::Measure(through)));
+        assert_eq!(asked(line), Ok(CommandLine::Measure(through)));
         let ours = Proxied { arguments: "{}".to_owned(), ..Proxied::default() };
-        let through = Options { proxied: Some(ours), ..Options::default() };
-        assert_eq!(asked("--proxied"), Ok(Asked::Measure(through)));
-        assert_eq!(asked("--seconds 2 --help"), Ok(Asked::Help));
+        let through = LoadOptions { proxied: Some(ours), ..LoadOptions::default() };
+        assert_eq!(asked("--proxied"), Ok(CommandLine::Measure(through)));
+        assert_eq!(asked("--seconds 2 --help"), Ok(CommandLine::Help));
     }
 
     #[test]
     fn a_floor_is_a_command_of_its_own() {
         let floor = FloorOptions { port: 7, bytes_file: "/b".into(), redis: Some("redis://x".into()) };
-        assert_eq!(asked("floor --port 7 --bytes-file /b --redis redis://x"), Ok(Asked::Floor(floor)));
+        assert_eq!(asked("floor --port 7 --bytes-file /b --redis redis://x"), Ok(CommandLine::Floor(floor)));
         assert!(asked("floor --bytes-file /b").unwrap_err().contains("--port"));
         assert!(asked("floor --port 7").unwrap_err().contains("--bytes-file"));
         assert!(asked("floor --port 70000 --bytes-file /b").unwrap_err().contains("70000"));
@@ -244,7 +246,10 @@ mod tests {
 
     #[test]
     fn an_external_server_is_a_command_of_its_own() {
-        assert_eq!(asked("upstream --port 7 --work-ms 5"), Ok(Asked::Upstream(ServerOptions { port: 7, work_ms: 5 })));
+        assert_eq!(
+            asked("upstream --port 7 --work-ms 5"),
+            Ok(CommandLine::Upstream(ServerOptions { port: 7, work_ms: 5 }))
+        );
         assert!(asked("upstream").unwrap_err().contains("--port"));
     }
 

@@ -1,12 +1,12 @@
 //! The whole run: both stores, every operation, every floor it is compared with.
 
-use crate::contender::{Contender, Redis};
-use crate::floor::{Floor, Kind};
-use crate::http::{Answer, Connection};
-use crate::load::{Exchange, start_of};
+use crate::contender::{Contender, OwnRedis};
+use crate::floor::{Floor, FloorKind};
+use crate::http::{HttpAnswer, KeptConnection};
+use crate::load::{LoadExchange, start_of};
 use crate::operations::{self, Operation};
-use crate::options::Options;
-use crate::report::{self, Row};
+use crate::options::LoadOptions;
+use crate::report::{self, ReportRow};
 use crate::versus::{self, Effort, Side};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ const CONTROL: [u8; 2_048] = [b' '; 2_048];
 const STORES: [&str; 2] = ["embedded", "redis"];
 
 /// Measures everything, prints the table, and gives how many aims were missed.
-pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
+pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
     let none = STORES.iter().all(|store| chosen(store, &options.only).is_empty());
     ensure!(!none, "no row holds `{}`", options.only);
     let effort = Effort { span: Duration::from_secs(options.seconds), connections: options.connections };
-    let redis = Redis::start(&options.redis).await?;
+    let redis = OwnRedis::start(&options.redis).await?;
     if cfg!(debug_assertions) {
         report::print("This is a debug build: its floors are slow, and the ratios say nothing. Use --profile dist.\n");
     }
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
                 let theirs = side("floor", floor.address, &floor.process);
                 let compared = versus::compare(&ours, &theirs, effort).await;
                 let verdict = compared.with_context(|| format!("{} on {store}", operation.name))?;
-                let row = Row { operation: operation.name, store, floor: kind.as_str(), aim, verdict };
+                let row = ReportRow { operation: operation.name, store, floor: kind.as_str(), aim, verdict };
                 report::print(&row.line());
                 missed += usize::from(row.missed());
             }
@@ -63,11 +63,11 @@ fn chosen(store: &str, only: &str) -> Vec<&'static Operation> {
 }
 
 /// A floor against its twin: what is left between equals is the noise of this run.
-async fn control(redis: &Redis, effort: Effort) -> anyhow::Result<()> {
+async fn control(redis: &OwnRedis, effort: Effort) -> anyhow::Result<()> {
     let request = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n";
-    let exchange = Exchange::new(request.as_bytes(), &CONTROL);
-    let one = Floor::start(Kind::Bare, &CONTROL, &redis.url).await?;
-    let two = Floor::start(Kind::Bare, &CONTROL, &redis.url).await?;
+    let exchange = LoadExchange::new(request.as_bytes(), &CONTROL);
+    let one = Floor::start(FloorKind::Bare, &CONTROL, &redis.url).await?;
+    let two = Floor::start(FloorKind::Bare, &CONTROL, &redis.url).await?;
     let [ours, theirs] = [&one, &two].map(|floor| Side {
         name: "floor",
         address: floor.address,
@@ -75,20 +75,22 @@ async fn control(redis: &Redis, effort: Effort) -> anyhow::Result<()> {
         exchange: &exchange,
     });
     let verdict = versus::compare(&ours, &theirs, effort).await.context("the control")?;
-    let (store, floor) = ("-", Kind::Bare.as_str());
-    report::print(&Row { operation: "control: a floor against its twin", store, floor, aim: None, verdict }.line());
+    let (store, floor) = ("-", FloorKind::Bare.as_str());
+    report::print(
+        &ReportRow { operation: "control: a floor against its twin", store, floor, aim: None, verdict }.line(),
+    );
     Ok(())
 }
 
-async fn sample(contender: &Contender, operation: &Operation) -> anyhow::Result<Exchange> {
+async fn sample(contender: &Contender, operation: &Operation) -> anyhow::Result<LoadExchange> {
     let request = (operation.request)(&contender.tickets);
-    settled(&mut Connection::open(contender.address).await?, &request).await
+    settled(&mut KeptConnection::open(contender.address).await?, &request).await
 }
 
 /// Asks until the answer is settled: the first may still change something, the next two must be alike.
-pub(crate) async fn settled(connection: &mut Connection, request: &[u8]) -> anyhow::Result<Exchange> {
+pub(crate) async fn settled(connection: &mut KeptConnection, request: &[u8]) -> anyhow::Result<LoadExchange> {
     fine(&connection.send(request).await?)?;
-    let exchange = Exchange::new(request, fine(&connection.send(request).await?)?);
+    let exchange = LoadExchange::new(request, fine(&connection.send(request).await?)?);
     let again = connection.send(request).await?;
     let (one, two) = (start_of(&exchange.answer), start_of(again.body));
     ensure!(exchange.admits(fine(&again)?), "two answers differ, so none can stand for all:\n{one}\n{two}");
@@ -96,7 +98,7 @@ pub(crate) async fn settled(connection: &mut Connection, request: &[u8]) -> anyh
 }
 
 /// The body of an answer that is neither an error of HTTP nor one of the protocol nor one of a tool.
-fn fine<'a>(answer: &Answer<'a>) -> anyhow::Result<&'a [u8]> {
+fn fine<'a>(answer: &HttpAnswer<'a>) -> anyhow::Result<&'a [u8]> {
     let (status, start) = (answer.status, start_of(answer.body));
     ensure!(status == 200, "answered with status {status}: {start}");
     let told: serde_json::Value = serde_json::from_slice(answer.body).context("an answer is not JSON")?;
@@ -106,7 +108,7 @@ fn fine<'a>(answer: &Answer<'a>) -> anyhow::Result<&'a [u8]> {
 }
 
 /// The program to measure: the one that was told, or the one built beside this one.
-pub(crate) fn quartermaster(options: &Options) -> anyhow::Result<PathBuf> {
+pub(crate) fn quartermaster(options: &LoadOptions) -> anyhow::Result<PathBuf> {
     let beside = || anyhow::Ok(std::env::current_exe()?.with_file_name("quartermaster"));
     let program = match &options.quartermaster {
         Some(told) => told.clone(),
@@ -138,13 +140,13 @@ mod tests {
     #[tokio::test]
     async fn a_text_no_row_holds_is_refused_before_anything_starts() {
         let beside = Some(std::env::current_exe().unwrap());
-        let options = Options { only: "tools/lost".into(), quartermaster: beside, ..Options::default() };
+        let options = LoadOptions { only: "tools/lost".into(), quartermaster: beside, ..LoadOptions::default() };
         assert_eq!(run(&options).await.unwrap_err().to_string(), "no row holds `tools/lost`");
     }
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named_with_the_way_to_build_it() {
-        let options = Options { quartermaster: Some("/nowhere/quartermaster".into()), ..Options::default() };
+        let options = LoadOptions { quartermaster: Some("/nowhere/quartermaster".into()), ..LoadOptions::default() };
         let error = run(&options).await.unwrap_err().to_string();
         assert!(error.contains("/nowhere/quartermaster") && error.contains("cargo build"), "{error}");
     }
@@ -157,7 +159,7 @@ mod tests {
             ("plain", "not JSON"),
         ] {
             let floor = crate::floor::tests::floor(body, None);
-            let mut connection = Connection::open(floor.address).await.unwrap();
+            let mut connection = KeptConnection::open(floor.address).await.unwrap();
             let answer = connection.send(&crate::floor::tests::post("{}")).await.unwrap();
             let error = fine(&answer).unwrap_err().to_string();
             assert!(error.contains(why), "{body}: {error}");

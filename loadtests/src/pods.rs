@@ -13,13 +13,13 @@ mod reading;
 mod stand;
 mod table;
 
-use crate::options::Options;
+use crate::options::LoadOptions;
 use crate::plan::quartermaster;
 use crate::report;
 use anyhow::{Context, ensure};
-use stand::Stand;
+use stand::PodsStand;
 use std::time::Duration;
-use table::Row;
+use table::PodsRow;
 
 /// The lengths: the first is what the others are compared with, the last is how much a turn reads.
 const LENGTHS: [usize; 4] = [2_500, 5_000, 10_000, 20_000];
@@ -27,7 +27,7 @@ const LENGTHS: [usize; 4] = [2_500, 5_000, 10_000, 20_000];
 const ROUNDS: usize = 7;
 
 /// Measures all lengths, prints the table, and gives how many rows missed an aim.
-pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
+pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
     if cfg!(debug_assertions) {
         report::print(
@@ -36,13 +36,13 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
     }
     let mut measured = Vec::new();
     for pods in LENGTHS {
-        let stand = Stand::start(&program, pods).await.with_context(|| format!("no stand with {pods} pods"))?;
+        let stand = PodsStand::start(&program, pods).await.with_context(|| format!("no stand with {pods} pods"))?;
         warm_up(&stand).await.with_context(|| stand.failed())?;
-        measured.push(Measured::new(stand));
+        measured.push(MeasuredStand::new(stand));
     }
     for round in 0..ROUNDS {
         // Neither the order of the lengths nor that of the two sides may favour one of them.
-        let mut order: Vec<&mut Measured> = measured.iter_mut().collect();
+        let mut order: Vec<&mut MeasuredStand> = measured.iter_mut().collect();
         if round % 2 == 1 {
             order.reverse();
         }
@@ -58,16 +58,16 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<usize> {
 }
 
 /// The first reading of each side, which nobody times: the service must show the very pods the cluster has.
-async fn warm_up(stand: &Stand) -> anyhow::Result<()> {
+async fn warm_up(stand: &PodsStand) -> anyhow::Result<()> {
     let (shown, there) = (stand.through_the_service().await?, stand.bare().await?);
     ensure!(shown.names == there.names, "the service shows other pods than the cluster has");
     Ok(())
 }
 
 /// A stand and what its turns showed.
-struct Measured {
-    stand: Stand,
-    turns: Vec<Turn>,
+struct MeasuredStand {
+    stand: PodsStand,
+    turns: Vec<MeasuredTurn>,
     ticks: Option<u64>,
     requests: usize,
     readings: usize,
@@ -75,14 +75,14 @@ struct Measured {
 
 /// One turn of both sides: seconds for each pod.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct MeasuredTurn {
     service: f64,
     floor: f64,
 }
 
-impl Measured {
-    fn new(stand: Stand) -> Measured {
-        Measured { stand, turns: Vec::new(), ticks: Some(0), requests: 0, readings: 0 }
+impl MeasuredStand {
+    fn new(stand: PodsStand) -> MeasuredStand {
+        MeasuredStand { stand, turns: Vec::new(), ticks: Some(0), requests: 0, readings: 0 }
     }
 
     async fn turn(&mut self, floor_first: bool) -> anyhow::Result<()> {
@@ -92,7 +92,7 @@ impl Measured {
         } else {
             (self.service().await?, self.floor().await?)
         };
-        self.turns.push(Turn { service, floor });
+        self.turns.push(MeasuredTurn { service, floor });
         Ok(())
     }
 
@@ -128,9 +128,9 @@ impl Measured {
 }
 
 /// Every length beside the first one.
-fn rows(measured: &[Measured]) -> Vec<Row> {
+fn rows(measured: &[MeasuredStand]) -> Vec<PodsRow> {
     let shortest = &measured[0];
-    let row = |one: &Measured| Row {
+    let row = |one: &MeasuredStand| PodsRow {
         pods: one.stand.pods,
         service: growth(&one.turns, &shortest.turns, |turn| turn.service),
         floor: growth(&one.turns, &shortest.turns, |turn| turn.floor),
@@ -144,7 +144,7 @@ fn rows(measured: &[Measured]) -> Vec<Row> {
 }
 
 /// How many times as long a pod takes as one of the shortest list, each round against itself.
-fn growth(turns: &[Turn], shortest: &[Turn], figure: fn(&Turn) -> f64) -> f64 {
+fn growth(turns: &[MeasuredTurn], shortest: &[MeasuredTurn], figure: fn(&MeasuredTurn) -> f64) -> f64 {
     middle(turns.iter().zip(shortest).map(|(turn, first)| figure(turn) / figure(first)))
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_round_is_compared_with_itself_and_one_bad_round_does_not_count() {
-        let turns = |figures: [f64; 3]| figures.map(|service| Turn { service, floor: 1.0 });
+        let turns = |figures: [f64; 3]| figures.map(|service| MeasuredTurn { service, floor: 1.0 });
         let (shortest, longest) = (turns([1.0, 4.0, 2.0]), turns([1.5, 6.0, 90.0]));
         assert_eq!(growth(&longest, &shortest, |turn| turn.service), 1.5);
         assert_eq!(growth(&longest, &shortest, |turn| turn.floor), 1.0);
@@ -177,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named_before_anything_starts() {
         let options =
-            Options { pods: true, quartermaster: Some("/nowhere/quartermaster".into()), ..Options::default() };
+            LoadOptions { pods: true, quartermaster: Some("/nowhere/quartermaster".into()), ..LoadOptions::default() };
         let error = run(&options).await.unwrap_err().to_string();
         assert!(error.contains("/nowhere/quartermaster"), "{error}");
     }

@@ -16,7 +16,7 @@ const TAIL: usize = 2_000;
 
 /// How much memory a process has, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     /// Now.
     pub(crate) resident: u64,
     /// At its highest.
@@ -85,7 +85,7 @@ impl Process {
     }
 
     /// How much memory this process has; `None` where the system does not tell.
-    pub(crate) fn memory(&self) -> Option<Memory> {
+    pub(crate) fn memory(&self) -> Option<ProcessMemory> {
         memory(&std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?)
     }
 
@@ -119,12 +119,12 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 /// The memory in a text of `/proc/PID/status`.
-fn memory(status: &str) -> Option<Memory> {
+fn memory(status: &str) -> Option<ProcessMemory> {
     let field = |name: &str| {
         let rest = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         rest.trim().strip_suffix(" kB")?.parse().ok()
     };
-    Some(Memory { resident: field("VmRSS")?, highest: field("VmHWM")? })
+    Some(ProcessMemory { resident: field("VmRSS")?, highest: field("VmHWM")? })
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn memory_is_found_among_the_other_lines() {
         let status = "Name:\tVmRSS\nVmPeak:\t  900 kB\nVmHWM:\t  512 kB\nVmRSS:\t  500 kB\nThreads:\t4\n";
-        assert_eq!(memory(status), Some(Memory { resident: 500, highest: 512 }));
+        assert_eq!(memory(status), Some(ProcessMemory { resident: 500, highest: 512 }));
         assert_eq!(memory("VmHWM:\t  512 kB\n"), None);
         assert_eq!(memory("VmHWM:\t  lots\nVmRSS:\t  500 kB\n"), None);
     }

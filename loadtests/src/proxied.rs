@@ -11,45 +11,48 @@ pub(crate) mod server;
 mod stand;
 mod table;
 
-use crate::contender::Redis;
-use crate::options::{Options, Proxied};
+use crate::contender::OwnRedis;
+use crate::options::{LoadOptions, Proxied};
 use crate::plan::quartermaster;
 use crate::report;
 use crate::versus::{self, Effort};
 use anyhow::Context;
-use server::{Called, Server};
-use stand::Stand;
+use server::{CallTarget, CalledServer};
+use stand::ProxiedStand;
 use std::time::Duration;
-use table::Row;
+use table::ProxiedRow;
 
 /// How long a server works that is neither idle nor slow.
 const WORK: Duration = Duration::from_millis(5);
 
 /// Measures every server, prints the table, and gives how many aims were missed.
-pub(crate) async fn run(options: &Options, asked: &Proxied) -> anyhow::Result<usize> {
+pub(crate) async fn run(options: &LoadOptions, asked: &Proxied) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
-    let redis = Redis::start(&options.redis).await?;
+    let redis = OwnRedis::start(&options.redis).await?;
     if cfg!(debug_assertions) {
         report::print("This is a debug build: the way is slow, and the ratios say nothing. Use --profile dist.\n");
     }
-    let mut servers =
-        vec![("does nothing", Server::start(Duration::ZERO).await?), ("works for 5 ms", Server::start(WORK).await?)];
+    let mut servers = vec![
+        ("does nothing", CalledServer::start(Duration::ZERO).await?),
+        ("works for 5 ms", CalledServer::start(WORK).await?),
+    ];
     if let Some(url) = &asked.upstream {
-        let called = Called::read(url, &asked.tool, &asked.arguments)?;
-        servers.push(("real", Server::elsewhere(called)));
+        let called = CallTarget::read(url, &asked.tool, &asked.arguments)?;
+        servers.push(("real", CalledServer::elsewhere(called)));
     }
     report::print(table::HEAD);
     let mut missed = 0;
     for (name, server) in &servers {
-        let stand =
-            Stand::start(&program, &redis.url, server).await.with_context(|| format!("the server that {name}"))?;
+        let stand = ProxiedStand::start(&program, &redis.url, server)
+            .await
+            .with_context(|| format!("the server that {name}"))?;
         for connections in [1, options.connections] {
             let effort = Effort { span: Duration::from_secs(options.seconds), connections };
             let (ours, theirs) = stand.sides();
             let verdict = versus::compare(&ours, &theirs, effort).await.with_context(|| format!("server: {name}"))?;
             // What the way costs at the least is told, not judged: nobody asks a server that does nothing.
             let aim = (server.works()).then_some(table::AIM);
-            let row = Row { server: name, connections, aim, verdict };
+            let row = ProxiedRow { server: name, connections, aim, verdict };
             report::print(&row.line());
             missed += usize::from(row.missed());
         }

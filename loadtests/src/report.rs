@@ -1,9 +1,9 @@
 //! The table, line by line as the figures come in.
 
-use crate::versus::Verdict;
+use crate::versus::Comparison;
 
 /// One row: who was measured against what, and what came of it.
-pub(crate) struct Row {
+pub(crate) struct ReportRow {
     /// The operation.
     pub(crate) operation: &'static str,
     /// The store of the contender.
@@ -13,7 +13,7 @@ pub(crate) struct Row {
     /// The least ratio that is aimed at; none where the ratio is only told.
     pub(crate) aim: Option<f64>,
     /// The figures.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Comparison,
 }
 
 /// The head of the table.
@@ -27,7 +27,7 @@ ratio: throughput, contender over floor, the middle round (lowest to highest). p
 answer takes, and how many times as much CPU time of the server's own process it costs. Absolute figures are of this
 machine and this minute; the control row shows how far equal servers seem to differ.";
 
-impl Row {
+impl ReportRow {
     /// Whether there is an aim and it was not reached.
     pub(crate) fn missed(&self) -> bool {
         self.aim.is_some_and(|aim| self.verdict.ratio.0 < aim)
@@ -35,7 +35,7 @@ impl Row {
 
     /// The row as a line of the table.
     pub(crate) fn line(&self) -> String {
-        let Verdict { rates, ratio: (middle, low, high), p50, p99, cpu } = &self.verdict;
+        let Comparison { rates, ratio: (middle, low, high), p50, p99, cpu } = &self.verdict;
         let (aim, ok) = match self.aim {
             None => ("-".to_owned(), "-"),
             Some(aim) if self.missed() => (format!("{aim:.2}"), "MISSED"),
@@ -59,15 +59,15 @@ pub(crate) fn print(text: &str) {
 mod tests {
     use super::*;
 
-    fn row(aim: Option<f64>, ratio: f64) -> Row {
-        let verdict = Verdict {
+    fn row(aim: Option<f64>, ratio: f64) -> ReportRow {
+        let verdict = Comparison {
             rates: (8000.4, 10000.0),
             ratio: (ratio, ratio - 0.1, ratio + 0.1),
             p50: 1.25,
             p99: 2.0,
             cpu: Some(1.5),
         };
-        Row { operation: "list", store: "redis", floor: "bare", aim, verdict }
+        ReportRow { operation: "list", store: "redis", floor: "bare", aim, verdict }
     }
 
     #[test]

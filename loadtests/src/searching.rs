@@ -10,15 +10,15 @@
 mod ours;
 mod theirs;
 
-#[path = "../../shared/recall/tests/corpus/mod.rs"]
+#[path = "../../shared/recall/tests/suite/corpus/mod.rs"]
 #[expect(dead_code, reason = "how old and how trusted a page would be is for the tests of the ranking")]
 mod corpus;
 
 use crate::report;
 use anyhow::ensure;
-use ours::Ours;
+use ours::OurSearch;
 use std::time::{Duration, Instant};
-use theirs::Theirs;
+use theirs::TheirSearch;
 
 /// How many hits a search shows.
 const SHOWN: usize = 6;
@@ -28,7 +28,7 @@ const ROUNDS: usize = 7;
 const AIM: f64 = 2.0;
 
 /// One document that was found, as it is shown.
-struct Shown {
+struct ShownDocument {
     path: String,
     text: String,
 }
@@ -39,7 +39,7 @@ pub(crate) async fn run() -> anyhow::Result<usize> {
         report::print("This is a debug build, and the library is built for speed all the same. Use --profile dist.\n");
     }
     let corpus = corpus::make();
-    let (mut ours, theirs) = (Ours::of(&corpus).await?, Theirs::of(&corpus)?);
+    let (mut ours, theirs) = (OurSearch::of(&corpus).await?, TheirSearch::of(&corpus)?);
     let (mut found_here, mut found_there) = (0, 0);
     for question in &corpus.questions {
         let (one, other) = (ours.search(&question.text).await?, theirs.search(&question.text)?);
@@ -49,7 +49,7 @@ pub(crate) async fn run() -> anyhow::Result<usize> {
             "`{}` finds nothing to show",
             question.text
         );
-        let answers = |shown: &Vec<Shown>| usize::from(shown.iter().any(|shown| shown.path == question.answer));
+        let answers = |shown: &Vec<ShownDocument>| usize::from(shown.iter().any(|shown| shown.path == question.answer));
         (found_here, found_there) = (found_here + answers(&one), found_there + answers(&other));
     }
     let mut rounds = Vec::new();

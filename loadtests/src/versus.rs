@@ -3,7 +3,7 @@
 //! A machine that is busy for a second is busy for both, or for one slice out of many. So each round loads both, shortly
 //! after each other and each time in the other order, gives one ratio, and the middle one of the rounds counts.
 
-use crate::load::{self, Exchange, Slice};
+use crate::load::{self, LoadExchange, Slice};
 use crate::process::Process;
 use anyhow::Context;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub(crate) struct Side<'a> {
     /// Whose CPU time is read; none where it is not ours.
     pub(crate) process: Option<&'a Process>,
     /// What it is asked, and what must come back.
-    pub(crate) exchange: &'a Exchange,
+    pub(crate) exchange: &'a LoadExchange,
 }
 
 /// How hard.
@@ -37,7 +37,7 @@ pub(crate) struct Effort {
 
 /// What the rounds showed. All ratios are contender over floor.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct Comparison {
     /// Answers a second of the contender, and of the floor.
     pub(crate) rates: (f64, f64),
     /// Throughput: middle, lowest and highest of the rounds.
@@ -51,7 +51,7 @@ pub(crate) struct Verdict {
 }
 
 /// Loads both in turns.
-pub(crate) async fn compare(contender: &Side<'_>, floor: &Side<'_>, effort: Effort) -> anyhow::Result<Verdict> {
+pub(crate) async fn compare(contender: &Side<'_>, floor: &Side<'_>, effort: Effort) -> anyhow::Result<Comparison> {
     for side in [contender, floor] {
         loaded(side, WARM_UP, effort.connections).await?;
     }
@@ -70,12 +70,12 @@ pub(crate) async fn compare(contender: &Side<'_>, floor: &Side<'_>, effort: Effo
     Ok(judge(&pairs, costs))
 }
 
-struct Loaded {
+struct LoadedSide {
     slice: Slice,
     ticks: Option<u64>,
 }
 
-async fn loaded(side: &Side<'_>, span: Duration, connections: usize) -> anyhow::Result<Loaded> {
+async fn loaded(side: &Side<'_>, span: Duration, connections: usize) -> anyhow::Result<LoadedSide> {
     let ticks = || side.process.and_then(Process::ticks);
     let before = ticks();
     let slice = load::slice(side.address, side.exchange, connections, span).await.with_context(|| {
@@ -83,7 +83,7 @@ async fn loaded(side: &Side<'_>, span: Duration, connections: usize) -> anyhow::
         format!("the {} could not be measured; it said last: {last}", side.name)
     })?;
     let ticks = ticks().zip(before).map(|(after, before)| after.saturating_sub(before));
-    Ok(Loaded { slice, ticks })
+    Ok(LoadedSide { slice, ticks })
 }
 
 /// CPU time and answers of all rounds: single slices are too short for the system's clock ticks.
@@ -94,7 +94,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn add(&mut self, loaded: &Loaded) {
+    fn add(&mut self, loaded: &LoadedSide) {
         if let Some(ticks) = loaded.ticks {
             self.ticks += ticks;
             self.answers += loaded.slice.answers;
@@ -106,7 +106,7 @@ impl Cost {
     }
 }
 
-fn judge(pairs: &[(Slice, Slice)], costs: (Cost, Cost)) -> Verdict {
+fn judge(pairs: &[(Slice, Slice)], costs: (Cost, Cost)) -> Comparison {
     let ordered = |figure: &dyn Fn(&(Slice, Slice)) -> f64| {
         let mut figures: Vec<f64> = pairs.iter().map(figure).collect();
         figures.sort_by(f64::total_cmp);
@@ -115,7 +115,7 @@ fn judge(pairs: &[(Slice, Slice)], costs: (Cost, Cost)) -> Verdict {
     let middle = |figure: &dyn Fn(&(Slice, Slice)) -> f64| ordered(figure)[pairs.len() / 2];
     let ratios = ordered(&|(ours, theirs)| ours.rate / theirs.rate);
     let slower = |ours: Duration, theirs: Duration| ours.as_secs_f64() / theirs.as_secs_f64().max(f64::MIN_POSITIVE);
-    Verdict {
+    Comparison {
         rates: (middle(&|(ours, _)| ours.rate), middle(&|(_, theirs)| theirs.rate)),
         ratio: (ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1]),
         p50: middle(&|(ours, theirs)| slower(ours.p50, theirs.p50)),

@@ -3,7 +3,7 @@
 //! The clock runs while an answer is awaited; what came is checked beside it. A pod that is missing, or comes twice, ends
 //! the measurement: a list with holes is quick, and must not count as speed.
 
-use crate::http::Connection;
+use crate::http::KeptConnection;
 use crate::load::start_of;
 use anyhow::{Context, ensure};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 24 << 10;
 
 /// What one reading showed.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PodsReading {
     /// How long its answers took together.
     pub(super) took: Duration,
     /// The pods.
@@ -25,7 +25,7 @@ pub(super) struct Reading {
 
 /// One page: its pods, and how to ask for the next one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct PodPage {
     names: Vec<String>,
     next: Option<String>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Language<Ask: Fn(Option<&str>) -> Vec<u8>> {
     /// The request for the page a cursor names, or for the first one.
     pub(super) ask: Ask,
     /// The page in a body.
-    pub(super) page: fn(&[u8]) -> anyhow::Result<Page>,
+    pub(super) page: fn(&[u8]) -> anyhow::Result<PodPage>,
 }
 
 /// Reads a list that must hold so many pods.
@@ -43,8 +43,8 @@ pub(super) async fn read(
     address: SocketAddr,
     pods: usize,
     language: Language<impl Fn(Option<&str>) -> Vec<u8>>,
-) -> anyhow::Result<Reading> {
-    let mut connection = Connection::open(address).await?;
+) -> anyhow::Result<PodsReading> {
+    let mut connection = KeptConnection::open(address).await?;
     let (mut names, mut cursor, mut took) = (HashSet::with_capacity(pods), None::<String>, Duration::ZERO);
     loop {
         let request = (language.ask)(cursor.as_deref());
@@ -64,25 +64,25 @@ pub(super) async fn read(
         }
     }
     ensure!(names.len() == pods, "{} pods came, there are {pods}", names.len());
-    Ok(Reading { took, names })
+    Ok(PodsReading { took, names })
 }
 
 /// A page as the service answers it.
-pub(super) fn of_the_service(body: &[u8]) -> anyhow::Result<Page> {
+pub(super) fn of_the_service(body: &[u8]) -> anyhow::Result<PodPage> {
     let body: Value = serde_json::from_slice(body).context("an answer is not JSON")?;
     let result = &body["result"];
     ensure!(result["isError"] != Value::Bool(true) && result.is_object(), "answered with an error: {body}");
     let told = &result["structuredContent"];
     let bytes = told.to_string().len();
     ensure!(bytes <= MOST_BYTES, "an answer has {bytes} bytes of structured JSON, more than {MOST_BYTES}");
-    Ok(Page { names: names(told, "/name")?, next: text(told, "/next_cursor") })
+    Ok(PodPage { names: names(told, "/name")?, next: text(told, "/next_cursor") })
 }
 
 /// A page as the cluster answers it.
-pub(super) fn of_the_cluster(body: &[u8]) -> anyhow::Result<Page> {
+pub(super) fn of_the_cluster(body: &[u8]) -> anyhow::Result<PodPage> {
     let body: Value = serde_json::from_slice(body).context("a list is not JSON")?;
     let next = text(&body, "/metadata/continue").filter(|token| !token.is_empty());
-    Ok(Page { names: names(&body, "/metadata/name")?, next })
+    Ok(PodPage { names: names(&body, "/metadata/name")?, next })
 }
 
 fn names(list: &Value, at: &str) -> anyhow::Result<Vec<String>> {
@@ -99,13 +99,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn service(told: &Value) -> anyhow::Result<Page> {
+    fn service(told: &Value) -> anyhow::Result<PodPage> {
         of_the_service(json!({ "result": { "structuredContent": told } }).to_string().as_bytes())
     }
 
     #[test]
     fn both_sides_are_understood() {
-        let page = |next: Option<&str>| Page { names: vec!["a".into(), "b".into()], next: next.map(str::to_owned) };
+        let page = |next: Option<&str>| PodPage { names: vec!["a".into(), "b".into()], next: next.map(str::to_owned) };
         let items = json!([{ "name": "a" }, { "name": "b" }]);
         assert_eq!(service(&json!({ "items": items, "next_cursor": "on" })).unwrap(), page(Some("on")));
         assert_eq!(service(&json!({ "items": items })).unwrap(), page(None));

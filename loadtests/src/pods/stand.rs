@@ -1,10 +1,10 @@
 //! One simulated cluster with many pods, and the real service in front of it.
 
-use super::reading::{self, Language, Reading};
+use super::reading::{self, Language, PodsReading};
 use crate::contender::token;
 use crate::floor::healthy;
 use crate::operations;
-use crate::process::{Memory, Process, free_port};
+use crate::process::{Process, ProcessMemory, free_port};
 use anyhow::{Context, ensure};
 use sandbox::{Sandbox, Seed};
 use std::net::SocketAddr;
@@ -24,21 +24,21 @@ clusters: [{ name: main, kubeconfig: { secret: main }, default_namespace: shop }
 ";
 
 /// A cluster and a service, ready to be read. The service ends first.
-pub(super) struct Stand {
+pub(super) struct PodsStand {
     /// How many pods there are.
     pub(super) pods: usize,
     service: SocketAddr,
     token: String,
     process: Process,
-    before: Option<Memory>,
+    before: Option<ProcessMemory>,
     sandbox: Sandbox,
     cluster: SocketAddr,
     _folder: TempDir,
 }
 
-impl Stand {
+impl PodsStand {
     /// Fills a cluster and starts the service.
-    pub(super) async fn start(program: &Path, pods: usize) -> anyhow::Result<Stand> {
+    pub(super) async fn start(program: &Path, pods: usize) -> anyhow::Result<PodsStand> {
         let (sandbox, cluster) = filled(pods).await?;
         let folder = tempfile::tempdir().context("no temporary folder for the service")?;
         let data = folder.path().join("data");
@@ -50,17 +50,17 @@ impl Stand {
         let file = data.join("agent.token");
         process.up(async || file.exists() && healthy(service).await).await?;
         let before = process.memory();
-        Ok(Stand { pods, service, token: token(&file)?, process, before, sandbox, cluster, _folder: folder })
+        Ok(PodsStand { pods, service, token: token(&file)?, process, before, sandbox, cluster, _folder: folder })
     }
 
     /// Reads all pods by calls of a tool.
-    pub(super) async fn through_the_service(&self) -> anyhow::Result<Reading> {
+    pub(super) async fn through_the_service(&self) -> anyhow::Result<PodsReading> {
         let ask = |cursor: Option<&str>| operations::pods(&self.token, cursor);
         reading::read(self.service, self.pods, Language { ask, page: reading::of_the_service }).await
     }
 
     /// Reads all pods from the cluster itself.
-    pub(super) async fn bare(&self) -> anyhow::Result<Reading> {
+    pub(super) async fn bare(&self) -> anyhow::Result<PodsReading> {
         bare(&self.sandbox, self.cluster, self.pods).await
     }
 
@@ -92,7 +92,7 @@ async fn filled(pods: usize) -> anyhow::Result<(Sandbox, SocketAddr)> {
     Ok((sandbox, address.context("the simulated cluster has no address")?))
 }
 
-async fn bare(sandbox: &Sandbox, address: SocketAddr, pods: usize) -> anyhow::Result<Reading> {
+async fn bare(sandbox: &Sandbox, address: SocketAddr, pods: usize) -> anyhow::Result<PodsReading> {
     let token = sandbox.token();
     let ask = |cursor: Option<&str>| {
         let more = cursor.map(|cursor| format!("&continue={cursor}")).unwrap_or_default();

@@ -7,7 +7,7 @@ const MEMORY: u64 = 32 << 10;
 
 /// One length.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct PodsRow {
     /// How many pods the list has.
     pub(super) pods: usize,
     /// Time for each pod through the service, relative to the shortest list.
@@ -36,7 +36,7 @@ the cpu all together. service / floor: the same list through the service and bar
 had before its first call. requests: what the cluster saw for one reading through the service.
 aims: time per pod within x1.30, or within 1.30 times the floor's own growth; cpu per pod within x1.30; less than 32 MiB.";
 
-impl Row {
+impl PodsRow {
     /// Whether something grew that should not have. What the system does not tell is not judged.
     pub(super) fn missed(&self) -> bool {
         let time = self.service > GROWTH * self.floor.max(1.0);
@@ -45,7 +45,7 @@ impl Row {
 
     /// The row as a line of the table.
     pub(super) fn line(&self) -> String {
-        let Row { pods, service, floor, ratio, cpu, memory, requests } = self;
+        let PodsRow { pods, service, floor, ratio, cpu, memory, requests } = self;
         let untold = || "-".to_owned();
         let cpu = cpu.map_or_else(untold, |cpu| format!("x{cpu:.2}"));
         let memory = memory.map_or_else(untold, |memory| format!("{:.1} MiB", memory as f64 / 1_024.0));
@@ -58,7 +58,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    const LINEAR: Row = Row {
+    const LINEAR: PodsRow = PodsRow {
         pods: 20_000,
         service: 1.3,
         floor: 1.0,
@@ -72,23 +72,23 @@ mod tests {
     fn a_row_tells_all_figures_and_a_verdict() {
         assert_eq!(LINEAR.line(), "| 20000 | x1.30 | x1.00 | 2.50 | x1.30 | 2.0 MiB | 200.0 | ok |");
         assert_eq!(LINEAR.line().matches('|').count(), HEAD.lines().next().unwrap().matches('|').count());
-        let untold = Row { cpu: None, memory: None, ..LINEAR };
+        let untold = PodsRow { cpu: None, memory: None, ..LINEAR };
         assert!(untold.line().contains("| - | - |") && !untold.missed());
     }
 
     #[test]
     fn time_may_grow_as_the_floor_does_and_cpu_may_not() {
-        assert!(Row { service: 1.31, ..LINEAR }.missed());
-        assert!(Row { service: 1.31, floor: 0.5, ..LINEAR }.missed());
-        assert!(!Row { service: 2.5, floor: 2.0, ..LINEAR }.missed());
-        assert!(Row { service: 2.7, floor: 2.0, ..LINEAR }.missed());
-        assert!(Row { floor: 2.0, cpu: Some(1.31), ..LINEAR }.missed());
+        assert!(PodsRow { service: 1.31, ..LINEAR }.missed());
+        assert!(PodsRow { service: 1.31, floor: 0.5, ..LINEAR }.missed());
+        assert!(!PodsRow { service: 2.5, floor: 2.0, ..LINEAR }.missed());
+        assert!(PodsRow { service: 2.7, floor: 2.0, ..LINEAR }.missed());
+        assert!(PodsRow { floor: 2.0, cpu: Some(1.31), ..LINEAR }.missed());
     }
 
     #[test]
     fn memory_has_a_bound_whatever_the_length() {
-        assert!(!Row { memory: Some(MEMORY - 1), ..LINEAR }.missed());
-        assert!(Row { memory: Some(MEMORY), ..LINEAR }.missed());
-        assert!(Row { memory: Some(MEMORY), ..LINEAR }.line().ends_with("| MISSED |"));
+        assert!(!PodsRow { memory: Some(MEMORY - 1), ..LINEAR }.missed());
+        assert!(PodsRow { memory: Some(MEMORY), ..LINEAR }.missed());
+        assert!(PodsRow { memory: Some(MEMORY), ..LINEAR }.line().ends_with("| MISSED |"));
     }
 }

@@ -21,7 +21,7 @@ const TOOL: &str = "weigh";
 
 /// What is called, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Called {
+pub(crate) struct CallTarget {
     /// Where the server listens.
     pub(crate) address: SocketAddr,
     /// Its address.
@@ -32,31 +32,31 @@ pub(crate) struct Called {
     pub(crate) arguments: Value,
 }
 
-impl Called {
+impl CallTarget {
     /// What the command line says about a real server.
-    pub(crate) fn read(url: &str, tool: &str, arguments: &str) -> anyhow::Result<Called> {
+    pub(crate) fn read(url: &str, tool: &str, arguments: &str) -> anyhow::Result<CallTarget> {
         let place = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
         let address = place.and_then(|place| place.parse().ok());
         let address = address.context("--upstream is an address like http://127.0.0.1:8000/mcp")?;
         let arguments: Value = serde_json::from_str(arguments).context("--arguments is no JSON")?;
         ensure!(arguments.is_object(), "--arguments is an object");
-        Ok(Called { address, url: url.to_owned(), tool: tool.to_owned(), arguments })
+        Ok(CallTarget { address, url: url.to_owned(), tool: tool.to_owned(), arguments })
     }
 }
 
 /// A server that can be called.
-pub(crate) struct Server {
+pub(crate) struct CalledServer {
     /// What is called.
-    pub(crate) called: Called,
+    pub(crate) called: CallTarget,
     work: Option<Duration>,
     /// The process, if it is ours.
     pub(crate) process: Option<Process>,
     _folder: Option<TempDir>,
 }
 
-impl Server {
+impl CalledServer {
     /// Starts this very program as a server that works that long on each call.
-    pub(crate) async fn start(work: Duration) -> anyhow::Result<Server> {
+    pub(crate) async fn start(work: Duration) -> anyhow::Result<CalledServer> {
         let folder = tempfile::tempdir().context("no temporary folder for a server")?;
         let address = free_port()?;
         let millis = work.as_millis().to_string();
@@ -64,18 +64,18 @@ impl Server {
         let program = std::env::current_exe().context("this program does not know where it is")?;
         let mut process = Process::start("upstream", &program, &words, folder.path())?;
         process.up(async || healthy(address).await).await?;
-        let called = Called {
+        let called = CallTarget {
             address,
             url: format!("http://{address}/mcp"),
             tool: TOOL.to_owned(),
             arguments: json!({ "lot": "a-17" }),
         };
-        Ok(Server { called, work: Some(work), process: Some(process), _folder: Some(folder) })
+        Ok(CalledServer { called, work: Some(work), process: Some(process), _folder: Some(folder) })
     }
 
     /// A server that runs already and is not ours to stop.
-    pub(crate) fn elsewhere(called: Called) -> Server {
-        Server { called, work: None, process: None, _folder: None }
+    pub(crate) fn elsewhere(called: CallTarget) -> CalledServer {
+        CalledServer { called, work: None, process: None, _folder: None }
     }
 
     /// Whether a call of it takes more than the way there.
@@ -126,9 +126,9 @@ async fn answer(body: Bytes, work: Data<Duration>) -> HttpResponse {
     HttpResponse::build(status).content_type("application/json").body(told.to_string())
 }
 
-type Said = Result<Value, (i64, &'static str)>;
+type RpcResult = Result<Value, (i64, &'static str)>;
 
-fn said(message: &Value) -> (StatusCode, Said) {
+fn said(message: &Value) -> (StatusCode, RpcResult) {
     let params = &message["params"];
     if params["_meta"]["io.modelcontextprotocol/protocolVersion"] != MODERN {
         return (StatusCode::BAD_REQUEST, Err((-32022, "Unsupported protocol version")));
@@ -163,7 +163,7 @@ fn definition() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Connection;
+    use crate::http::KeptConnection;
 
     fn asked(method: &str, mut params: Value) -> Value {
         params["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN });
@@ -186,20 +186,20 @@ mod tests {
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || actix_web::rt::System::new().block_on(listen(listener, Duration::ZERO)));
         let request = crate::operations::direct("server/discover", json!({}));
-        let mut connection = Connection::open(address).await.unwrap();
+        let mut connection = KeptConnection::open(address).await.unwrap();
         let told: Value = serde_json::from_slice(connection.send(&request).await.unwrap().body).unwrap();
         assert_eq!((&told["id"], &told["result"]["resultType"]), (&json!(1), &json!("complete")));
     }
 
     #[test]
     fn a_real_server_is_read_from_the_command_line() {
-        let called = Called::read("http://127.0.0.1:8000/mcp", "count", r#"{"item":"apple"}"#).unwrap();
+        let called = CallTarget::read("http://127.0.0.1:8000/mcp", "count", r#"{"item":"apple"}"#).unwrap();
         assert_eq!((called.address.port(), called.arguments), (8000, json!({ "item": "apple" })));
         for (url, arguments) in [("https://127.0.0.1:8000/mcp", "{}"), ("http://x/mcp", "{}"), ("", "{}")] {
-            assert!(Called::read(url, "count", arguments).unwrap_err().to_string().contains("--upstream"), "{url}");
+            assert!(CallTarget::read(url, "count", arguments).unwrap_err().to_string().contains("--upstream"), "{url}");
         }
         for arguments in ["", "[]"] {
-            let error = Called::read("http://127.0.0.1:8000/mcp", "count", arguments).unwrap_err();
+            let error = CallTarget::read("http://127.0.0.1:8000/mcp", "count", arguments).unwrap_err();
             assert!(error.to_string().contains("--arguments"), "{arguments}");
         }
     }

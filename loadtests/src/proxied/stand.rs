@@ -1,10 +1,10 @@
 //! The service in front of one external server, and the same call by both ways.
 
-use super::server::{Called, Server};
+use super::server::{CallTarget, CalledServer};
 use crate::contender::token;
 use crate::floor::healthy;
-use crate::http::Connection;
-use crate::load::Exchange;
+use crate::http::KeptConnection;
+use crate::load::LoadExchange;
 use crate::operations;
 use crate::plan;
 use crate::process::{Process, free_port};
@@ -28,18 +28,22 @@ servers:
 ";
 
 /// A service and the server behind it, ready to be called.
-pub(super) struct Stand<'a> {
-    server: &'a Server,
+pub(super) struct ProxiedStand<'a> {
+    server: &'a CalledServer,
     service: SocketAddr,
     process: Process,
-    proxied: Exchange,
-    direct: Exchange,
+    proxied: LoadExchange,
+    direct: LoadExchange,
     _folder: TempDir,
 }
 
-impl<'a> Stand<'a> {
+impl<'a> ProxiedStand<'a> {
     /// Starts the service with a catalog that vouches for the one tool, and loads that.
-    pub(super) async fn start(program: &Path, redis: &str, server: &'a Server) -> anyhow::Result<Stand<'a>> {
+    pub(super) async fn start(
+        program: &Path,
+        redis: &str,
+        server: &'a CalledServer,
+    ) -> anyhow::Result<ProxiedStand<'a>> {
         let (folder, called) = (tempfile::tempdir().context("no temporary folder for the service")?, &server.called);
         let data = folder.path().join("data");
         write(&data.join("tenants"), "dev.yaml", TENANT)?;
@@ -62,12 +66,12 @@ impl<'a> Stand<'a> {
         let direct = direct.context("the server itself")?;
         let call = operations::proxied(&token(&file)?, &handle, &ours(&called.tool), &called.arguments);
         let proxied = settled(service, call).await.with_context(|| process.tail())?;
-        Ok(Stand { server, service, process, proxied, direct, _folder: folder })
+        Ok(ProxiedStand { server, service, process, proxied, direct, _folder: folder })
     }
 
     /// The call by way of the service, and the direct one.
     pub(super) fn sides(&self) -> (Side<'_>, Side<'_>) {
-        let Stand { server, service, process, proxied, direct, .. } = self;
+        let ProxiedStand { server, service, process, proxied, direct, .. } = self;
         let ours = Side { name: "service", address: *service, process: Some(process), exchange: proxied };
         let process = server.process.as_ref();
         (ours, Side { name: "server", address: server.called.address, process, exchange: direct })
@@ -75,8 +79,8 @@ impl<'a> Stand<'a> {
 }
 
 /// The operator's entry: a read that is vouched for, and room for every connection of the generator.
-fn entry(called: &Called) -> String {
-    let Called { url, tool, .. } = called;
+fn entry(called: &CallTarget) -> String {
+    let CallTarget { url, tool, .. } = called;
     format!("name: {ID}\nurl: \"{url}\"\ncalls_in_flight: 256\ncalls_waiting: 1024\neffects: {{ {tool}: read }}\n")
 }
 
@@ -87,7 +91,7 @@ fn ours(tool: &str) -> String {
 
 /// The handle of a session that has the server's tools; none until they were discovered.
 async fn loaded(service: SocketAddr, file: &Path) -> Option<String> {
-    let mut connection = Connection::open(service).await.ok()?;
+    let mut connection = KeptConnection::open(service).await.ok()?;
     let request = operations::load(&token(file).ok()?, &format!("mcp_{ID}"));
     let answer: Value = serde_json::from_slice(connection.send(&request).await.ok()?.body).ok()?;
     let told = &answer["result"]["structuredContent"];
@@ -95,8 +99,8 @@ async fn loaded(service: SocketAddr, file: &Path) -> Option<String> {
     told["session"].as_str().map(str::to_owned)
 }
 
-async fn settled(address: SocketAddr, request: Vec<u8>) -> anyhow::Result<Exchange> {
-    plan::settled(&mut Connection::open(address).await?, &request).await
+async fn settled(address: SocketAddr, request: Vec<u8>) -> anyhow::Result<LoadExchange> {
+    plan::settled(&mut KeptConnection::open(address).await?, &request).await
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {

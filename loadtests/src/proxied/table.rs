@@ -1,6 +1,6 @@
 //! The table of proxied calls.
 
-use crate::versus::Verdict;
+use crate::versus::Comparison;
 
 /// How many times as long as the direct call the middle proxied one may take.
 pub(super) const AIM: f64 = 1.5;
@@ -16,7 +16,7 @@ p50, p99: how many times as long a call takes by way of the service as directly,
 the caller's token, the session, the rules, two entries in the ledger on Redis and a second HTTP exchange.";
 
 /// One server on that many connections.
-pub(super) struct Row<'a> {
+pub(super) struct ProxiedRow<'a> {
     /// What the server does.
     pub(super) server: &'a str,
     /// Connections of the generator.
@@ -24,10 +24,10 @@ pub(super) struct Row<'a> {
     /// The most the middle call may take; none where it is only told.
     pub(super) aim: Option<f64>,
     /// The figures.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Comparison,
 }
 
-impl Row<'_> {
+impl ProxiedRow<'_> {
     /// Whether there is an aim and it was not reached.
     pub(super) fn missed(&self) -> bool {
         self.aim.is_some_and(|aim| self.verdict.p50 > aim)
@@ -35,7 +35,7 @@ impl Row<'_> {
 
     /// The row as a line of the table.
     pub(super) fn line(&self) -> String {
-        let Verdict { rates: (proxied, direct), p50, p99, .. } = &self.verdict;
+        let Comparison { rates: (proxied, direct), p50, p99, .. } = &self.verdict;
         let (aim, ok) = match self.aim {
             None => ("-".to_owned(), "-"),
             Some(aim) if self.missed() => (format!("x{aim:.2}"), "MISSED"),
@@ -50,9 +50,9 @@ impl Row<'_> {
 mod tests {
     use super::*;
 
-    fn row(aim: Option<f64>, p50: f64) -> Row<'static> {
-        let verdict = Verdict { rates: (90.0, 120.4), ratio: (0.75, 0.7, 0.8), p50, p99: 2.0, cpu: None };
-        Row { server: "real", connections: 16, aim, verdict }
+    fn row(aim: Option<f64>, p50: f64) -> ProxiedRow<'static> {
+        let verdict = Comparison { rates: (90.0, 120.4), ratio: (0.75, 0.7, 0.8), p50, p99: 2.0, cpu: None };
+        ProxiedRow { server: "real", connections: 16, aim, verdict }
     }
 
     #[test]

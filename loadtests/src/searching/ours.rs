@@ -1,27 +1,30 @@
 //! Our own search: the notebook that the tools use, on a store in a file.
 
 use super::corpus::{Corpus, Page};
-use super::{SHOWN, Shown};
+use super::{SHOWN, ShownDocument};
 use anyhow::{Context, anyhow, bail};
 use domain::{Caller, Moment, Principal, Scopes, Tenant};
-use memory::{Notebook, Query, Reader};
+use memory::documents::{DocumentQuery, DocumentReader, Documents};
 use std::time::Duration;
-use store::{AuditEntry, Base, Confirm, DocOp, DocScope, Draft, Limits, Memory, Phase, Put, Store, Trust};
+use store::{
+    AuditEntry, Confirm, DocOp, DocScope, DocumentStore, Draft, Phase, ScopeLimits, Store, Trust, WriteOutcome,
+    WritePrecondition,
+};
 use tempfile::TempDir;
 
 /// How many documents are written at once.
 const AT_ONCE: usize = 64;
 
 /// A store with the documents, and the notebook that finds them.
-pub(super) struct Ours {
-    notebook: Notebook,
-    reader: Reader,
+pub(super) struct OurSearch {
+    notebook: Documents,
+    reader: DocumentReader,
     _folder: TempDir,
 }
 
-impl Ours {
+impl OurSearch {
     /// Keeps all pages in a store's file.
-    pub(super) async fn of(corpus: &Corpus) -> anyhow::Result<Ours> {
+    pub(super) async fn of(corpus: &Corpus) -> anyhow::Result<OurSearch> {
         let folder = tempfile::tempdir().context("no temporary folder for a store")?;
         let config = store::Config {
             url: format!("file:{}", folder.path().join("store").display()),
@@ -39,18 +42,18 @@ impl Ours {
             }
         }
         let (scopes, expires_at) = (Scopes::parse("tools:read"), Moment::from_secs(u64::from(u32::MAX)));
-        let reader = Reader::person(&Caller { tenant, principal: writer(), scopes, expires_at });
-        Ok(Ours { notebook: Notebook::new(store), reader, _folder: folder })
+        let reader = DocumentReader::person(&Caller { tenant, principal: writer(), scopes, expires_at, token: None });
+        Ok(OurSearch { notebook: Documents::new(store), reader, _folder: folder })
     }
 
     /// All that `memory_search` does: both scopes that the reader has are looked at.
-    pub(super) async fn search(&mut self, question: &str) -> anyhow::Result<Vec<Shown>> {
-        let query = Query { text: question.to_owned(), scope: None, kind: None, limit: SHOWN };
+    pub(super) async fn search(&mut self, question: &str) -> anyhow::Result<Vec<ShownDocument>> {
+        let query = DocumentQuery { text: question.to_owned(), scope: None, kind: None, limit: SHOWN };
         let found = self.notebook.search(&self.reader, &query).await.map_err(|failure| anyhow!("{failure:?}"))?;
         if !found.warnings.is_empty() {
             bail!("the search is not whole: {:?}", found.warnings);
         }
-        Ok(found.hits.into_iter().map(|hit| Shown { path: hit.document.path, text: hit.excerpt }).collect())
+        Ok(found.hits.into_iter().map(|hit| ShownDocument { path: hit.document.path, text: hit.excerpt }).collect())
     }
 }
 
@@ -58,8 +61,8 @@ fn writer() -> Principal {
     Principal { issuer: "https://login.example".into(), subject: "loadtests".into() }
 }
 
-async fn keep(memory: &Memory, page: &Page) -> anyhow::Result<()> {
-    let limits = Limits { documents: 10_000, bytes: 1 << 30, keep: None, part: None };
+async fn keep(memory: &DocumentStore, page: &Page) -> anyhow::Result<()> {
+    let limits = ScopeLimits { documents: 10_000, bytes: 1 << 30, keep: None, part: None };
     let draft = Draft {
         path: page.path.clone(),
         title: page.title.clone(),
@@ -82,9 +85,9 @@ async fn keep(memory: &Memory, page: &Page) -> anyhow::Result<()> {
         approver: None,
     };
     let entry = AuditEntry::new(Phase::Transition);
-    match memory.put(&DocScope::Tenant, draft, Base::Absent, &limits, &entry).await? {
-        Put::Done(_) => Ok(()),
-        other @ (Put::Conflict(_) | Put::TooMany(_) | Put::TooLarge(_)) => {
+    match memory.put(&DocScope::Tenant, draft, WritePrecondition::Absent, &limits, &entry).await? {
+        WriteOutcome::Done(_) => Ok(()),
+        other @ (WriteOutcome::Conflict(_) | WriteOutcome::TooMany(_) | WriteOutcome::TooLarge(_)) => {
             bail!("{} was not kept: {other:?}", page.path)
         }
     }

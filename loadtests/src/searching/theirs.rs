@@ -1,7 +1,7 @@
 //! The rival: tantivy on its own, with its index in memory.
 
 use super::corpus::Corpus;
-use super::{SHOWN, Shown};
+use super::{SHOWN, ShownDocument};
 use anyhow::Context;
 use tantivy::collector::TopDocs;
 use tantivy::query::QueryParser;
@@ -12,16 +12,16 @@ use tantivy::{Index, IndexReader, TantivyDocument};
 const WRITER: usize = 50_000_000;
 
 /// An index of all pages.
-pub(super) struct Theirs {
+pub(super) struct TheirSearch {
     reader: IndexReader,
     parser: QueryParser,
     path: Field,
     content: Field,
 }
 
-impl Theirs {
+impl TheirSearch {
     /// Indexes all pages.
-    pub(super) fn of(corpus: &Corpus) -> anyhow::Result<Theirs> {
+    pub(super) fn of(corpus: &Corpus) -> anyhow::Result<TheirSearch> {
         let mut schema = Schema::builder();
         let path = schema.add_text_field("path", STRING | STORED);
         let words_of_path = schema.add_text_field("words_of_path", TEXT);
@@ -44,11 +44,11 @@ impl Theirs {
         for (field, weight) in [(title, 3.0), (tags, 2.0), (words_of_path, 2.0), (content, 1.0)] {
             parser.set_field_boost(field, weight);
         }
-        Ok(Theirs { reader: index.reader()?, parser, path, content })
+        Ok(TheirSearch { reader: index.reader()?, parser, path, content })
     }
 
     /// Its best documents, with the text they were stored with.
-    pub(super) fn search(&self, question: &str) -> anyhow::Result<Vec<Shown>> {
+    pub(super) fn search(&self, question: &str) -> anyhow::Result<Vec<ShownDocument>> {
         let searcher = self.reader.searcher();
         let (query, _) = self.parser.parse_query_lenient(question);
         let best = searcher.search(&query, &TopDocs::with_limit(SHOWN).order_by_score())?;
@@ -59,7 +59,7 @@ impl Theirs {
                     let value = document.get_first(field).and_then(|value| value.as_str().map(str::to_owned));
                     value.context("a stored text is missing")
                 };
-                Ok(Shown { path: text(self.path)?, text: text(self.content)? })
+                Ok(ShownDocument { path: text(self.path)?, text: text(self.content)? })
             })
             .collect()
     }

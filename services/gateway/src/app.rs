@@ -1,34 +1,29 @@
 //! Builds each part, in order, and hands them to the server. Wires everything, decides nothing.
 
-use crate::clock::Clock;
-use crate::http::guard::Doors;
+use crate::clock::SystemClock;
+use crate::http::guard::OriginPolicy;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::Settings;
-use crate::targets::Reach;
-use crate::tenants::{Parts, Tenants};
+use crate::tenants::{TenantRegistry, TenantsParts};
+use crate::toolsets::{self, Toolsets};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
-use cluster::Clusters;
 use domain::{Code, Failure, Tenant};
-use executor::runs::notice::Notices;
-use executor::{Executor, Keys, Leases, Tasks};
-use helm::charts::{Charts, ChartsConfig};
-use helm::{Helm, HelmConfig};
+use executor::runs::notice::RunEvents;
+use executor::{Executor, Leases, ServiceKeys, Tasks};
+use external::Upstreams;
+use helm::client::{Helm, HelmConfig};
 use identity::Verifier;
-use jenkins::Servers;
-use memory::Notebook;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{SessionConfig, Shelf, Store, StoreError};
+use store::{SessionConfig, Store, StoreError, TenantStore};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use tools::{Cursors, Kit, Toolbox};
-use upstream::{Upstreams, UpstreamsConfig};
 use vault::{Environment, Sealer, Vault};
 
 /// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
@@ -46,10 +41,8 @@ pub struct Gateway {
     pub store: Store,
     /// The path of a call.
     pub executor: Executor,
-    /// The documents of all tenants, with their rules.
-    pub notebook: Notebook,
     /// The tenants of this process.
-    pub tenants: Arc<Tenants>,
+    pub tenants: Arc<TenantRegistry>,
     /// External MCP servers and what they offer.
     pub upstreams: Upstreams,
     /// The secrets of all tenants.
@@ -59,9 +52,9 @@ pub struct Gateway {
     /// Finished lists.
     pub lists: ToolsCache,
     /// The service's keys.
-    pub keys: Arc<Keys>,
+    pub keys: Arc<ServiceKeys>,
     /// Which hosts and origins are answered.
-    pub doors: Doors,
+    pub doors: OriginPolicy,
     /// Whether this process may serve.
     pub readiness: Readiness,
     /// Legacy calls that can be cancelled.
@@ -71,7 +64,7 @@ pub struct Gateway {
     /// How long sessions live.
     pub lives: SessionConfig,
     /// The host's clock.
-    pub clock: Clock,
+    pub clock: SystemClock,
     /// The name of this process among its replicas.
     pub replica: String,
 }
@@ -81,34 +74,41 @@ impl Gateway {
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
         let secret = std::fs::read(&settings.calls.key_file)
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
-        let keys = Arc::new(Keys::derive(&secret).context("calls.key_file cannot be used")?);
+        let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
-        let kit = kit(&settings, &store, &keys).await?;
-        let toolbox = Toolbox::new(&kit).context("a built-in tool is broken")?;
-        let upstreams = upstreams(&store, &toolbox);
         let vault = vault(&settings, &store, &secret)?;
-        let parts = Parts::of(&settings, &kit, toolbox, vault.clone(), Some(upstreams.clone()));
-        let tenants = Arc::new(Tenants::new(parts));
+        let helm = helm(&settings).await;
+        let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };
+        let toolsets = Toolsets::build(parts, true).context("a toolset cannot be built")?;
+        let upstreams = toolsets.upstreams.clone().context("external servers are left alone")?;
+        let codes = toolsets.codes();
+        let tenants =
+            Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault.clone())));
         tenants.look().await;
         let tasks = Tasks::default();
         let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
         let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;
-        let (notices, told) = Notices::channel();
-        let notices = if webhook.is_some() { notices } else { Notices::default() };
+        let (notices, told) = RunEvents::channel();
+        let notices = if webhook.is_some() { notices } else { RunEvents::default() };
         let leases = Leases { lease: settings.approvals.lease, renew_every: settings.approvals.renew_every };
         let listen = &settings.listen;
-        let doors =
-            Doors::new(&settings.identity.resource, &listen.hosts, &listen.origins, listen.address.ip().is_loopback());
+        let doors = OriginPolicy::new(
+            &settings.identity.resource,
+            &listen.hosts,
+            &listen.origins,
+            listen.address.ip().is_loopback(),
+        );
         let gateway = Arc::new(Gateway {
-            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases).telling(notices),
-            notebook: kit.notebook.clone(),
+            executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases)
+                .telling(notices)
+                .with_codes(codes),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
             in_flight: InFlight::default(),
-            clock: Clock,
+            clock: SystemClock,
             settings,
             store,
             tenants,
@@ -158,26 +158,11 @@ impl Gateway {
     }
 }
 
-/// What the built-in tools reach.
-pub(crate) async fn kit(settings: &Settings, store: &Store, keys: &Keys) -> anyhow::Result<Kit> {
-    let told = &settings.upstreams;
-    let reach = Reach::of(settings);
-    let binary = (!told.helm.as_os_str().is_empty()).then(|| told.helm.clone());
-    let helm = Helm::new(HelmConfig { binary, ..HelmConfig::new(told.cache.join("helm")) }).await;
-    let charts = ChartsConfig {
-        cache: told.cache.join("charts"),
-        guard: reach.guard,
-        hosts: reach.chart_hosts.unwrap_or_default(),
-    };
-    Ok(Kit {
-        store: store.clone(),
-        notebook: Notebook::new(store.clone()),
-        clusters: Clusters::new(*keys.mask()),
-        helm,
-        charts: Charts::new(charts, store.clone()).context("cannot build the client for chart repositories")?,
-        servers: Servers::default(),
-        cursors: Cursors::new(*keys.page()),
-    })
+/// The helm binary, as the settings name it.
+pub(crate) async fn helm(settings: &Settings) -> Helm {
+    let configured = &settings.upstreams;
+    let binary = (!configured.helm.as_os_str().is_empty()).then(|| configured.helm.clone());
+    Helm::new(HelmConfig { binary, ..HelmConfig::new(configured.cache.join("helm")) }).await
 }
 
 /// The secrets of all tenants: sealed under the service's own, in files, and in the environment.
@@ -209,12 +194,6 @@ fn reseal(gateway: &Arc<Gateway>) {
             }
         }
     });
-}
-
-/// External servers, none of them known yet. No tool of theirs can take a name of ours.
-fn upstreams(store: &Store, toolbox: &Toolbox) -> Upstreams {
-    let reserved = toolbox.every().iter().map(|entry| entry.name().to_string()).collect();
-    Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None })
 }
 
 /// Draws a tenant's catalog up again whenever its external servers offer something else.
@@ -311,7 +290,7 @@ fn watch_ledgers(gateway: &Arc<Gateway>) {
 }
 
 /// Seals one ledger to its end.
-async fn seal(ledger: &Shelf, stopping: &CancellationToken) -> Result<(), StoreError> {
+async fn seal(ledger: &TenantStore, stopping: &CancellationToken) -> Result<(), StoreError> {
     while ledger.seal(SEALED_AT_ONCE).await?.behind && !stopping.is_cancelled() {}
     Ok(())
 }

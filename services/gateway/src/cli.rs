@@ -8,53 +8,53 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "quartermaster", version, about, long_about = None)]
 pub struct Cli {
-    /// How answers are printed.
-    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
-    /// What to do.
+    /// The format of the output.
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// How answers are printed.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub enum OutputFormat {
     /// For people.
     Text,
     /// For programs.
     Json,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run everything in one process for development: embedded store, tenant `dev`, tokens made on first start.
+    /// Run everything in one process for development: embedded store, tenant `dev`, tokens created on first start.
     Dev(Dev),
     /// Run in production with a settings file.
     Serve(Serve),
-    /// Validate settings (.toml), tenant files and server files (.yaml): every error at once, with its line.
-    Check(Check),
-    /// Say whether a tenant's call would be allowed, ask a person or be denied, and by which rule and line.
+    /// Validate settings (.toml), tenant files and server files (.yaml), and print all errors with their lines.
+    Check(CheckCommand),
+    /// Show whether a call would be allowed, need approval or be denied, and by which rule and line.
     Explain(Explain),
-    /// Print the JSON Schema of a tenant's file, for editors.
+    /// Print the JSON Schema of a tenant file, for editors.
     Schema,
-    /// Mint a token for development and tests.
-    Token(Token),
-    /// Show the catalog: toolsets, tools, effects and what they cost a model.
+    /// Create a token for development and tests.
+    Token(TokenCommand),
+    /// Show the catalog: toolsets, tools, effects and their token costs.
     Tools(Tools),
-    /// The approver's desk in a terminal: list, show, approve and reject runs.
-    Runs(Runs),
-    /// External MCP servers: where their tools stand, what changed, and to accept it.
-    Servers(Servers),
-    /// Read a tenant's ledger and verify that nobody changed it.
-    Audit(Audit),
-    /// Keep a tenant's documents as files: out of the service, and into it.
-    Memory(Memory),
-    /// Look at everything the service needs: clock, store, keys, issuers, helm, each tenant's targets; one line each.
+    /// List, show, approve and reject runs.
+    Runs(RunsCommand),
+    /// List external MCP servers, show which tools changed, and accept them.
+    Servers(ServersCommand),
+    /// Export a tenant's audit log and verify that nobody changed it.
+    Audit(AuditCommand),
+    /// Export a tenant's documents as files, and import them.
+    Memory(MemoryCommand),
+    /// Check everything the service needs, one line each: clock, store, keys, issuers, helm, each tenant's targets.
     Doctor(Doctor),
     /// Print shell completions.
     Completions {
-        /// For which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
 }
@@ -62,17 +62,17 @@ pub enum Command {
 /// `dev`.
 #[derive(Debug, clap::Args)]
 pub struct Dev {
-    /// Where to listen.
+    /// The address to listen on.
     #[arg(long, default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
     /// The folder for keys, tokens, tenants and state.
     #[arg(long, default_value = ".quartermaster")]
     pub data: PathBuf,
-    /// Act on a real cluster: a context of your kubeconfig, with a token or a certificate in it. Unless given, the k8s
-    /// toolset acts on a simulated cluster inside this process.
+    /// Act on a real cluster: a context of your kubeconfig that uses a token or a certificate. Default: a simulated
+    /// cluster inside this process.
     #[arg(long, value_name = "CONTEXT")]
     pub cluster: Option<String>,
-    /// Another store than the embedded one, such as redis://127.0.0.1:6379.
+    /// The store, such as redis://127.0.0.1:6379. Default: the embedded one.
     #[arg(long)]
     pub store: Option<String>,
     /// Add the fixture tenant of the protocol's conformance suite. Loopback only.
@@ -83,7 +83,7 @@ pub struct Dev {
 /// `serve`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// The settings file; environment QM_SECTION__KEY lies over it.
+    /// The settings file. Environment variables QM_SECTION__KEY override it.
     #[arg(long)]
     pub config: PathBuf,
 }
@@ -91,14 +91,14 @@ pub struct Serve {
 /// `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
-    /// The settings file; environment QM_SECTION__KEY lies over it. That of `dev` is dev.toml in its data folder.
+    /// The settings file. Environment variables QM_SECTION__KEY override it. `dev` has dev.toml in its data folder.
     #[arg(long)]
     pub config: PathBuf,
 }
 
 /// `check`.
 #[derive(Debug, clap::Args)]
-pub struct Check {
+pub struct CheckCommand {
     /// Settings (.toml), tenant files (.yaml) and server files (servers.yaml, *.server.yaml).
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
@@ -109,51 +109,51 @@ pub struct Check {
 pub struct Explain {
     /// The tool.
     pub tool: String,
-    /// The tenant's file.
+    /// The tenant file.
     #[arg(long, value_name = "FILE")]
     pub tenant: PathBuf,
-    /// The arguments, as JSON; without them the most that the tool can do is judged.
+    /// The arguments, as JSON. Default: judge the strongest effect of the tool.
     #[arg(long, value_name = "JSON")]
     pub args: Option<String>,
-    /// The settings file, which says what tenants may reach and where the catalog of external servers is.
+    /// The settings file, with the network limits of tenants and the catalog of external servers.
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
-    /// A file of external servers (servers.yaml, *.server.yaml), besides those of the settings.
+    /// A file of external servers (servers.yaml, *.server.yaml), in addition to those of the settings.
     #[arg(long, value_name = "FILE")]
     pub servers: Vec<PathBuf>,
-    /// What the caller's token may be used for, separated by blanks.
+    /// The scopes of the caller's token, separated by blanks.
     #[arg(long, default_value = "tools:read tools:write")]
     pub scope: String,
-    /// What the session is for: read or write; without it, the most the tenant allows.
+    /// The mode of the session. Default: the tenant's maximum.
     #[arg(long, value_parser = ["read", "write"])]
     pub mode: Option<String>,
 }
 
 /// `token`.
 #[derive(Debug, clap::Args)]
-pub struct Token {
-    /// The tenant it speaks for.
+pub struct TokenCommand {
+    /// The tenant of the caller.
     #[arg(long)]
     pub tenant: String,
-    /// Who holds it.
+    /// The subject of the token: who the caller is.
     #[arg(long)]
     pub sub: String,
-    /// What it may be used for, separated by blanks.
+    /// The scopes of the token, separated by blanks.
     #[arg(long)]
     pub scope: String,
-    /// How long it is good for.
+    /// How long the token is valid.
     #[arg(long, default_value = "1h")]
     pub ttl: String,
-    /// The data folder of `dev`, whose key and address are used.
+    /// The data folder of `dev`, for its key and address.
     #[arg(long, default_value = ".quartermaster", conflicts_with = "key")]
     pub data: PathBuf,
-    /// A file with an HS256 secret, instead of the data folder's.
+    /// A file with an HS256 secret, to use instead of the data folder.
     #[arg(long, requires = "issuer", requires = "audience")]
     pub key: Option<PathBuf>,
-    /// The issuer to name, with --key.
+    /// The issuer of the token, with --key.
     #[arg(long)]
     pub issuer: Option<String>,
-    /// The audience to name, with --key.
+    /// The audience of the token, with --key.
     #[arg(long)]
     pub audience: Option<String>,
 }
@@ -161,7 +161,7 @@ pub struct Token {
 /// `tools`.
 #[derive(Debug, clap::Args)]
 pub struct Tools {
-    /// Only this toolset.
+    /// Show only this toolset.
     #[arg(long)]
     pub toolset: Option<String>,
     /// Count the tokens (o200k_base) of each tool, each toolset and the default context.
@@ -171,14 +171,14 @@ pub struct Tools {
 
 /// `runs`.
 #[derive(Debug, clap::Args)]
-pub struct Runs {
+pub struct RunsCommand {
     /// The service's address.
     #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
     pub url: String,
     /// A file with a token that has the scope runs:decide.
     #[arg(long, global = true, default_value = ".quartermaster/approver.token")]
     pub token_file: PathBuf,
-    /// What to do; without it, list what waits.
+    /// What to do. Default: list pending runs.
     #[command(subcommand)]
     pub action: Option<RunsAction>,
 }
@@ -188,28 +188,28 @@ pub struct Runs {
 pub enum RunsAction {
     /// List runs, newest first.
     List {
-        /// Only those in this state, such as pending_approval.
+        /// List only runs in this state, such as pending_approval.
         #[arg(long)]
         state: Option<String>,
     },
-    /// Show one run: what is asked, what would happen, what became of it.
+    /// Show one run: the request, the preview and the outcome.
     Show {
         /// The run.
         id: String,
     },
-    /// Say yes to one run.
+    /// Approve one run.
     Approve {
         /// The run.
         id: String,
-        /// Why.
+        /// The reason; the agent receives it.
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Say no to one run.
+    /// Reject one run.
     Reject {
         /// The run.
         id: String,
-        /// Why; the agent is told.
+        /// The reason; the agent receives it.
         #[arg(long)]
         reason: String,
     },
@@ -217,14 +217,14 @@ pub enum RunsAction {
 
 /// `servers`.
 #[derive(Debug, clap::Args)]
-pub struct Servers {
+pub struct ServersCommand {
     /// The service's address.
     #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
     pub url: String,
     /// A file with a token that has the scope tenant:admin and no tool scope.
     #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
     pub token_file: PathBuf,
-    /// What to do; without it, list the servers.
+    /// What to do. Default: list the servers.
     #[command(subcommand)]
     pub action: Option<ServersAction>,
 }
@@ -232,21 +232,21 @@ pub struct Servers {
 /// What to do with external servers.
 #[derive(Debug, Subcommand)]
 pub enum ServersAction {
-    /// List the tenant's servers and how many of their tools wait.
+    /// List the tenant's servers and how many of their tools wait for acceptance.
     List,
-    /// Show one server: each tool, and what differs from what was accepted.
+    /// Show one server: each tool, and its difference from the accepted definition.
     Show {
         /// The server.
         id: String,
     },
-    /// Show what waits, ask, and accept exactly that.
+    /// Show the tools that wait, ask for confirmation, and accept exactly these.
     Accept {
         /// The server.
         id: String,
-        /// Only this tool, by its own name or by its name here; may be given several times.
+        /// Accept only this tool, by the server's name for it or by its name here; can be repeated.
         #[arg(long, value_name = "NAME")]
         tool: Vec<String>,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
@@ -254,7 +254,7 @@ pub enum ServersAction {
 
 /// `audit`.
 #[derive(Debug, clap::Args)]
-pub struct Audit {
+pub struct AuditCommand {
     /// The service's address.
     #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
     pub url: String,
@@ -266,25 +266,25 @@ pub struct Audit {
     pub action: AuditAction,
 }
 
-/// What to do with a ledger.
+/// What to do with an audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditAction {
-    /// Write the whole ledger as lines of JSON: whose it is and how far it is sealed, then entries and links.
+    /// Write the whole audit log as JSON lines: first its tenant and how far it is sealed, then entries and links.
     Export {
-        /// Where to; without it, the standard output.
+        /// The file to write. Default: the standard output.
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Compute the chain of links again and name the first entry that is not as it was sealed.
+    /// Recompute the hash chain and name the first entry that was changed.
     Verify {
-        /// An exported ledger; without it, the service is asked for its own.
+        /// An exported audit log. Default: read it from the service.
         file: Option<PathBuf>,
     },
 }
 
 /// `memory`.
 #[derive(Debug, clap::Args)]
-pub struct Memory {
+pub struct MemoryCommand {
     /// The service's address.
     #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
     pub url: String,
@@ -301,25 +301,25 @@ pub struct Memory {
 pub enum MemoryAction {
     /// Write every document of the tenant as a Markdown file with a small head.
     Export {
-        /// The folder; a document's path is its place there.
+        /// The folder; each document is written at its path there.
         #[arg(long)]
         dir: PathBuf,
-        /// Only what lies under this path, such as tenant/runbooks.
+        /// Export only documents under this path, such as tenant/runbooks.
         #[arg(long)]
         prefix: Option<String>,
     },
-    /// Write files that are new or changed; what others changed meanwhile is left alone and listed.
+    /// Write new and changed files to the service; skip and list documents that others changed meanwhile.
     Import {
         /// The folder.
         #[arg(long)]
         dir: PathBuf,
-        /// Only what lies under this path.
+        /// Import only documents under this path.
         #[arg(long)]
         prefix: Option<String>,
         /// Delete documents under the prefix that have no file.
         #[arg(long)]
         prune: bool,
-        /// Say what would be done, and do nothing.
+        /// Only print what would be done.
         #[arg(long)]
         dry_run: bool,
     },

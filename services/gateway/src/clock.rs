@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The host's clock.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Clock;
+pub struct SystemClock;
 
-impl Clock {
+impl SystemClock {
     /// Now.
     pub fn now(&self) -> Moment {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
-//! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`routes`], then [`http`]
-//! handler by handler. [`tenants`], [`readiness`] and [`webhooks`] work in the background.
+//! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
+//! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`] and [`webhooks`] work in the background.
 
 pub mod app;
 pub mod cli;
@@ -10,11 +10,12 @@ pub mod commands;
 pub mod fixture;
 pub mod http;
 pub mod in_flight;
+pub mod protocol;
+pub mod reach;
 pub mod readiness;
 pub mod routes;
 pub mod server;
 pub mod settings;
-pub mod stores;
-pub mod targets;
 pub mod tenants;
+pub mod toolsets;
 pub mod webhooks;

@@ -5,21 +5,21 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Finding;
+use store::HealthFinding;
 
 /// How often it is looked at. Calls fail fast by themselves; this only steers where new ones go.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
-pub struct Found {
+pub struct ReadinessReport {
     /// Why it may not serve; empty when it may.
     pub reasons: Vec<&'static str>,
     /// What an operator should know.
     pub warnings: Vec<&'static str>,
 }
 
-impl Found {
+impl ReadinessReport {
     /// Whether it may serve.
     pub fn ready(&self) -> bool {
         self.reasons.is_empty()
@@ -28,23 +28,23 @@ impl Found {
 
 /// The last look.
 pub struct Readiness {
-    found: ArcSwap<Found>,
+    found: ArcSwap<ReadinessReport>,
 }
 
 impl Readiness {
     /// Before the first look nothing is ready.
     pub fn starting() -> Readiness {
-        Readiness { found: ArcSwap::from_pointee(Found { reasons: vec!["starting"], warnings: vec![] }) }
+        Readiness { found: ArcSwap::from_pointee(ReadinessReport { reasons: vec!["starting"], warnings: vec![] }) }
     }
 
     /// What was found last.
-    pub fn now(&self) -> Arc<Found> {
+    pub fn now(&self) -> Arc<ReadinessReport> {
         self.found.load_full()
     }
 
     /// Says that the process is leaving; nothing makes it ready again.
     pub fn drain(&self) {
-        self.found.store(Arc::new(Found { reasons: vec!["draining"], warnings: vec![] }));
+        self.found.store(Arc::new(ReadinessReport { reasons: vec!["draining"], warnings: vec![] }));
     }
 
     /// Looks once.
@@ -52,9 +52,9 @@ impl Readiness {
         let Gateway { store, verifier, tenants, clock, executor, .. } = gateway;
         let now = clock.now();
         let health = store.health().await;
-        executor.close_gate(!health.ready() || health.warnings.contains(&Finding::StoreFull));
+        executor.close_gate(!health.ready() || health.warnings.contains(&HealthFinding::StoreFull));
         verifier.warm(now).await;
-        let mut found = Found {
+        let mut found = ReadinessReport {
             reasons: health.reasons.iter().map(|finding| finding.as_str()).collect(),
             warnings: health.warnings.iter().map(|finding| finding.as_str()).collect(),
         };

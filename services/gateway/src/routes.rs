@@ -1,66 +1,124 @@
-//! Every route, in one place. Only health and the well-known document answer without a caller.
+//! Every route, in one table: the server is configured from it, and the tests walk through it.
+//!
+//! The table says whom a route answers; the check itself stands in the handler, and a test compares the two.
 
 use crate::http::{audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, tenant};
-use actix_web::web::{self, ServiceConfig, resource};
+use actix_web::http::Method;
+use actix_web::web::{self, ServiceConfig};
+use domain::TokenScope::{self, AuditRead, RunsDecide, TenantAdmin, ToolsRead};
 
-/// All routes.
+/// Whom a route answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteAccess {
+    /// Anybody, without a token.
+    Anyone,
+    /// Every caller; what it may do with what it names is the handler's to judge.
+    Caller,
+    /// A caller whose token has one of these scopes.
+    OneOf(&'static [TokenScope]),
+    /// A person: a token with this scope and none that calls tools.
+    Person(TokenScope),
+}
+
+/// One method of one address.
+pub struct ApiRoute {
+    /// The method; `None` is any that no earlier route of the address has.
+    pub method: Option<Method>,
+    /// The address, with its parameters in braces.
+    pub path: &'static str,
+    /// Whom it answers.
+    pub access: RouteAccess,
+    handler: Handler,
+}
+
+const READ: RouteAccess = RouteAccess::OneOf(&[ToolsRead]);
+const RUNS: RouteAccess = RouteAccess::OneOf(&[ToolsRead, RunsDecide, AuditRead]);
+const CATALOG: RouteAccess = RouteAccess::OneOf(&[ToolsRead, TenantAdmin]);
+const AUDIT: RouteAccess = RouteAccess::OneOf(&[AuditRead]);
+const DECIDER: RouteAccess = RouteAccess::Person(RunsDecide);
+const ADMIN: RouteAccess = RouteAccess::Person(TenantAdmin);
+
+/// All routes. The first that fits a request answers it.
+pub static ROUTES: &[ApiRoute] = &[
+    get("/health", RouteAccess::Anyone, || web::to(health::health)),
+    get("/livez", RouteAccess::Anyone, || web::to(health::livez)),
+    get("/readyz", RouteAccess::Anyone, || web::to(health::readyz)),
+    get("/.well-known/oauth-protected-resource", RouteAccess::Anyone, || web::to(metadata::document)),
+    get("/.well-known/oauth-protected-resource/mcp", RouteAccess::Anyone, || web::to(metadata::document)),
+    post("/mcp", READ, || web::to(mcp::post)),
+    get("/mcp", READ, || web::to(mcp::get)),
+    delete("/mcp", RouteAccess::Caller, || web::to(mcp::delete)),
+    any("/mcp", RouteAccess::Caller, || web::to(mcp::other_method)),
+    post("/mcp/x/{selection}", READ, || web::to(mcp::post_selected)),
+    get("/mcp/x/{selection}", READ, || web::to(mcp::get)),
+    delete("/mcp/x/{selection}", RouteAccess::Caller, || web::to(mcp::delete)),
+    any("/mcp/x/{selection}", RouteAccess::Caller, || web::to(mcp::other_method)),
+    post("/v1/sessions", READ, || web::to(sessions::open)),
+    get("/v1/sessions/{session}", READ, || web::to(sessions::show)),
+    delete("/v1/sessions/{session}", RouteAccess::Caller, || web::to(sessions::close)),
+    get("/v1/sessions/{session}/tools", READ, || web::to(sessions::tools)),
+    post("/v1/sessions/{session}/calls", READ, || web::to(sessions::call)),
+    get("/v1/runs", RUNS, || web::to(runs::list)),
+    get("/v1/runs/{run}", RUNS, || web::to(runs::show)),
+    post("/v1/runs/{run}/approve", DECIDER, || web::to(runs::approve)),
+    post("/v1/runs/{run}/reject", DECIDER, || web::to(runs::reject)),
+    post("/v1/runs/{run}/cancel", RouteAccess::Caller, || web::to(runs::cancel)),
+    post("/v1/runs/{run}/resolve", DECIDER, || web::to(runs::resolve)),
+    post("/v1/runs/{run}/clear", DECIDER, || web::to(runs::clear)),
+    get("/v1/memory/documents", ADMIN, || web::to(memory::list)),
+    get("/v1/memory/documents/{path:.*}", ADMIN, || web::to(memory::show)),
+    put("/v1/memory/documents/{path:.*}", ADMIN, || web::to(memory::put)),
+    delete("/v1/memory/documents/{path:.*}", ADMIN, || web::to(memory::remove)),
+    get("/v1/memory/history/{path:.*}", ADMIN, || web::to(memory::history)),
+    get("/v1/tenant/config", ADMIN, || web::to(tenant::show)),
+    put("/v1/tenant/config", ADMIN, || web::to(tenant::put)),
+    delete("/v1/tenant/config", ADMIN, || web::to(tenant::remove)),
+    post("/v1/tenant/config/check", ADMIN, || web::to(tenant::check)),
+    get("/v1/tenant/config/history", ADMIN, || web::to(tenant::history)),
+    get("/v1/tenant/config/history/{version}", ADMIN, || web::to(tenant::version)),
+    post("/v1/tenant/config/rollback", ADMIN, || web::to(tenant::rollback)),
+    get("/v1/tenant/secrets", ADMIN, || web::to(secrets::list)),
+    put("/v1/tenant/secrets/{secret}", ADMIN, || web::to(secrets::put)),
+    delete("/v1/tenant/secrets/{secret}", ADMIN, || web::to(secrets::remove)),
+    get("/v1/tenant/servers", ADMIN, || web::to(servers::list)),
+    get("/v1/tenant/servers/{server}", ADMIN, || web::to(servers::show)),
+    post("/v1/tenant/servers/{server}/accept", ADMIN, || web::to(servers::accept)),
+    post("/v1/tenant/servers/{server}/refresh", ADMIN, || web::to(servers::refresh)),
+    get("/v1/schemas/tenant.json", RouteAccess::Caller, || web::to(schemas::tenant)),
+    get("/v1/audit", AUDIT, || web::to(audit::list)),
+    get("/v1/catalog", CATALOG, || web::to(catalog::list)),
+    get("/runs/{run}", RUNS, || web::to(runs::show)),
+    post("/runs/{run}/approve", DECIDER, || web::to(runs::approve)),
+    post("/runs/{run}/reject", DECIDER, || web::to(runs::reject)),
+];
+
+type Handler = fn() -> actix_web::Route;
+
+const fn get(path: &'static str, access: RouteAccess, handler: Handler) -> ApiRoute {
+    ApiRoute { method: Some(Method::GET), path, access, handler }
+}
+
+const fn post(path: &'static str, access: RouteAccess, handler: Handler) -> ApiRoute {
+    ApiRoute { method: Some(Method::POST), path, access, handler }
+}
+
+const fn put(path: &'static str, access: RouteAccess, handler: Handler) -> ApiRoute {
+    ApiRoute { method: Some(Method::PUT), path, access, handler }
+}
+
+const fn delete(path: &'static str, access: RouteAccess, handler: Handler) -> ApiRoute {
+    ApiRoute { method: Some(Method::DELETE), path, access, handler }
+}
+
+const fn any(path: &'static str, access: RouteAccess, handler: Handler) -> ApiRoute {
+    ApiRoute { method: None, path, access, handler }
+}
+
+/// Configures the server with every route, and with an answer for every address that is none.
 pub fn all(config: &mut ServiceConfig) {
-    config
-        .route("/health", web::get().to(health::health))
-        .route("/livez", web::get().to(health::livez))
-        .route("/readyz", web::get().to(health::readyz))
-        .route("/.well-known/oauth-protected-resource", web::get().to(metadata::document))
-        .route("/.well-known/oauth-protected-resource/mcp", web::get().to(metadata::document))
-        .service(
-            resource("/mcp")
-                .route(web::post().to(mcp::post))
-                .route(web::get().to(mcp::get))
-                .route(web::delete().to(mcp::delete))
-                .default_service(web::to(mcp::other_method)),
-        )
-        .service(
-            resource("/mcp/x/{selection}")
-                .route(web::post().to(mcp::post_selected))
-                .route(web::get().to(mcp::get))
-                .route(web::delete().to(mcp::delete))
-                .default_service(web::to(mcp::other_method)),
-        )
-        .route("/v1/sessions", web::post().to(sessions::open))
-        .route("/v1/sessions/{id}", web::get().to(sessions::show))
-        .route("/v1/sessions/{id}", web::delete().to(sessions::close))
-        .route("/v1/sessions/{id}/tools", web::get().to(sessions::tools))
-        .route("/v1/sessions/{id}/calls", web::post().to(sessions::call))
-        .route("/v1/runs", web::get().to(runs::list))
-        .route("/v1/runs/{id}", web::get().to(runs::show))
-        .route("/v1/runs/{id}/approve", web::post().to(runs::approve))
-        .route("/v1/runs/{id}/reject", web::post().to(runs::reject))
-        .route("/v1/runs/{id}/cancel", web::post().to(runs::cancel))
-        .route("/v1/runs/{id}/resolve", web::post().to(runs::resolve))
-        .route("/v1/runs/{id}/clear", web::post().to(runs::clear))
-        .route("/v1/memory/documents", web::get().to(memory::list))
-        .route("/v1/memory/documents/{path:.*}", web::get().to(memory::show))
-        .route("/v1/memory/documents/{path:.*}", web::put().to(memory::put))
-        .route("/v1/memory/documents/{path:.*}", web::delete().to(memory::remove))
-        .route("/v1/memory/history/{path:.*}", web::get().to(memory::history))
-        .route("/v1/tenant/config", web::get().to(tenant::show))
-        .route("/v1/tenant/config", web::put().to(tenant::put))
-        .route("/v1/tenant/config", web::delete().to(tenant::remove))
-        .route("/v1/tenant/config/check", web::post().to(tenant::check))
-        .route("/v1/tenant/config/history", web::get().to(tenant::history))
-        .route("/v1/tenant/config/history/{version}", web::get().to(tenant::version))
-        .route("/v1/tenant/config/rollback", web::post().to(tenant::rollback))
-        .route("/v1/tenant/secrets", web::get().to(secrets::list))
-        .route("/v1/tenant/secrets/{name}", web::put().to(secrets::put))
-        .route("/v1/tenant/secrets/{name}", web::delete().to(secrets::remove))
-        .route("/v1/tenant/servers", web::get().to(servers::list))
-        .route("/v1/tenant/servers/{id}", web::get().to(servers::show))
-        .route("/v1/tenant/servers/{id}/accept", web::post().to(servers::accept))
-        .route("/v1/tenant/servers/{id}/refresh", web::post().to(servers::refresh))
-        .route("/v1/schemas/tenant.json", web::get().to(schemas::tenant))
-        .route("/v1/audit", web::get().to(audit::list))
-        .route("/v1/catalog", web::get().to(catalog::list))
-        .route("/runs/{id}", web::get().to(runs::show))
-        .route("/runs/{id}/approve", web::post().to(runs::approve))
-        .route("/runs/{id}/reject", web::post().to(runs::reject))
-        .default_service(web::to(sessions::nothing_here));
+    for ApiRoute { method, path, handler, .. } in ROUTES {
+        let route = handler();
+        config.route(path, method.iter().cloned().fold(route, actix_web::Route::method));
+    }
+    config.default_service(web::to(sessions::nothing_here));
 }

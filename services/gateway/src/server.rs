@@ -14,7 +14,7 @@ use std::sync::Arc;
 const CONNECTIONS: usize = 25_000;
 
 /// A server that listens.
-pub struct Running {
+pub struct RunningServer {
     /// Where it listens.
     pub address: SocketAddr,
     gateway: Arc<Gateway>,
@@ -23,7 +23,7 @@ pub struct Running {
 }
 
 /// Binds and starts to serve.
-pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<Running> {
+pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<RunningServer> {
     let listen = &gateway.settings.listen;
     let listener = TcpListener::bind(listen.address).with_context(|| format!("cannot listen on {}", listen.address))?;
     listener.set_nonblocking(true)?;
@@ -48,13 +48,13 @@ pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<Running> {
     .run();
     let handle = server.handle();
     let serving = gateway.tasks.spawn("server", server);
-    Ok(Running { address, gateway: Arc::clone(gateway), handle, serving })
+    Ok(RunningServer { address, gateway: Arc::clone(gateway), handle, serving })
 }
 
-impl Running {
+impl RunningServer {
     /// Stops in order: unready first, then streams and background work, then requests, then the ledger's queue.
     pub async fn stop(self) {
-        let Running { gateway, handle, serving, .. } = self;
+        let RunningServer { gateway, handle, serving, .. } = self;
         gateway.readiness.drain();
         gateway.tasks.stopping().cancel();
         handle.stop(true).await;

@@ -27,15 +27,15 @@ pub struct Settings {
     /// Who may vouch for callers.
     pub identity: identity::Config,
     /// How long sessions live.
-    pub sessions: Sessions,
+    pub sessions: SessionSettings,
     /// Limits of calls in this process.
     pub calls: Calls,
     /// How replicas share the work of carrying runs out.
-    pub approvals: Approvals,
+    pub approvals: ApprovalSettings,
     /// Where tenants are configured.
-    pub tenants: Tenants,
+    pub tenants: TenantSettings,
     /// What tenants may have reached.
-    pub upstreams: Upstreams,
+    pub upstreams: UpstreamSettings,
     /// Logs and traces.
     pub telemetry: telemetry::Config,
 }
@@ -65,7 +65,7 @@ pub struct Listen {
 /// How long sessions live.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sessions {
+pub struct SessionSettings {
     /// Without being used.
     #[serde(deserialize_with = "span")]
     pub idle: Duration,
@@ -89,7 +89,7 @@ pub struct Calls {
 /// How replicas share the work of carrying runs out.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Approvals {
+pub struct ApprovalSettings {
     /// How long an owner may be silent.
     #[serde(deserialize_with = "span")]
     pub lease: Duration,
@@ -122,7 +122,7 @@ pub enum WebhookFormat {
 /// Where tenants are configured.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tenants {
+pub struct TenantSettings {
     /// One YAML file per tenant.
     pub dir: PathBuf,
     /// The tenants' secrets: one folder per tenant, one file per secret.
@@ -141,7 +141,7 @@ pub struct Tenants {
 /// What tenants may have reached.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Upstreams {
+pub struct UpstreamSettings {
     /// Private networks and plain http.
     pub private: bool,
     /// The ports addresses may name.
@@ -206,10 +206,14 @@ impl Settings {
                 merge(&mut layers, from_environment("UPSTREAMS__MCP_SERVERS", &text));
             }
         }
-        let settings: Settings =
-            layers.try_into().map_err(|error: toml::de::Error| SettingsError::Wrong(error.message().to_owned()))?;
+        let settings = of_layers(layers)?;
         settings.check()?;
         Ok(settings)
+    }
+
+    /// The defaults alone, for commands that serve nobody: they name no issuer, so no service could start with them.
+    pub(crate) fn defaults() -> Result<Settings, SettingsError> {
+        of_layers(parse("defaults.toml", DEFAULTS)?)
     }
 
     /// What no single section can see.
@@ -239,6 +243,10 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+fn of_layers(layers: Table) -> Result<Settings, SettingsError> {
+    layers.try_into().map_err(|error: toml::de::Error| SettingsError::Wrong(error.message().to_owned()))
 }
 
 fn parse(place: &str, text: &str) -> Result<Table, SettingsError> {

@@ -9,7 +9,7 @@
 //! | no text over HTTP | its file |
 //! | a good text | the text |
 //! | a text that is not good (any more) | what was served before, or nothing that acts (see `hold`) |
-//! | the store has not answered yet | what was served before, or nobody is let in |
+//! | the store has not answered yet | what was served before, or requests wait for it |
 //!
 //! The last two never fall back to the file: what a tenant's admin has tightened must not come loose because the store
 //! is slow or a rule has changed.
@@ -24,27 +24,29 @@ pub use known::known;
 pub(crate) use known::with as with_known;
 pub use over_http::secrets_of;
 
-use crate::settings::{Settings, Upstreams};
-use crate::targets::Targets;
+use crate::reach::EgressPolicy;
+use crate::settings::{Settings, UpstreamSettings};
+use crate::toolsets::Toolsets;
 use arc_swap::ArcSwap;
-use catalog::Entry;
+use catalog::CatalogEntry;
 use domain::{Code, Failure, Tenant};
 use executor::Snapshot;
-use memory::Notebook;
+use memory::TenantMemory;
+use memory::documents::Documents;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Store, StoreError, TenantText};
-use tenancy::{Book, Curated, CuratedSources, Page, Problem, TenantConfig};
+use tenancy::{ConfiguredTenant, CuratedSources, Problem, ServerCatalog, TenantConfig, TenantFiles};
 use tokio::sync::broadcast;
-use tools::{Kit, Toolbox};
+use toolset::AttachedToolset;
 use vault::Vault;
 
 /// How many changes a slow stream may be behind before it is told once for all of them.
 const BACKLOG: usize = 64;
 
 /// What tenants are made of.
-pub struct Parts {
+pub struct TenantsParts {
     /// The folder with their files.
     pub dir: PathBuf,
     /// Where the operator's external servers are listed.
@@ -53,30 +55,20 @@ pub struct Parts {
     pub over_http: bool,
     /// Where such texts are kept.
     pub store: Store,
-    /// The built-in tools.
-    pub tools: Toolbox,
+    /// The toolsets they are attached to.
+    pub toolsets: Toolsets,
     /// Their secrets.
     pub vault: Vault,
-    /// The external servers; `None` where they are left alone.
-    pub upstreams: Option<upstream::Upstreams>,
-    /// What tools act on.
-    pub targets: Targets,
-    /// The tenants' documents.
-    pub notebook: Notebook,
+    /// What their files may name.
+    pub reach: EgressPolicy,
 }
 
-impl Parts {
-    /// What the settings say, with what the tools reach.
-    pub fn of(
-        settings: &Settings,
-        kit: &Kit,
-        tools: Toolbox,
-        vault: Vault,
-        upstreams: Option<upstream::Upstreams>,
-    ) -> Parts {
+impl TenantsParts {
+    /// What the settings say, with these toolsets.
+    pub fn of(settings: &Settings, store: Store, toolsets: Toolsets, vault: Vault) -> TenantsParts {
         let told = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
-        let Upstreams { catalog, config, mcp_servers, .. } = &settings.upstreams;
-        Parts {
+        let UpstreamSettings { catalog, config, mcp_servers, .. } = &settings.upstreams;
+        TenantsParts {
             dir: settings.tenants.dir.clone(),
             curated: CuratedSources {
                 dir: told(catalog),
@@ -84,19 +76,17 @@ impl Parts {
                 mcp_servers: (!mcp_servers.is_empty()).then(|| mcp_servers.clone()),
             },
             over_http: settings.tenants.over_http,
-            store: kit.store.clone(),
-            tools,
-            targets: Targets::new(kit, settings, vault.clone(), upstreams.clone()),
+            store,
+            reach: EgressPolicy::of(settings),
+            toolsets,
             vault,
-            upstreams,
-            notebook: kit.notebook.clone(),
         }
     }
 }
 
 /// Where the configuration of a tenant comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// From nowhere: its tools are fixed.
     Fixed,
     /// From its file.
@@ -109,26 +99,28 @@ pub enum Origin {
 
 /// One tenant as it is served.
 #[derive(Clone)]
-struct Served {
+struct ServedTenant {
     snapshot: Arc<Snapshot>,
     config: Arc<TenantConfig>,
-    origin: Origin,
+    /// Its toolsets, with its targets. Swapped together with the rest.
+    attached: Arc<[Arc<dyn AttachedToolset>]>,
+    origin: ConfigOrigin,
 }
 
 /// What the tenants of this process are, now.
 #[derive(Default, Clone)]
-struct State {
-    served: HashMap<Tenant, Served>,
+struct TenantsState {
+    served: HashMap<Tenant, ServedTenant>,
     /// Those with a file, of which the store has not said yet whether something else holds.
     waiting: HashSet<Tenant>,
-    files: HashMap<Tenant, Arc<Page>>,
+    files: HashMap<Tenant, Arc<ConfiguredTenant>>,
     /// Texts that cannot be used.
     unusable: BTreeMap<Tenant, Vec<Problem>>,
 }
 
 /// What the store said of a tenant's configuration.
 #[derive(Debug, Clone, PartialEq)]
-enum Stored {
+enum StoredConfig {
     Said(Option<TenantText>),
     /// It holds something that is none of our texts.
     Unreadable,
@@ -136,28 +128,28 @@ enum Stored {
 
 /// What a reconciler has at hand. Whoever changes what is served holds it meanwhile.
 #[derive(Default)]
-struct Desk {
-    book: Book,
-    curated: Curated,
-    stored: HashMap<Tenant, Stored>,
-    fixed: HashMap<Tenant, Vec<Arc<Entry>>>,
+struct ReconcileState {
+    book: TenantFiles,
+    curated: ServerCatalog,
+    stored: HashMap<Tenant, StoredConfig>,
+    fixed: HashMap<Tenant, Vec<Arc<CatalogEntry>>>,
 }
 
 /// The tenants of this process.
-pub struct Tenants {
-    parts: Parts,
-    state: ArcSwap<State>,
-    desk: Mutex<Desk>,
+pub struct TenantRegistry {
+    parts: TenantsParts,
+    state: ArcSwap<TenantsState>,
+    desk: Mutex<ReconcileState>,
     problems: ArcSwap<Vec<Problem>>,
     /// Who is reading a tenant's text from the store. One after the other, so that an older answer never comes last.
     turns: Mutex<HashMap<Tenant, Arc<tokio::sync::Mutex<()>>>>,
     changes: broadcast::Sender<Tenant>,
 }
 
-impl Tenants {
-    /// Tenants made of these parts; none are served before the first [`Tenants::look`].
-    pub fn new(parts: Parts) -> Tenants {
-        Tenants {
+impl TenantRegistry {
+    /// Tenants made of these parts; none are served before the first [`TenantRegistry::look`].
+    pub fn new(parts: TenantsParts) -> TenantRegistry {
+        TenantRegistry {
             parts,
             state: ArcSwap::default(),
             desk: Mutex::default(),
@@ -186,18 +178,45 @@ impl Tenants {
         }
     }
 
+    /// The same for a request. Of a tenant that has just appeared the store is asked first, so that the request is
+    /// served by a whole tenant and not turned away.
+    pub async fn whole(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
+        let is_waiting = self.state.load().waiting.contains(tenant);
+        if is_waiting && let Err(error) = self.refresh(tenant).await {
+            tracing::warn!(%tenant, error = &error as &dyn std::error::Error, "the tenant cannot be served yet");
+        }
+        self.get(tenant)
+    }
+
     /// The configuration a tenant is served by.
     pub fn config_of(&self, tenant: &Tenant) -> Option<Arc<TenantConfig>> {
         self.state.load().served.get(tenant).map(|served| Arc::clone(&served.config))
     }
 
+    /// What a tenant has of one toolset: its documents, its external servers.
+    pub fn attached<A: AttachedToolset>(&self, tenant: &Tenant) -> Option<Arc<A>> {
+        self.state.load().served.get(tenant).and_then(|served| toolset::find(&served.attached))
+    }
+
+    /// The documents of a tenant. One that is held has them too: people must be able to look after them.
+    pub fn notebook(&self, tenant: &Tenant) -> Documents {
+        let attached = self.attached::<TenantMemory>(tenant);
+        attached.map_or_else(|| self.parts.toolsets.notebook.clone(), |memory| memory.notebook().clone())
+    }
+
+    /// Everything a tenant is attached to.
+    pub fn all_attached(&self, tenant: &Tenant) -> Arc<[Arc<dyn AttachedToolset>]> {
+        let state = self.state.load();
+        state.served.get(tenant).map_or_else(|| Arc::from([]), |served| Arc::clone(&served.attached))
+    }
+
     /// Where that configuration comes from.
-    pub fn origin_of(&self, tenant: &Tenant) -> Option<Origin> {
+    pub fn origin_of(&self, tenant: &Tenant) -> Option<ConfigOrigin> {
         self.state.load().served.get(tenant).map(|served| served.origin)
     }
 
     /// A tenant's file, as it was when it was last good.
-    pub fn file_of(&self, tenant: &Tenant) -> Option<Arc<Page>> {
+    pub fn file_of(&self, tenant: &Tenant) -> Option<Arc<ConfiguredTenant>> {
         self.state.load().files.get(tenant).cloned()
     }
 
@@ -205,7 +224,7 @@ impl Tenants {
     /// mended, or for a replica that still has the one before.
     pub fn all(&self) -> Vec<(Tenant, Arc<Snapshot>)> {
         let state = self.state.load();
-        let acting = state.served.iter().filter(|(_, served)| served.origin != Origin::Held);
+        let acting = state.served.iter().filter(|(_, served)| served.origin != ConfigOrigin::Held);
         acting.map(|(tenant, served)| (tenant.clone(), Arc::clone(&served.snapshot))).collect()
     }
 
@@ -241,12 +260,17 @@ impl Tenants {
     }
 
     /// The built-in tools.
-    pub fn tools(&self) -> &[Arc<Entry>] {
-        self.parts.tools.every()
+    pub fn tools(&self) -> &[Arc<CatalogEntry>] {
+        self.parts.toolsets.tools()
+    }
+
+    /// The sections of tenants' files that toolsets own.
+    pub fn sections(&self) -> Vec<tenancy::Section> {
+        self.parts.toolsets.sections()
     }
 
     /// Looks at everything once: the folder, and the store for tenants of which it has not said anything yet.
-    pub async fn look(self: &Arc<Tenants>) {
+    pub async fn look(self: &Arc<TenantRegistry>) {
         let before = self.state.load_full();
         self.apart(|tenants| tenants.reload()).await;
         let now = self.state.load_full();
@@ -255,12 +279,12 @@ impl Tenants {
     }
 
     /// Asks the store about every tenant again.
-    async fn refresh_all(self: &Arc<Tenants>) {
+    async fn refresh_all(self: &Arc<TenantRegistry>) {
         let all: Vec<Tenant> = self.state.load().files.keys().cloned().collect();
         self.refresh_each(all).await;
     }
 
-    async fn refresh_each(self: &Arc<Tenants>, tenants: Vec<Tenant>) {
+    async fn refresh_each(self: &Arc<TenantRegistry>, tenants: Vec<Tenant>) {
         for tenant in tenants {
             match self.refresh(&tenant).await {
                 Ok(_) => {}
@@ -273,7 +297,7 @@ impl Tenants {
 
     /// Asks the store what holds for one tenant. `true` if that is something else than before. A store that does not
     /// answer leaves everything as it is.
-    pub async fn refresh(self: &Arc<Tenants>, tenant: &Tenant) -> Result<bool, StoreError> {
+    pub async fn refresh(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<bool, StoreError> {
         // First, because what is then set up is read with them.
         self.parts.vault.refresh(tenant).await?;
         if !self.parts.over_http {
@@ -282,8 +306,8 @@ impl Tenants {
         let turn = Arc::clone(lock(&self.turns).entry(tenant.clone()).or_default());
         let turn = turn.lock().await;
         let stored = match self.parts.store.of(tenant).tenant_text().current().await {
-            Ok(text) => Stored::Said(text),
-            Err(StoreError::Corrupt { .. }) => Stored::Unreadable,
+            Ok(text) => StoredConfig::Said(text),
+            Err(StoreError::Corrupt { .. }) => StoredConfig::Unreadable,
             Err(error) => return Err(error),
         };
         let whose = tenant.clone();
@@ -293,16 +317,16 @@ impl Tenants {
     }
 
     /// Draws up a tenant's catalog again, because tools from elsewhere have changed.
-    pub async fn relist(self: &Arc<Tenants>, tenant: &Tenant) {
+    pub async fn relist(self: &Arc<TenantRegistry>, tenant: &Tenant) {
         let whose = tenant.clone();
         self.apart(move |tenants| {
             let _desk = lock(&tenants.desk);
             let old = tenants.state.load_full();
-            let Some(Served { config, origin, .. }) = old.served.get(&whose).cloned() else { return };
+            let Some(ServedTenant { config, attached, origin, .. }) = old.served.get(&whose).cloned() else { return };
             // A tenant that is held has no tools, wherever they come from.
-            if matches!(origin, Origin::File | Origin::Http(_)) {
-                let mut next = State::clone(&old);
-                tenants.draw(&mut next, &old, config, origin);
+            if matches!(origin, ConfigOrigin::File | ConfigOrigin::Http(_)) {
+                let mut next = TenantsState::clone(&old);
+                tenants.draw(&mut next, &old, config, attached, origin);
                 tenants.swap(&old, next);
             }
         })
@@ -311,8 +335,8 @@ impl Tenants {
 
     /// Compiling schemas and starting sandboxes may take a while; requests must not wait for it.
     async fn apart<T: Send + 'static>(
-        self: &Arc<Tenants>,
-        work: impl FnOnce(&Tenants) -> T + Send + 'static,
+        self: &Arc<TenantRegistry>,
+        work: impl FnOnce(&TenantRegistry) -> T + Send + 'static,
     ) -> Option<T> {
         let tenants = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || work(&tenants)).await;

@@ -5,9 +5,9 @@
 //! five minutes.
 
 use crate::app::Gateway;
-use crate::clock::Clock;
+use crate::clock::SystemClock;
 use crate::settings::WebhookFormat;
-use executor::runs::notice::{Happened, Notice, sign};
+use executor::runs::notice::{Notice, RunEventKind, sign};
 use executor::runs::told;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Webhook {
     secret: Vec<u8>,
     format: WebhookFormat,
     console: String,
-    client: egress::Client,
+    client: egress::HttpClient,
 }
 
 impl Webhook {
@@ -82,9 +82,9 @@ impl Webhook {
             }),
             WebhookFormat::Slack => {
                 let what = match notice.happened {
-                    Happened::Pending => "waits for a person",
-                    Happened::Decided => "was decided",
-                    Happened::Finished => "has ended",
+                    RunEventKind::Pending => "waits for a person",
+                    RunEventKind::Decided => "was decided",
+                    RunEventKind::Finished => "has ended",
                 };
                 let summary = plain(&run.asked.preview.summary);
                 let link = link.map(|link| format!("\n{link}")).unwrap_or_default();
@@ -138,7 +138,7 @@ pub fn send(gateway: &Arc<Gateway>, webhook: Webhook, mut notices: mpsc::Receive
     gateway.tasks.spawn("webhooks", stopping.run_until_cancelled_owned(forward));
 }
 
-async fn deliver(webhook: &Webhook, notice: &Notice, clock: Clock) {
+async fn deliver(webhook: &Webhook, notice: &Notice, clock: SystemClock) {
     for wait in AGAIN_AFTER.into_iter().map(Some).chain([None]) {
         if webhook.post(notice, clock.now().millis() / 1000).await {
             return;

@@ -5,9 +5,9 @@
 
 use crate::validate::BadSchema;
 use crate::virtuals::VirtualEntry;
-use crate::{Entry, Source, Virtual};
+use crate::{CatalogEntry, ControlTool, ToolSource};
 use domain::json::sha256_hex;
-use domain::{Failure, Level, Loaded, Tenant, ToolsetName};
+use domain::{Failure, Level, LoadedToolsets, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const MOST_TOOLSETS: usize = 64;
 
 /// Who the list is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum View {
+pub enum ListAudience {
     /// A list that grows: legacy sessions and the REST turn API. `grown` once anything was loaded on demand.
     Growing {
         /// Whether the tools to manage what was loaded are listed.
@@ -48,17 +48,17 @@ pub struct ToolsetFacts {
 pub struct Catalog {
     digest: String,
     key: [u8; 16],
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<CatalogEntry>>,
     by_name: HashMap<String, usize>,
     toolsets: Vec<ToolsetFacts>,
     head: usize, // how many of `entries` are read tools of default toolsets
     virtuals: Vec<VirtualEntry>,
-    defaults: Loaded,
+    defaults: LoadedToolsets,
 }
 
 /// What a tenant's rules mean for its catalog.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rules<'a> {
+pub struct CatalogRules<'a> {
     /// Tools that are left out.
     pub deny: &'a [Pattern],
     /// Tools that wait for a person although they may only read.
@@ -67,7 +67,7 @@ pub struct Rules<'a> {
 
 /// Why a catalog could not be built.
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
+pub enum CatalogError {
     /// Two tools have one name.
     #[error("two tools are called `{0}`")]
     TwoOfAName(String),
@@ -80,18 +80,18 @@ pub enum BuildError {
 }
 
 /// What a name stands for.
-pub enum Found<'a> {
+pub enum NameMatch<'a> {
     /// A tool.
-    Tool(&'a Arc<Entry>),
+    Tool(&'a Arc<CatalogEntry>),
     /// A virtual tool.
-    Virtual(Virtual),
+    Virtual(ControlTool),
     /// Nothing this tenant has.
     Nothing,
 }
 
 /// One line of a list.
 #[derive(Debug, Clone, Copy)]
-pub struct Listed<'a> {
+pub struct ListedTool<'a> {
     /// Its name.
     pub name: &'a str,
     /// What the model reads.
@@ -111,22 +111,23 @@ impl Catalog {
     /// not have does not exist for it.
     pub fn build(
         tenant: &Tenant,
-        tools: impl IntoIterator<Item = Arc<Entry>>,
+        tools: impl IntoIterator<Item = Arc<CatalogEntry>>,
         default_toolsets: &[ToolsetName],
-        rules: Rules<'_>,
-    ) -> Result<Catalog, BuildError> {
-        let Rules { deny, gates } = rules;
-        let denied = |e: &Entry| deny.iter().any(|rule| rule.is_whole() && rule.tool_matches(e.name().as_str()));
-        let asks = |e: &Entry| gates.iter().any(|gate| gate.pattern.tool_matches(e.name().as_str()));
+        rules: CatalogRules<'_>,
+    ) -> Result<Catalog, CatalogError> {
+        let CatalogRules { deny, gates } = rules;
+        let denied = |e: &CatalogEntry| deny.iter().any(|rule| rule.is_whole() && rule.tool_matches(e.name().as_str()));
+        let asks = |e: &CatalogEntry| gates.iter().any(|gate| gate.pattern.tool_matches(e.name().as_str()));
         // A read that a rule makes wait answers with a run, so its result must allow for one.
-        let ready = |e: Arc<Entry>| if asks(&e) { Arc::new(e.gated()) } else { e };
-        let kept: Vec<Arc<Entry>> = tools.into_iter().filter(|e| !denied(e)).map(ready).collect();
+        let ready = |e: Arc<CatalogEntry>| if asks(&e) { Arc::new(e.gated()) } else { e };
+        let kept: Vec<Arc<CatalogEntry>> = tools.into_iter().filter(|e| !denied(e)).map(ready).collect();
         let toolsets = facts(&kept, default_toolsets);
         if toolsets.len() > MOST_TOOLSETS {
-            return Err(BuildError::TooManyToolsets);
+            return Err(CatalogError::TooManyToolsets);
         }
-        let rank = |e: &Entry| toolsets.iter().position(|t| t.name == e.definition().toolset).unwrap_or(usize::MAX);
-        let is_head = |e: &Entry| e.list() == Level::Read && toolsets.get(rank(e)).is_some_and(|t| t.default);
+        let rank =
+            |e: &CatalogEntry| toolsets.iter().position(|t| t.name == e.definition().toolset).unwrap_or(usize::MAX);
+        let is_head = |e: &CatalogEntry| e.list() == Level::Read && toolsets.get(rank(e)).is_some_and(|t| t.default);
         let mut entries = kept;
         entries.sort_by_key(|e| (!is_head(e), rank(e), e.list())); // stable: the author's order within a list
         let head = entries.iter().filter(|e| is_head(e)).count();
@@ -134,13 +135,14 @@ impl Catalog {
         let mut by_name = HashMap::new();
         for (n, entry) in entries.iter().enumerate() {
             let name = entry.name().to_string();
-            let is_virtual = Virtual::ALL.iter().any(|v| v.name() == name);
+            let is_virtual = ControlTool::ALL.iter().any(|v| v.name() == name);
             if is_virtual || by_name.insert(name.clone(), n).is_some() {
-                return Err(BuildError::TwoOfAName(name));
+                return Err(CatalogError::TwoOfAName(name));
             }
         }
         let names: Vec<&str> = toolsets.iter().map(|t| t.name.as_str()).collect();
-        let virtuals = Virtual::ALL.into_iter().map(|v| VirtualEntry::new(v, &names)).collect::<Result<Vec<_>, _>>()?;
+        let virtuals =
+            ControlTool::ALL.into_iter().map(|v| VirtualEntry::new(v, &names)).collect::<Result<Vec<_>, _>>()?;
         let defaults = toolsets.iter().filter(|t| t.default).map(|t| (t.name.clone(), Level::Read)).collect();
         let digest = digest(tenant, &entries, &virtuals, head);
         let mut key = [0; 16];
@@ -159,7 +161,7 @@ impl Catalog {
     }
 
     /// What is loaded when a session opens.
-    pub fn defaults(&self) -> &Loaded {
+    pub fn defaults(&self) -> &LoadedToolsets {
         &self.defaults
     }
 
@@ -169,7 +171,7 @@ impl Catalog {
     }
 
     /// Every tool, in catalog order.
-    pub fn entries(&self) -> &[Arc<Entry>] {
+    pub fn entries(&self) -> &[Arc<CatalogEntry>] {
         &self.entries
     }
 
@@ -178,15 +180,17 @@ impl Catalog {
     }
 
     /// What a name stands for.
-    pub fn find(&self, name: &str) -> Found<'_> {
+    pub fn find(&self, name: &str) -> NameMatch<'_> {
         match self.by_name.get(name).and_then(|n| self.entries.get(*n)) {
-            Some(entry) => Found::Tool(entry),
-            None => Virtual::ALL.into_iter().find(|v| v.name() == name).map_or(Found::Nothing, Found::Virtual),
+            Some(entry) => NameMatch::Tool(entry),
+            None => {
+                ControlTool::ALL.into_iter().find(|v| v.name() == name).map_or(NameMatch::Nothing, NameMatch::Virtual)
+            }
         }
     }
 
     /// Checks the arguments of a virtual tool.
-    pub fn check_virtual(&self, which: Virtual, arguments: Map<String, Value>) -> Result<Value, Failure> {
+    pub fn check_virtual(&self, which: ControlTool, arguments: Map<String, Value>) -> Result<Value, Failure> {
         match self.virtuals.iter().find(|v| v.which == which) {
             Some(entry) => entry.check(arguments),
             None => Err(Failure::new(domain::Code::Internal, "a virtual tool is missing from the catalog")),
@@ -194,10 +198,15 @@ impl Catalog {
     }
 
     /// The list for this loaded set, in order.
-    pub fn listed<'a>(&'a self, loaded: &'a Loaded, view: View) -> impl Iterator<Item = Listed<'a>> {
+    pub fn listed<'a>(
+        &'a self,
+        loaded: &'a LoadedToolsets,
+        view: ListAudience,
+    ) -> impl Iterator<Item = ListedTool<'a>> {
         let (head, tail) = self.entries.split_at(self.head);
-        let issued =
-            move |e: &&'a Arc<Entry>| loaded.level(&e.definition().toolset).is_some_and(|level| level >= e.list());
+        let issued = move |e: &&'a Arc<CatalogEntry>| {
+            loaded.level(&e.definition().toolset).is_some_and(|level| level >= e.list())
+        };
         let virtuals = self.virtuals.iter().filter(move |v| shows(view, v.which)).map(move |v| listed_virtual(v, view));
         head.iter().filter(issued).map(listed).chain(virtuals).chain(tail.iter().filter(issued).map(listed))
     }
@@ -213,12 +222,12 @@ impl Catalog {
     }
 
     /// What a loaded set costs a model, virtual tools included.
-    pub fn tokens(&self, loaded: &Loaded, view: View) -> u32 {
+    pub fn tokens(&self, loaded: &LoadedToolsets, view: ListAudience) -> u32 {
         self.listed(loaded, view).map(|line| line.tokens).sum()
     }
 
     /// A loaded set as one number: two bits for each toolset.
-    pub fn set_key(&self, loaded: &Loaded) -> u128 {
+    pub fn set_key(&self, loaded: &LoadedToolsets) -> u128 {
         self.toolsets.iter().enumerate().fold(0, |key, (n, set)| {
             let bits = match loaded.level(&set.name) {
                 None => 0_u128,
@@ -231,20 +240,22 @@ impl Catalog {
 }
 
 /// Which virtual tools are listed. All may be called all the same.
-fn shows(view: View, which: Virtual) -> bool {
+fn shows(view: ListAudience, which: ControlTool) -> bool {
     match (view, which) {
-        (_, Virtual::LoadToolset) => true,
-        (View::Fixed, Virtual::CallTool | Virtual::AwaitRun) => true,
-        (View::Growing { grown }, Virtual::UnloadToolset | Virtual::SearchTools | Virtual::AwaitRun) => grown,
-        (View::Fixed, Virtual::UnloadToolset | Virtual::SearchTools) | (View::Growing { .. }, Virtual::CallTool) => {
-            false
-        }
+        (_, ControlTool::LoadToolset) => true,
+        (ListAudience::Fixed, ControlTool::CallTool | ControlTool::AwaitRun) => true,
+        (
+            ListAudience::Growing { grown },
+            ControlTool::UnloadToolset | ControlTool::SearchTools | ControlTool::AwaitRun,
+        ) => grown,
+        (ListAudience::Fixed, ControlTool::UnloadToolset | ControlTool::SearchTools)
+        | (ListAudience::Growing { .. }, ControlTool::CallTool) => false,
     }
 }
 
-fn listed(entry: &Arc<Entry>) -> Listed<'_> {
+fn listed(entry: &Arc<CatalogEntry>) -> ListedTool<'_> {
     let d = entry.definition();
-    Listed {
+    ListedTool {
         name: d.name.as_str(),
         description: &d.description,
         wire: &d.wire,
@@ -254,12 +265,12 @@ fn listed(entry: &Arc<Entry>) -> Listed<'_> {
     }
 }
 
-fn listed_virtual(entry: &VirtualEntry, view: View) -> Listed<'_> {
+fn listed_virtual(entry: &VirtualEntry, view: ListAudience) -> ListedTool<'_> {
     let face = match view {
-        View::Growing { .. } => &entry.legacy,
-        View::Fixed => &entry.modern,
+        ListAudience::Growing { .. } => &entry.legacy,
+        ListAudience::Fixed => &entry.modern,
     };
-    Listed {
+    ListedTool {
         name: entry.which.name(),
         description: entry.description(),
         wire: &face.wire,
@@ -270,7 +281,7 @@ fn listed_virtual(entry: &VirtualEntry, view: View) -> Listed<'_> {
 }
 
 /// The toolsets in order: the tenant's default ones as it named them, then the others as the product orders them.
-fn facts(entries: &[Arc<Entry>], default_toolsets: &[ToolsetName]) -> Vec<ToolsetFacts> {
+fn facts(entries: &[Arc<CatalogEntry>], default_toolsets: &[ToolsetName]) -> Vec<ToolsetFacts> {
     let mut sets: Vec<ToolsetFacts> = Vec::new();
     for entry in entries {
         let name = &entry.definition().toolset;
@@ -292,12 +303,12 @@ fn facts(entries: &[Arc<Entry>], default_toolsets: &[ToolsetName]) -> Vec<Toolse
     sets
 }
 
-fn digest(tenant: &Tenant, entries: &[Arc<Entry>], virtuals: &[VirtualEntry], head: usize) -> String {
+fn digest(tenant: &Tenant, entries: &[Arc<CatalogEntry>], virtuals: &[VirtualEntry], head: usize) -> String {
     let mut text = format!("{tenant}\n{head}\n");
     for entry in entries {
         let definition = entry.definition();
         writeln!(text, "{} {} {}", definition.toolset, entry.mcp(), definition.strict).ok();
-        if let Source::Server { id, tool } = &definition.source {
+        if let ToolSource::Server { id, tool } = &definition.source {
             // Two names of a server may come out as one name here; what is called must be named all the same.
             writeln!(text, "{id} {tool:?}").ok();
         }

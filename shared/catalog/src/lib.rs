@@ -17,9 +17,12 @@ pub mod tools_cache;
 pub mod validate;
 pub mod virtuals;
 
-pub use catalog::{Catalog, Found, Rules, ToolsetFacts, View};
-pub use entry::{Definition, Entry, Kit, Parsed, Source, Understood, Work};
-pub use sheet::{Sheet, VirtualSheet};
-pub use tool::{Boxed, Drawn, Probe, Progress, Tool, ToolFuture, ToolSpec};
-pub use tools_cache::{ListKey, Page, ToolsCache};
-pub use virtuals::Virtual;
+pub use catalog::{Catalog, CatalogRules, ListAudience, NameMatch, ToolsetFacts};
+pub use entry::{
+    CatalogEntry, CompiledTool, CompiledTools, ErasedCall, ErasedTool, ParseResult, ParsedCall, TargetName,
+    TargetNames, ToolDefinition, ToolSource,
+};
+pub use sheet::{ToolSheet, VirtualSheet};
+pub use tool::{BoxedFuture, ProbeResult, Progress, Tool, ToolFuture, ToolPreview, ToolSpec};
+pub use tools_cache::{CachedToolsPage, ListKey, ToolsCache};
+pub use virtuals::ControlTool;

@@ -3,8 +3,8 @@
 //! It says more than a model reads (the hint, the strict schema, what is promised about calls) and costs no tokens.
 //! Sheets are drawn from the catalog, so a tool that is added to it has one without anybody's doing.
 
-use crate::{Catalog, Entry, Source};
-use domain::{Effect, Level, Mode};
+use crate::{Catalog, CatalogEntry, ToolSource};
+use domain::{Effect, Level, SessionMode};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::time::Duration;
@@ -14,13 +14,13 @@ const OURS: &str = "x-wire";
 
 /// Everything about one tool that helps to choose it.
 #[derive(Debug, Serialize)]
-pub struct Sheet<'a> {
+pub struct ToolSheet<'a> {
     /// Its name.
     pub name: &'a str,
     /// The toolset it is loaded with.
     pub toolset: &'a str,
     /// Where it comes from.
-    pub source: &'a Source,
+    pub source: &'a ToolSource,
     /// For people.
     pub title: &'a str,
     /// What the model reads.
@@ -31,7 +31,7 @@ pub struct Sheet<'a> {
     /// The most that any arguments can do.
     pub effect: Effect,
     /// The sessions it can be loaded in.
-    pub modes: &'static [Mode],
+    pub modes: &'static [SessionMode],
     /// The list of its toolset that it is in.
     pub list: Level,
     /// Whether it is there when a session opens.
@@ -75,10 +75,10 @@ pub struct VirtualSheet {
 
 impl Catalog {
     /// The sheets of all tools, in catalog order.
-    pub fn sheets(&self) -> impl Iterator<Item = Sheet<'_>> {
+    pub fn sheets(&self) -> impl Iterator<Item = ToolSheet<'_>> {
         self.entries().iter().map(|entry| {
             let default = self.toolsets().iter().any(|set| set.default && set.name == entry.definition().toolset);
-            Sheet::of(entry, default)
+            ToolSheet::of(entry, default)
         })
     }
 
@@ -96,15 +96,15 @@ impl Catalog {
     }
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> ToolSheet<'a> {
     /// The sheet of one tool; `default` says whether its toolset is loaded when a session opens.
-    pub fn of(entry: &'a Entry, default: bool) -> Sheet<'a> {
+    pub fn of(entry: &'a CatalogEntry, default: bool) -> ToolSheet<'a> {
         let definition = entry.definition();
         let mut input_schema = definition.strict.clone();
-        if definition.source == Source::BuiltIn {
+        if definition.source == ToolSource::BuiltIn {
             drop_ours(&mut input_schema); // elsewhere it could be the name of an argument
         }
-        Sheet {
+        ToolSheet {
             name: definition.name.as_str(),
             toolset: definition.toolset.as_str(),
             source: &definition.source,
@@ -128,10 +128,10 @@ impl<'a> Sheet<'a> {
 }
 
 /// The sessions a tool of this list can be loaded in.
-const fn modes(list: Level) -> &'static [Mode] {
+const fn modes(list: Level) -> &'static [SessionMode] {
     match list {
-        Level::Read => &[Mode::Read, Mode::Write],
-        Level::Write => &[Mode::Write],
+        Level::Read => &[SessionMode::Read, SessionMode::Write],
+        Level::Write => &[SessionMode::Write],
     }
 }
 

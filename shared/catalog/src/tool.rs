@@ -1,6 +1,6 @@
 //! What the author of a tool writes: a spec, typed arguments and output, a pure effect, and a run.
 
-use domain::{Effect, Failure, Level, Outcome};
+use domain::{Effect, Failure, Level, ToolOutput};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,13 +32,13 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What a call with these arguments would do, drawn from the target. `None`: the arguments say it all.
     /// The permit is for looking and dry-running only.
-    fn preview(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = Result<Option<Drawn>, Failure>> + Send {
+    fn preview(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = Result<Option<ToolPreview>, Failure>> + Send {
         std::future::ready(Ok(None))
     }
 
     /// Looks whether an execution whose answer was lost has happened. The permit names the run.
-    fn probe(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = Probe> + Send {
-        std::future::ready(Probe::Unknown)
+    fn probe(&self, _: &Permit, _: &Self::Args) -> impl Future<Output = ProbeResult> + Send {
+        std::future::ready(ProbeResult::Unknown)
     }
 
     /// Whether what came back is text that may speak to the model in somebody else's voice. Then the session is tainted
@@ -187,7 +187,7 @@ impl Progress {
 
 /// What a tool says a call would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drawn {
+pub struct ToolPreview {
     /// One line.
     pub summary: String,
     /// What changes, for a person to read.
@@ -202,7 +202,7 @@ pub struct Drawn {
 
 /// What a look at the target says about an execution whose answer was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Probe {
+pub enum ProbeResult {
     /// It happened; this is its result as JSON text, if it can be told.
     Done(Option<String>),
     /// It did not happen.
@@ -212,7 +212,7 @@ pub enum Probe {
 }
 
 /// A boxed future of a tool.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The boxed future of a running tool.
-pub type ToolFuture<'a> = Boxed<'a, Outcome>;
+pub type ToolFuture<'a> = BoxedFuture<'a, Result<ToolOutput, Failure>>;

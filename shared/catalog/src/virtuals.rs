@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// Which virtual tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Virtual {
+pub enum ControlTool {
     /// Adds toolsets to the session.
     LoadToolset,
     /// Takes toolsets out of the session.
@@ -24,42 +24,47 @@ pub enum Virtual {
     AwaitRun,
 }
 
-impl Virtual {
+impl ControlTool {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Virtual; 5] =
-        [Virtual::LoadToolset, Virtual::CallTool, Virtual::AwaitRun, Virtual::UnloadToolset, Virtual::SearchTools];
+    pub const ALL: [ControlTool; 5] = [
+        ControlTool::LoadToolset,
+        ControlTool::CallTool,
+        ControlTool::AwaitRun,
+        ControlTool::UnloadToolset,
+        ControlTool::SearchTools,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
-            Virtual::LoadToolset => "load_toolset",
-            Virtual::UnloadToolset => "unload_toolset",
-            Virtual::SearchTools => "search_tools",
-            Virtual::CallTool => "call_tool",
-            Virtual::AwaitRun => "await_run",
+            ControlTool::LoadToolset => "load_toolset",
+            ControlTool::UnloadToolset => "unload_toolset",
+            ControlTool::SearchTools => "search_tools",
+            ControlTool::CallTool => "call_tool",
+            ControlTool::AwaitRun => "await_run",
         }
     }
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
-            Virtual::LoadToolset => "Load a toolset",
-            Virtual::UnloadToolset => "Unload a toolset",
-            Virtual::SearchTools => "Search for tools",
-            Virtual::CallTool => "Call a loaded tool",
-            Virtual::AwaitRun => "Wait for a run",
+            ControlTool::LoadToolset => "Load a toolset",
+            ControlTool::UnloadToolset => "Unload a toolset",
+            ControlTool::SearchTools => "Search for tools",
+            ControlTool::CallTool => "Call a loaded tool",
+            ControlTool::AwaitRun => "Wait for a run",
         }
     }
 
     /// What the model reads.
     const fn description(self) -> &'static str {
         match self {
-            Virtual::LoadToolset => {
+            ControlTool::LoadToolset => {
                 "Add toolsets to this session. Returns their schemas. Write tools need a person's approval when called."
             }
-            Virtual::UnloadToolset => "Remove toolsets from this session.",
-            Virtual::SearchTools => "Find tools in all toolsets by words.",
-            Virtual::CallTool => "Call a loaded tool by name, if it is not in your list.",
-            Virtual::AwaitRun => "Wait for the outcome of a call that a person must approve.",
+            ControlTool::UnloadToolset => "Remove toolsets from this session.",
+            ControlTool::SearchTools => "Find tools in all toolsets by words.",
+            ControlTool::CallTool => "Call a loaded tool by name, if it is not in your list.",
+            ControlTool::AwaitRun => "Wait for the outcome of a call that a person must approve.",
         }
     }
 
@@ -69,7 +74,7 @@ impl Virtual {
         let name = json!({ "type": "string", "minLength": 1, "maxLength": 64 });
         let one_or_many = json!({ "anyOf": [name, { "type": "array", "items": name, "minItems": 1, "maxItems": 64 }] });
         let (properties, required) = match self {
-            Virtual::LoadToolset => {
+            ControlTool::LoadToolset => {
                 let wanted = json!({ "anyOf": [
                     { "type": "string", "enum": sets },
                     { "type": "array", "items": { "type": "string" } },
@@ -81,8 +86,8 @@ impl Virtual {
                     "toolset",
                 )
             }
-            Virtual::UnloadToolset => (json!({ "toolset": one_or_many, "session": session }), "toolset"),
-            Virtual::SearchTools => (
+            ControlTool::UnloadToolset => (json!({ "toolset": one_or_many, "session": session }), "toolset"),
+            ControlTool::SearchTools => (
                 json!({
                     "query": { "type": "string", "minLength": 1, "maxLength": 512 },
                     "limit": { "type": "integer", "minimum": 1, "maximum": 20 },
@@ -90,14 +95,14 @@ impl Virtual {
                 }),
                 "query",
             ),
-            Virtual::AwaitRun => (
+            ControlTool::AwaitRun => (
                 json!({
                     "run_id": { "type": "string", "maxLength": 64 },
                     "wait_ms": { "type": "integer", "minimum": 0, "maximum": 55_000 },
                 }),
                 "run_id",
             ),
-            Virtual::CallTool => {
+            ControlTool::CallTool => {
                 (json!({ "tool": name, "arguments": { "type": "object" }, "session": session }), "tool")
             }
         };
@@ -109,16 +114,16 @@ impl Virtual {
         let text = json!({ "type": "string" });
         let list = json!({ "type": "array", "items": { "type": "object" } });
         let properties = match self {
-            Virtual::LoadToolset => {
+            ControlTool::LoadToolset => {
                 json!({ "session": text, "loaded": object, "added": list, "tokens": object, "next": text })
             }
-            Virtual::UnloadToolset => {
+            ControlTool::UnloadToolset => {
                 json!({ "session": text, "loaded": object, "removed": { "type": "array" }, "tokens": object })
             }
-            Virtual::SearchTools => json!({ "tools": list }),
-            Virtual::AwaitRun => json!({ "run": object, "result": {}, "preview": object }),
+            ControlTool::SearchTools => json!({ "tools": list }),
+            ControlTool::AwaitRun => json!({ "run": object, "result": {}, "preview": object }),
             // It returns the inner result as it is.
-            Virtual::CallTool => return None,
+            ControlTool::CallTool => return None,
         };
         Some(json!({ "type": "object", "properties": properties }))
     }
@@ -126,7 +131,7 @@ impl Virtual {
 
 /// One era's view of a virtual tool.
 #[derive(Debug)]
-pub(crate) struct Face {
+pub(crate) struct EraFace {
     pub(crate) mcp: String,
     pub(crate) wire: String,
     pub(crate) brief: String,
@@ -136,14 +141,14 @@ pub(crate) struct Face {
 /// A virtual tool of one catalog, with its bytes ready.
 #[derive(Debug)]
 pub(crate) struct VirtualEntry {
-    pub(crate) which: Virtual,
+    pub(crate) which: ControlTool,
     pub(crate) arguments: Arguments,
-    pub(crate) legacy: Face,
-    pub(crate) modern: Face,
+    pub(crate) legacy: EraFace,
+    pub(crate) modern: EraFace,
 }
 
 impl VirtualEntry {
-    pub(crate) fn new(which: Virtual, sets: &[&str]) -> Result<VirtualEntry, BadSchema> {
+    pub(crate) fn new(which: ControlTool, sets: &[&str]) -> Result<VirtualEntry, BadSchema> {
         let modern = which.strict(sets);
         let mut legacy = modern.clone();
         if let Some(Value::Object(fields)) = legacy.get_mut("properties") {
@@ -162,14 +167,14 @@ impl VirtualEntry {
     }
 }
 
-fn face(which: Virtual, strict: &Value) -> Face {
+fn face(which: ControlTool, strict: &Value) -> EraFace {
     let mut wire = String::new();
     schema::write(&schema::lean(strict), &mut wire);
     let brief = brief(which.name(), which.description(), &wire);
     // `call_tool` does whatever the tool does that it calls, so it promises nothing.
     let (most, idempotent, open) = match which {
-        Virtual::CallTool => (Effect::Disrupt, false, true),
-        Virtual::LoadToolset | Virtual::UnloadToolset | Virtual::SearchTools | Virtual::AwaitRun => {
+        ControlTool::CallTool => (Effect::Disrupt, false, true),
+        ControlTool::LoadToolset | ControlTool::UnloadToolset | ControlTool::SearchTools | ControlTool::AwaitRun => {
             (Effect::Read, true, false)
         }
     };
@@ -182,7 +187,7 @@ fn face(which: Virtual, strict: &Value) -> Face {
         annotations(most, idempotent, open),
     );
     let tokens = tokens::count(&brief);
-    Face { mcp, wire, brief, tokens }
+    EraFace { mcp, wire, brief, tokens }
 }
 
 /// One toolset asked for, or several.

@@ -3,9 +3,9 @@
 use crate::{Moment, Tenant};
 use std::fmt;
 
-/// What a token may be used for. [`Scope::ToolsWrite`] includes [`Scope::ToolsRead`]; nothing else includes another.
+/// What a token may be used for. [`TokenScope::ToolsWrite`] includes [`TokenScope::ToolsRead`]; nothing else includes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
+pub enum TokenScope {
     /// List and call tools that only read.
     ToolsRead,
     /// Load write tools and ask for changes.
@@ -18,34 +18,39 @@ pub enum Scope {
     AuditRead,
 }
 
-impl Scope {
+impl TokenScope {
     /// Every scope there is.
-    pub const ALL: [Scope; 5] =
-        [Scope::ToolsRead, Scope::ToolsWrite, Scope::RunsDecide, Scope::TenantAdmin, Scope::AuditRead];
+    pub const ALL: [TokenScope; 5] = [
+        TokenScope::ToolsRead,
+        TokenScope::ToolsWrite,
+        TokenScope::RunsDecide,
+        TokenScope::TenantAdmin,
+        TokenScope::AuditRead,
+    ];
 
     /// As it stands in a token.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Scope::ToolsRead => "tools:read",
-            Scope::ToolsWrite => "tools:write",
-            Scope::RunsDecide => "runs:decide",
-            Scope::TenantAdmin => "tenant:admin",
-            Scope::AuditRead => "audit:read",
+            TokenScope::ToolsRead => "tools:read",
+            TokenScope::ToolsWrite => "tools:write",
+            TokenScope::RunsDecide => "runs:decide",
+            TokenScope::TenantAdmin => "tenant:admin",
+            TokenScope::AuditRead => "audit:read",
         }
     }
 
     const fn bit(self) -> u8 {
         match self {
-            Scope::ToolsRead => 1,
-            Scope::ToolsWrite => 2,
-            Scope::RunsDecide => 4,
-            Scope::TenantAdmin => 8,
-            Scope::AuditRead => 16,
+            TokenScope::ToolsRead => 1,
+            TokenScope::ToolsWrite => 2,
+            TokenScope::RunsDecide => 4,
+            TokenScope::TenantAdmin => 8,
+            TokenScope::AuditRead => 16,
         }
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for TokenScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -58,29 +63,29 @@ pub struct Scopes(u8);
 impl Scopes {
     /// Reads the space-separated claim. Scopes of other services are passed over.
     pub fn parse(claim: &str) -> Scopes {
-        let known = |word| Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+        let known = |word| TokenScope::ALL.into_iter().find(|scope| scope.as_str() == word);
         claim.split(' ').filter_map(known).collect()
     }
 
     /// Whether the scope is held, by name or by one that includes it.
-    pub fn allow(self, scope: Scope) -> bool {
-        let held = |s: Scope| self.0 & s.bit() != 0;
-        held(scope) || (scope == Scope::ToolsRead && held(Scope::ToolsWrite))
+    pub fn allow(self, scope: TokenScope) -> bool {
+        let held = |s: TokenScope| self.0 & s.bit() != 0;
+        held(scope) || (scope == TokenScope::ToolsRead && held(TokenScope::ToolsWrite))
     }
 
     /// As they stand in a token.
     pub fn to_claim(self) -> String {
-        self.iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
+        self.iter().map(TokenScope::as_str).collect::<Vec<_>>().join(" ")
     }
 
     /// The scopes held by name.
-    pub fn iter(self) -> impl Iterator<Item = Scope> {
-        Scope::ALL.into_iter().filter(move |s| self.0 & s.bit() != 0)
+    pub fn iter(self) -> impl Iterator<Item = TokenScope> {
+        TokenScope::ALL.into_iter().filter(move |s| self.0 & s.bit() != 0)
     }
 }
 
-impl FromIterator<Scope> for Scopes {
-    fn from_iter<T: IntoIterator<Item = Scope>>(scopes: T) -> Scopes {
+impl FromIterator<TokenScope> for Scopes {
+    fn from_iter<T: IntoIterator<Item = TokenScope>>(scopes: T) -> Scopes {
         Scopes(scopes.into_iter().fold(0, |bits, scope| bits | scope.bit()))
     }
 }
@@ -94,6 +99,28 @@ pub struct Principal {
     pub subject: String,
 }
 
+/// The SHA-256 of a token. It tells two tokens of one principal apart and is not the token; it does not print.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    /// The digest with these bytes.
+    pub const fn new(bytes: [u8; 32]) -> TokenDigest {
+        TokenDigest(bytes)
+    }
+
+    /// Its bytes, for whoever keys them.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenDigest(…)")
+    }
+}
+
 /// The authenticated principal in one tenant. Only `identity` makes one from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -105,6 +132,8 @@ pub struct Caller {
     pub scopes: Scopes,
     /// When it ends, leeway not included.
     pub expires_at: Moment,
+    /// The digest of the token; `None` where nobody showed one, as when a run is carried out.
+    pub token: Option<TokenDigest>,
 }
 
 #[cfg(test)]
@@ -114,11 +143,11 @@ mod tests {
     #[test]
     fn write_includes_read_and_nothing_else_includes_anything() {
         let write = Scopes::parse("tools:write");
-        assert!(write.allow(Scope::ToolsRead) && write.allow(Scope::ToolsWrite));
-        assert!(!write.allow(Scope::RunsDecide) && !write.allow(Scope::TenantAdmin));
+        assert!(write.allow(TokenScope::ToolsRead) && write.allow(TokenScope::ToolsWrite));
+        assert!(!write.allow(TokenScope::RunsDecide) && !write.allow(TokenScope::TenantAdmin));
         let admin = Scopes::parse("tenant:admin openid profile");
-        assert_eq!(admin.iter().collect::<Vec<_>>(), [Scope::TenantAdmin]);
-        assert!(!admin.allow(Scope::ToolsRead));
+        assert_eq!(admin.iter().collect::<Vec<_>>(), [TokenScope::TenantAdmin]);
+        assert!(!admin.allow(TokenScope::ToolsRead));
     }
 
     #[test]

@@ -28,19 +28,19 @@ impl Effect {
 /// What a session is for. The tenant's configuration sets the most it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum SessionMode {
     /// Looking only: write tools cannot be loaded.
     Read,
     /// Write tools may be loaded by those whose token allows it.
     Write,
 }
 
-impl Mode {
+impl SessionMode {
     /// As it stands on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Mode::Read => "read",
-            Mode::Write => "write",
+            SessionMode::Read => "read",
+            SessionMode::Write => "write",
         }
     }
 }

@@ -24,7 +24,7 @@ const DUPLICATE: &str = "duplicate key";
 /// Reads one JSON text: nothing after it, no key twice, at most 128 levels deep.
 pub fn read(bytes: &[u8]) -> Result<Value, JsonError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict.deserialize(&mut reader).map_err(|error| {
+    let value = StrictJson.deserialize(&mut reader).map_err(|error| {
         // The only custom message our visitor raises; everything else is the parser's own.
         if error.to_string().starts_with(DUPLICATE) {
             JsonError::DuplicateKey(error)
@@ -36,16 +36,16 @@ pub fn read(bytes: &[u8]) -> Result<Value, JsonError> {
     Ok(value)
 }
 
-struct Strict;
+struct StrictJson;
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictJson {
     type Value = Value;
     fn deserialize<D: de::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictJson {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for Strict {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Strict)? {
+        while let Some(item) = seq.next_element_seed(StrictJson)? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let value = map.next_value_seed(Strict)?;
+            let value = map.next_value_seed(StrictJson)?;
             if object.insert(key, value).is_some() {
                 return Err(de::Error::custom(DUPLICATE));
             }

@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
-//! [`code`], [`run`], then the two small servants [`json`] and [`moment`].
+//! [`code`], [`run`], then the three small servants [`json`], [`text`] and [`moment`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -17,17 +17,18 @@ pub mod outcome;
 pub mod run;
 pub mod session;
 pub mod tenant;
+pub mod text;
 pub mod toolset;
 
 pub use assignment::Assignment;
-pub use call::{Call, ToolName};
-pub use caller::{Caller, Principal, Scope, Scopes};
-pub use code::Code;
-pub use effect::{Effect, Mode};
+pub use call::{Call, OpenedCall, ToolName, ToolUse};
+pub use caller::{Caller, Principal, Scopes, TokenDigest, TokenScope};
+pub use code::{Class, Code, ToolCode};
+pub use effect::{Effect, SessionMode};
 pub use ids::{AuditId, CallId, RunId, SessionId};
 pub use moment::Moment;
-pub use outcome::{Content, Failure, Outcome, Output};
+pub use outcome::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 pub use run::Run;
 pub use session::Session;
 pub use tenant::Tenant;
-pub use toolset::{Level, Loaded, ToolsetName};
+pub use toolset::{Level, LoadedToolsets, ToolsetName};

@@ -1,6 +1,7 @@
-//! What a call ended with: an output, or a failure the model can act on.
+//! What a call ended with: an output, a run that waits, or a failure the model can act on.
 
-use crate::Code;
+use crate::run::RunState;
+use crate::{Code, RunId};
 use serde_json::Value;
 use std::fmt;
 
@@ -15,7 +16,7 @@ pub enum Content {
 
 /// What a tool gave back.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Output {
+pub struct ToolOutput {
     /// The structured result as JSON text, serialised once.
     pub structured: Option<String>,
     /// Blocks to show; when empty, the structured text is shown instead.
@@ -25,10 +26,10 @@ pub struct Output {
     pub tainting: bool,
 }
 
-impl Output {
+impl ToolOutput {
     /// A structured result.
-    pub fn structured(json: String) -> Output {
-        Output { structured: Some(json), ..Output::default() }
+    pub fn structured(json: String) -> ToolOutput {
+        ToolOutput { structured: Some(json), ..ToolOutput::default() }
     }
 }
 
@@ -91,8 +92,64 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a call ended with.
-pub type Outcome = Result<Output, Failure>;
+/// A run that is still open: what the caller of a gated call is answered with until it has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingRun {
+    /// The run.
+    pub id: RunId,
+    /// Where it stands: pending approval, approved or executing.
+    pub state: RunState,
+    /// The structured answer about it as JSON text, serialised once.
+    pub json: String,
+}
+
+/// What a call ended with, from the executor to whatever encodes it. Whether a run waits is known by the type: nobody
+/// reads a result to find out, so no result of a tool can pass for one of our runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The tool's result.
+    Done(ToolOutput),
+    /// A run that has not ended.
+    Waiting(WaitingRun),
+    /// Nothing, and why.
+    Failed(Failure),
+}
+
+impl Outcome {
+    /// Why the call failed, if it did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Done(_) | Outcome::Waiting(_) => None,
+        }
+    }
+
+    /// The structured answer as JSON text, if there is one.
+    pub fn structured(&self) -> Option<&str> {
+        match self {
+            Outcome::Done(output) => output.structured.as_deref(),
+            Outcome::Waiting(run) => Some(&run.json),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+/// What a tool returned.
+impl From<Result<ToolOutput, Failure>> for Outcome {
+    fn from(result: Result<ToolOutput, Failure>) -> Outcome {
+        match result {
+            Ok(output) => Outcome::Done(output),
+            Err(failure) => Outcome::Failed(failure),
+        }
+    }
+}
+
+/// What a step on the way of a call returned.
+impl From<Result<Outcome, Failure>> for Outcome {
+    fn from(result: Result<Outcome, Failure>) -> Outcome {
+        result.unwrap_or_else(Outcome::Failed)
+    }
+}
 
 /// Up to three of `known` that `wanted` may have meant: by part, or by an edit distance of at most two.
 pub fn near<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {

@@ -1,25 +1,25 @@
 //! A run: a call that waits for a person, and what became of it.
 //!
-//! The record moves only through [`Run::apply`], one [`Event`] at a time; what is not an edge is refused. The same
+//! The record moves only through [`Run::apply`], one [`RunEvent`] at a time; what is not an edge is refused. The same
 //! events, in order, always give the same run, so a recorded log proves the state it led to.
 //! Three clocks are kept apart: how long a person may take, how long a yes is good for, and how long a replica may be
 //! silent while it acts. All are judged by the store's time, which the caller hands in.
 //!
 //! Not here: who may answer (see `policy` and the gateway), how a preview is drawn (see the tool).
 
-use crate::{Assignment, Code, Effect, Level, Moment, Principal, RunId, SessionId, ToolName, ToolsetName};
+use crate::{Assignment, Call, Code, Effect, Level, Moment, Principal, RunId, SessionId, ToolName, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 mod apply;
 mod event;
 
-pub use event::{Answer, Event, NotAnEdge, Verdict};
+pub use event::{Answer, NotAnEdge, RunEvent, Verdict};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum RunState {
     /// Waits for a person.
     PendingApproval,
     /// A person said yes; nobody has begun.
@@ -44,56 +44,56 @@ pub enum State {
     ReconciledFailed,
 }
 
-impl State {
+impl RunState {
     /// Every state.
-    pub const ALL: [State; 11] = [
-        State::PendingApproval,
-        State::Approved,
-        State::Rejected,
-        State::Expired,
-        State::Cancelled,
-        State::Executing,
-        State::Succeeded,
-        State::Failed,
-        State::OutcomeUnknown,
-        State::ReconciledSucceeded,
-        State::ReconciledFailed,
+    pub const ALL: [RunState; 11] = [
+        RunState::PendingApproval,
+        RunState::Approved,
+        RunState::Rejected,
+        RunState::Expired,
+        RunState::Cancelled,
+        RunState::Executing,
+        RunState::Succeeded,
+        RunState::Failed,
+        RunState::OutcomeUnknown,
+        RunState::ReconciledSucceeded,
+        RunState::ReconciledFailed,
     ];
 
     /// The one spelling.
     pub const fn as_str(self) -> &'static str {
         match self {
-            State::PendingApproval => "pending_approval",
-            State::Approved => "approved",
-            State::Rejected => "rejected",
-            State::Expired => "expired",
-            State::Cancelled => "cancelled",
-            State::Executing => "executing",
-            State::Succeeded => "succeeded",
-            State::Failed => "failed",
-            State::OutcomeUnknown => "outcome_unknown",
-            State::ReconciledSucceeded => "reconciled_succeeded",
-            State::ReconciledFailed => "reconciled_failed",
+            RunState::PendingApproval => "pending_approval",
+            RunState::Approved => "approved",
+            RunState::Rejected => "rejected",
+            RunState::Expired => "expired",
+            RunState::Cancelled => "cancelled",
+            RunState::Executing => "executing",
+            RunState::Succeeded => "succeeded",
+            RunState::Failed => "failed",
+            RunState::OutcomeUnknown => "outcome_unknown",
+            RunState::ReconciledSucceeded => "reconciled_succeeded",
+            RunState::ReconciledFailed => "reconciled_failed",
         }
     }
 
     /// Whether nothing can change it any more.
     pub const fn is_final(self) -> bool {
         match self {
-            State::Rejected
-            | State::Expired
-            | State::Cancelled
-            | State::Succeeded
-            | State::Failed
-            | State::ReconciledSucceeded
-            | State::ReconciledFailed => true,
-            State::PendingApproval | State::Approved | State::Executing | State::OutcomeUnknown => false,
+            RunState::Rejected
+            | RunState::Expired
+            | RunState::Cancelled
+            | RunState::Succeeded
+            | RunState::Failed
+            | RunState::ReconciledSucceeded
+            | RunState::ReconciledFailed => true,
+            RunState::PendingApproval | RunState::Approved | RunState::Executing | RunState::OutcomeUnknown => false,
         }
     }
 
     /// Whether an agent may stop waiting: final, or only a person or a probe can go on.
     pub const fn is_settled(self) -> bool {
-        self.is_final() || matches!(self, State::OutcomeUnknown)
+        self.is_final() || matches!(self, RunState::OutcomeUnknown)
     }
 }
 
@@ -108,7 +108,7 @@ pub enum OnReject {
 }
 
 /// What a run would do, drawn by the service from the real arguments and the target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preview {
     /// One line, for lists.
     pub summary: String,
@@ -125,7 +125,7 @@ pub struct Preview {
 
 /// What was asked for; never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RunRequest {
     /// Who asked.
     pub requester: Principal,
     /// The scopes of the token it was asked with.
@@ -173,6 +173,37 @@ pub struct Asked {
     pub execute_within_ms: u64,
     /// The trace of the request.
     pub trace: Option<String>,
+}
+
+impl RunRequest {
+    /// What a call asks for at this moment, under the plainest terms: one person decides at once, and a rejection ends
+    /// nothing. Whoever records a run sets the terms that are its own.
+    pub fn new(call: &Call, asked_at: Moment) -> RunRequest {
+        RunRequest {
+            requester: call.caller.principal.clone(),
+            scopes: call.caller.scopes.to_claim(),
+            session: call.session,
+            tool: call.tool.clone(),
+            toolset: call.toolset.clone(),
+            needs: call.needs,
+            schema: String::new(),
+            arguments: "{}".to_owned(),
+            effect: call.effect,
+            about: call.about.clone(),
+            digest: call.digest().to_owned(),
+            idempotent: false,
+            preview: Preview::default(),
+            reviewed: false,
+            on_reject: OnReject::Continue,
+            deciders: 1,
+            tainted: call.tainted,
+            assignment: (*call.assignment).clone(),
+            asked_at,
+            expires_at: asked_at,
+            execute_within_ms: 0,
+            trace: None,
+        }
+    }
 }
 
 /// Who carries a run out. The epoch fences whoever held it before.
@@ -230,9 +261,9 @@ pub struct Run {
     /// Its name.
     pub id: RunId,
     /// What was asked for.
-    pub asked: Asked,
+    pub asked: RunRequest,
     /// Where it stands.
-    pub state: State,
+    pub state: RunState,
     /// What people said, in order.
     pub answers: Vec<Answer>,
     /// Until when execution must have begun, once approved.
@@ -249,12 +280,12 @@ pub struct Run {
 
 impl Run {
     /// A new run, waiting for a person.
-    pub fn new(id: RunId, asked: Asked) -> Run {
+    pub fn new(id: RunId, asked: RunRequest) -> Run {
         let changed_at = asked.asked_at;
         Run {
             id,
             asked,
-            state: State::PendingApproval,
+            state: RunState::PendingApproval,
             answers: Vec::new(),
             execute_by: None,
             claim: None,
@@ -267,18 +298,18 @@ impl Run {
     /// When somebody has to look at it next, whatever else happens; `None` once nobody need.
     pub fn due(&self) -> Option<Moment> {
         match self.state {
-            State::PendingApproval => Some(self.asked.expires_at),
+            RunState::PendingApproval => Some(self.asked.expires_at),
             // At once: whoever approved usually claims, and if it died another replica does.
-            State::Approved => Some(self.changed_at),
-            State::Executing => self.claim.as_ref().map(|claim| claim.lease_until),
-            State::OutcomeUnknown => Some(self.changed_at),
-            State::Rejected
-            | State::Expired
-            | State::Cancelled
-            | State::Succeeded
-            | State::Failed
-            | State::ReconciledSucceeded
-            | State::ReconciledFailed => None,
+            RunState::Approved => Some(self.changed_at),
+            RunState::Executing => self.claim.as_ref().map(|claim| claim.lease_until),
+            RunState::OutcomeUnknown => Some(self.changed_at),
+            RunState::Rejected
+            | RunState::Expired
+            | RunState::Cancelled
+            | RunState::Succeeded
+            | RunState::Failed
+            | RunState::ReconciledSucceeded
+            | RunState::ReconciledFailed => None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! The record lives in the store and moves only through the transitions here, each of which returns the next
 //! session or nothing at all when there is nothing to write.
 
-use crate::{Assignment, Level, Loaded, Mode, Moment, Principal, SessionId, ToolsetName};
+use crate::{Assignment, Level, LoadedToolsets, Moment, Principal, SessionId, SessionMode, ToolsetName};
 
 /// One line of work of one principal in one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,9 +13,9 @@ pub struct Session {
     /// The only principal it serves.
     pub owner: Principal,
     /// What it is for.
-    pub mode: Mode,
+    pub mode: SessionMode,
     /// What has been issued to it.
-    pub loaded: Loaded,
+    pub loaded: LoadedToolsets,
     /// Whether a toolset was ever loaded on demand; from then on the tools to manage that are listed.
     pub grown: bool,
     /// The digest of the catalog its list was last drawn from.
@@ -74,8 +74,8 @@ mod tests {
         Session {
             id: SessionId::from_random([1; 16]),
             owner: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
-            mode: Mode::Write,
-            loaded: Loaded::default(),
+            mode: SessionMode::Write,
+            loaded: LoadedToolsets::default(),
             grown: false,
             catalog: "c1".into(),
             tainted: false,

@@ -1,5 +1,6 @@
 //! The tenant: who owns everything below it. A checked slug, so that a store key can hold nothing else.
 
+use crate::text::is_label;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,13 +16,7 @@ pub struct NotATenant;
 impl Tenant {
     /// Checks the slug. Nothing is trimmed or lower-cased: a look-alike is another tenant, or none.
     pub fn parse(text: &str) -> Result<Tenant, NotATenant> {
-        let bytes = text.as_bytes();
-        let letter = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let fits = (1..=63).contains(&bytes.len())
-            && bytes.iter().all(|b| letter(b) || *b == b'-')
-            && bytes.first().is_some_and(letter)
-            && bytes.last().is_some_and(letter);
-        if fits { Ok(Tenant(text.into())) } else { Err(NotATenant) }
+        if is_label(text) { Ok(Tenant(text.into())) } else { Err(NotATenant) }
     }
 
     /// The slug.

@@ -81,9 +81,9 @@ impl Level {
 /// The toolsets a session (or an address) has loaded, each with its level. A permission, checked at every call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Loaded(BTreeMap<ToolsetName, Level>);
+pub struct LoadedToolsets(BTreeMap<ToolsetName, Level>);
 
-impl Loaded {
+impl LoadedToolsets {
     /// How much of a toolset is loaded, if any of it.
     pub fn level(&self, toolset: &ToolsetName) -> Option<Level> {
         self.0.get(toolset).copied()
@@ -111,9 +111,9 @@ impl Loaded {
     }
 }
 
-impl FromIterator<(ToolsetName, Level)> for Loaded {
-    fn from_iter<T: IntoIterator<Item = (ToolsetName, Level)>>(sets: T) -> Loaded {
-        sets.into_iter().fold(Loaded::default(), |mut loaded, (name, level)| {
+impl FromIterator<(ToolsetName, Level)> for LoadedToolsets {
+    fn from_iter<T: IntoIterator<Item = (ToolsetName, Level)>>(sets: T) -> LoadedToolsets {
+        sets.into_iter().fold(LoadedToolsets::default(), |mut loaded, (name, level)| {
             loaded.raise(name, level);
             loaded
         })
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_level_is_only_ever_raised() {
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedToolsets::default();
         assert!(loaded.raise(name("k8s"), Level::Read));
         assert!(!loaded.raise(name("k8s"), Level::Read));
         assert!(loaded.raise(name("k8s"), Level::Write));

@@ -1,7 +1,7 @@
 //! One authenticated question to a service the user named, with a bounded answer of any status.
 
 use crate::address;
-use crate::client::Client;
+use crate::client::HttpClient;
 use crate::fetch::{FetchError, read_capped, transport};
 use reqwest::Method;
 use serde_json::Value;
@@ -11,7 +11,7 @@ const CAP: usize = 8 << 20;
 
 /// What is asked.
 #[derive(Debug)]
-pub struct Ask<'a> {
+pub struct FetchRequest<'a> {
     /// `GET`, `POST`, `PUT` or `DELETE`; everything else is taken as `GET`.
     pub method: &'a str,
     /// Where; https, or http on loopback.
@@ -23,7 +23,7 @@ pub struct Ask<'a> {
 }
 
 /// Posts ready-made JSON with headers of the caller's own; only the status of the answer matters.
-pub async fn post(client: &Client, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Result<u16, FetchError> {
+pub async fn post(client: &HttpClient, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Result<u16, FetchError> {
     let url = address::parse(url).map_err(FetchError::Address)?;
     let request = client.0.post(url).header("Content-Type", "application/json").body(body);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -31,12 +31,16 @@ pub async fn post(client: &Client, url: &str, headers: &[(&str, &str)], body: Ve
 }
 
 /// Sends it and reads the whole answer; the status is the caller's to judge.
-pub async fn ask(client: &Client, ask: Ask<'_>) -> Result<(u16, Vec<u8>), FetchError> {
+pub async fn ask(client: &HttpClient, ask: FetchRequest<'_>) -> Result<(u16, Vec<u8>), FetchError> {
     ask_if(client, ask, None).await
 }
 
 /// The same, on the condition that what is there carries this tag (`If-Match`).
-pub async fn ask_if(client: &Client, ask: Ask<'_>, tag: Option<&str>) -> Result<(u16, Vec<u8>), FetchError> {
+pub async fn ask_if(
+    client: &HttpClient,
+    ask: FetchRequest<'_>,
+    tag: Option<&str>,
+) -> Result<(u16, Vec<u8>), FetchError> {
     let url = address::parse(ask.url).map_err(FetchError::Address)?;
     let method = match ask.method {
         "POST" => Method::POST,

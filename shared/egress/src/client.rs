@@ -24,23 +24,23 @@ impl Default for Config {
 ///
 /// What is inside stays inside, so that nobody sends a request past the checks of [`get_capped`](crate::get_capped).
 #[derive(Debug, Clone)]
-pub struct Client(pub(crate) reqwest::Client);
+pub struct HttpClient(pub(crate) reqwest::Client);
 
 /// The client could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("could not set up the HTTP client")]
-pub struct BuildError(#[from] reqwest::Error);
+pub struct ClientError(#[from] reqwest::Error);
 
 /// Builds the client for addresses from the settings.
 ///
 /// A redirect is an answer like any other, since the operator vouched for one address and not for where it points.
 /// Proxy variables are ignored for the same reason.
-pub fn operator_client(config: &Config) -> Result<Client, BuildError> {
-    Ok(Client(base(config)?.build()?))
+pub fn operator_client(config: &Config) -> Result<HttpClient, ClientError> {
+    Ok(HttpClient(base(config)?.build()?))
 }
 
 /// What every client has in common.
-pub(crate) fn base(config: &Config) -> Result<reqwest::ClientBuilder, BuildError> {
+pub(crate) fn base(config: &Config) -> Result<reqwest::ClientBuilder, ClientError> {
     #[expect(clippy::disallowed_methods, reason = "egress is the door: every reqwest client is built here")]
     let builder = reqwest::Client::builder();
     let builder = builder

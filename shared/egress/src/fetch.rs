@@ -1,7 +1,7 @@
 //! One GET with a bounded answer. Anything but a plain 200 within the cap is an error.
 
 use crate::address::{self, AddressError};
-use crate::client::Client;
+use crate::client::HttpClient;
 use reqwest::StatusCode;
 
 /// Why nothing was fetched.
@@ -25,7 +25,7 @@ pub enum FetchError {
 }
 
 /// Fetches an address from the settings and reads at most `cap` bytes of its body.
-pub async fn get_capped(client: &Client, url: &str, cap: usize) -> Result<Vec<u8>, FetchError> {
+pub async fn get_capped(client: &HttpClient, url: &str, cap: usize) -> Result<Vec<u8>, FetchError> {
     let url = address::parse(url).map_err(FetchError::Address)?;
     let response = client.0.get(url).send().await.map_err(transport)?;
     if response.status() != StatusCode::OK {

@@ -2,10 +2,10 @@
 //!
 //! A name is resolved once per connection, by `Vetting`; if one of its addresses is refused, all are. The connector
 //! dials only what came back from there. A literal address never reaches a resolver, so it is judged by
-//! [`Guard::check`] in the same function. Who answered is looked at once more before a byte of the answer is read.
+//! [`AddressGuard::check`] in the same function. Who answered is looked at once more before a byte of the answer is read.
 
-use crate::client::{BuildError, Config, base};
-use crate::guard::{Guard, Refused};
+use crate::client::{ClientError, Config, base};
+use crate::guard::{AddressGuard, AddressRefused};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
@@ -17,26 +17,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Turns a name into addresses. The system's own unless a test brings another.
-pub type Lookup = Arc<dyn Fn(String) -> Looking + Send + Sync>;
+pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 /// A look-up under way.
-pub type Looking = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// A client that reaches nothing its [`Guard`] refuses. Cheap to clone; clones share their connections.
+/// A client that reaches nothing its [`AddressGuard`] refuses. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Guarded {
-    guard: Arc<Guard>,
+    guard: Arc<AddressGuard>,
     https: reqwest::Client,
     plain: reqwest::Client,
 }
 
 /// One request. No redirect is followed and nothing is sent a second time.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct GuardedRequest<'a> {
     /// What to do.
     pub method: Method,
     /// Where.
     pub url: &'a Url,
-    /// Headers; mark those that carry secrets as sensitive, or use [`Request::authorized`].
+    /// Headers; mark those that carry secrets as sensitive, or use [`GuardedRequest::authorized`].
     pub headers: HeaderMap,
     /// What is sent along.
     pub body: Option<Vec<u8>>,
@@ -44,7 +44,7 @@ pub struct Request<'a> {
 
 /// What came back, whatever its status.
 #[derive(Debug)]
-pub struct Answer {
+pub struct GuardedResponse {
     /// The status; 3xx included, since redirects are not followed.
     pub status: u16,
     /// The headers.
@@ -60,7 +60,7 @@ pub struct Answer {
 pub enum SendError {
     /// The address may not be dialled, by what is written or by what it resolves to.
     #[error("the address is refused")]
-    Refused(#[source] Refused),
+    Refused(#[source] AddressRefused),
     /// No complete answer came. An open, a closed and a filtered port read the same here.
     #[error("no complete answer")]
     NoAnswer(#[source] reqwest::Error),
@@ -72,14 +72,14 @@ pub enum SendError {
     },
 }
 
-impl Guard {
+impl AddressGuard {
     /// A client that holds every request to this guard.
-    pub fn client(&self, config: &Config) -> Result<Guarded, BuildError> {
+    pub fn client(&self, config: &Config) -> Result<Guarded, ClientError> {
         self.client_resolving(config, Arc::new(|name| Box::pin(system(name))))
     }
 
     /// The same with a look-up of the caller's own. What it answers is vetted like any other.
-    pub fn client_resolving(&self, config: &Config, lookup: Lookup) -> Result<Guarded, BuildError> {
+    pub fn client_resolving(&self, config: &Config, lookup: Lookup) -> Result<Guarded, ClientError> {
         let guard = Arc::new(self.clone());
         let built = |in_the_clear| {
             let vetting = Vetting { guard: Arc::clone(&guard), lookup: Arc::clone(&lookup), in_the_clear };
@@ -92,26 +92,26 @@ impl Guard {
                 .no_zstd()
                 .no_deflate()
                 .build()
-                .map_err(BuildError::from)
+                .map_err(ClientError::from)
         };
         Ok(Guarded { https: built(false)?, plain: built(true)?, guard })
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> GuardedRequest<'a> {
     /// A request without headers or body.
-    pub fn new(method: Method, url: &'a Url) -> Request<'a> {
-        Request { method, url, headers: HeaderMap::new(), body: None }
+    pub fn new(method: Method, url: &'a Url) -> GuardedRequest<'a> {
+        GuardedRequest { method, url, headers: HeaderMap::new(), body: None }
     }
 
     /// A plain `GET`.
-    pub fn get(url: &'a Url) -> Request<'a> {
-        Request::new(Method::GET, url)
+    pub fn get(url: &'a Url) -> GuardedRequest<'a> {
+        GuardedRequest::new(Method::GET, url)
     }
 
     /// Adds an `Authorization` header that prints nowhere. A value no header can hold leaves the request without one.
     #[must_use]
-    pub fn authorized(mut self, value: &str) -> Request<'a> {
+    pub fn authorized(mut self, value: &str) -> GuardedRequest<'a> {
         if let Ok(mut value) = HeaderValue::from_str(value) {
             value.set_sensitive(true);
             self.headers.insert(reqwest::header::AUTHORIZATION, value);
@@ -122,15 +122,15 @@ impl<'a> Request<'a> {
 
 impl Guarded {
     /// Sends a request and reads its whole answer; one longer than `cap` is an error.
-    pub async fn send(&self, request: Request<'_>, cap: usize) -> Result<Answer, SendError> {
+    pub async fn send(&self, request: GuardedRequest<'_>, cap: usize) -> Result<GuardedResponse, SendError> {
         let answer = self.send_for_part(request, cap).await?;
         if answer.cut { Err(SendError::TooLong { cap }) } else { Ok(answer) }
     }
 
     /// Sends a request and reads at most `cap` bytes of its answer; the rest is left and counted as cut.
-    pub async fn send_for_part(&self, request: Request<'_>, cap: usize) -> Result<Answer, SendError> {
+    pub async fn send_for_part(&self, request: GuardedRequest<'_>, cap: usize) -> Result<GuardedResponse, SendError> {
         let mut response = self.begin(request, None).await?;
-        let mut answer = Answer {
+        let mut answer = GuardedResponse {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
             body: Vec::new(),
@@ -152,7 +152,7 @@ impl Guarded {
     /// `within` replaces the time the client was built with.
     pub(crate) async fn begin(
         &self,
-        request: Request<'_>,
+        request: GuardedRequest<'_>,
         within: Option<Duration>,
     ) -> Result<reqwest::Response, SendError> {
         self.guard.check(request.url).map_err(SendError::Refused)?;
@@ -168,7 +168,7 @@ impl Guarded {
             None => outgoing,
         };
         let response = outgoing.send().await.map_err(failed)?;
-        let peer = response.remote_addr().ok_or(SendError::Refused(Refused::Range))?;
+        let peer = response.remote_addr().ok_or(SendError::Refused(AddressRefused::Range))?;
         self.guard.vet(peer.ip(), in_the_clear).map_err(SendError::Refused)?;
         Ok(response)
     }
@@ -187,7 +187,7 @@ impl SendError {
 
 /// The resolver given to the connector: what it lets through is what is dialled.
 struct Vetting {
-    guard: Arc<Guard>,
+    guard: Arc<AddressGuard>,
     lookup: Lookup,
     in_the_clear: bool,
 }
@@ -216,7 +216,7 @@ async fn system(name: String) -> io::Result<Vec<IpAddr>> {
 pub(crate) fn failed(error: reqwest::Error) -> SendError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(current) = cause {
-        if let Some(refused) = current.downcast_ref::<Refused>() {
+        if let Some(refused) = current.downcast_ref::<AddressRefused>() {
             return SendError::Refused(refused.clone());
         }
         cause = current.source();

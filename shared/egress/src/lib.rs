@@ -17,11 +17,11 @@ pub mod reach;
 pub mod streaming;
 
 pub use address::{AddressError, check_operator_address};
-pub use ask::{Ask, ask, ask_if, post};
-pub use client::{BuildError, Client, Config, operator_client};
+pub use ask::{FetchRequest, ask, ask_if, post};
+pub use client::{ClientError, Config, HttpClient, operator_client};
 pub use fetch::{FetchError, get_capped};
-pub use guard::{Guard, Refused};
-pub use guarded::{Answer, Guarded, Looking, Lookup, Request, SendError};
-pub use reach::Reach;
+pub use guard::{AddressGuard, AddressRefused};
+pub use guarded::{Guarded, GuardedRequest, GuardedResponse, Lookup, LookupFuture, SendError};
+pub use reach::AddressClass;
 pub use reqwest::{Method, Url, header};
-pub use streaming::{Bounds, Streaming};
+pub use streaming::{StreamBounds, Streaming};

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Where packets to an address end up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressClass {
     /// The public network.
     Public,
     /// This machine or a private network; an operator may allow it.
@@ -17,9 +17,9 @@ pub enum Reach {
     Nowhere,
 }
 
-impl Reach {
+impl AddressClass {
     /// Judges one address.
-    pub fn of(address: IpAddr) -> Reach {
+    pub fn of(address: IpAddr) -> AddressClass {
         match address {
             IpAddr::V4(v4) => of_v4(v4),
             IpAddr::V6(v6) => of_v6(v6),
@@ -55,36 +55,36 @@ const PRIVATE_V4: [([u8; 4], u32); 6] = [
     ([198, 18, 0, 0], 15),
 ];
 
-fn of_v4(address: Ipv4Addr) -> Reach {
+fn of_v4(address: Ipv4Addr) -> AddressClass {
     let within = |&(net, bits): &([u8; 4], u32)| {
         let mask = u32::MAX << (32 - bits);
         u32::from(address) & mask == u32::from(Ipv4Addr::from(net)) & mask
     };
     if NOWHERE_V4.iter().any(within) {
-        Reach::Nowhere
+        AddressClass::Nowhere
     } else if PRIVATE_V4.iter().any(within) {
-        Reach::Private
+        AddressClass::Private
     } else {
-        Reach::Public
+        AddressClass::Public
     }
 }
 
-fn of_v6(address: Ipv6Addr) -> Reach {
+fn of_v6(address: Ipv6Addr) -> AddressClass {
     // The kernel dials a mapped address as the IPv4 address inside it.
     if let Some(mapped) = address.to_ipv4_mapped() {
         return of_v4(mapped);
     }
     match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 1] => Reach::Private,
+        [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Private,
         // The metadata services of two clouds, inside the private range.
-        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254] => Reach::Nowhere,
-        [first, ..] if first & 0xfe00 == 0xfc00 => Reach::Private,
+        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254] => AddressClass::Nowhere,
+        [first, ..] if first & 0xfe00 == 0xfc00 => AddressClass::Private,
         // Protocol assignments with Teredo among them, documentation (twice), 6to4, the AS 112 servers.
-        [0x2001, second, ..] if second < 0x0200 || second == 0x0db8 => Reach::Nowhere,
-        [0x3fff, second, ..] if second < 0x1000 => Reach::Nowhere,
-        [0x2002, ..] | [0x2620, 0x004f, 0x8000, ..] => Reach::Nowhere,
-        [first, ..] if first & 0xe000 == 0x2000 => Reach::Public,
-        [..] => Reach::Nowhere,
+        [0x2001, second, ..] if second < 0x0200 || second == 0x0db8 => AddressClass::Nowhere,
+        [0x3fff, second, ..] if second < 0x1000 => AddressClass::Nowhere,
+        [0x2002, ..] | [0x2620, 0x004f, 0x8000, ..] => AddressClass::Nowhere,
+        [first, ..] if first & 0xe000 == 0x2000 => AddressClass::Public,
+        [..] => AddressClass::Nowhere,
     }
 }
 
@@ -92,9 +92,9 @@ fn of_v6(address: Ipv6Addr) -> Reach {
 mod tests {
     use super::*;
 
-    fn all(addresses: &[&str], want: Reach) {
+    fn all(addresses: &[&str], want: AddressClass) {
         for address in addresses {
-            assert_eq!(Reach::of(address.parse().expect("an address")), want, "{address}");
+            assert_eq!(AddressClass::of(address.parse().expect("an address")), want, "{address}");
         }
     }
 
@@ -102,29 +102,35 @@ mod tests {
     fn the_public_network_is_what_is_left() {
         all(
             &["1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255"],
-            Reach::Public,
+            AddressClass::Public,
         );
-        all(&["128.0.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0"], Reach::Public);
-        all(&["198.17.255.255", "198.20.0.0", "223.255.255.255", "168.63.129.15"], Reach::Public);
-        all(&["2606:4700::1111", "2001:200::1", "2a00::1", "3ffe::1", "::ffff:1.1.1.1"], Reach::Public);
+        all(&["128.0.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0"], AddressClass::Public);
+        all(&["198.17.255.255", "198.20.0.0", "223.255.255.255", "168.63.129.15"], AddressClass::Public);
+        all(&["2606:4700::1111", "2001:200::1", "2a00::1", "3ffe::1", "::ffff:1.1.1.1"], AddressClass::Public);
     }
 
     #[test]
     fn what_an_operator_may_allow() {
-        all(&["127.0.0.1", "127.255.255.255", "10.0.0.0", "10.255.255.255", "172.16.0.0"], Reach::Private);
-        all(&["172.31.255.255", "192.168.0.0", "100.64.0.1", "100.127.255.255", "198.19.255.255"], Reach::Private);
-        all(&["::1", "fc00::", "fdff:ffff::1", "::ffff:127.0.0.1", "::ffff:10.1.2.3"], Reach::Private);
+        all(&["127.0.0.1", "127.255.255.255", "10.0.0.0", "10.255.255.255", "172.16.0.0"], AddressClass::Private);
+        all(
+            &["172.31.255.255", "192.168.0.0", "100.64.0.1", "100.127.255.255", "198.19.255.255"],
+            AddressClass::Private,
+        );
+        all(&["::1", "fc00::", "fdff:ffff::1", "::ffff:127.0.0.1", "::ffff:10.1.2.3"], AddressClass::Private);
     }
 
     #[test]
     fn what_nobody_may_allow() {
-        all(&["0.0.0.0", "0.255.255.255", "169.254.169.254", "169.254.0.0", "255.255.255.255"], Reach::Nowhere);
-        all(&["224.0.0.1", "239.1.1.1", "240.0.0.1", "192.0.0.192", "192.0.2.1", "198.51.100.7"], Reach::Nowhere);
-        all(&["203.0.113.9", "192.88.99.1", "100.100.100.200", "168.63.129.16"], Reach::Nowhere);
-        all(&["::", "::127.0.0.1", "::ffff:169.254.169.254", "::ffff:0:127.0.0.1", "fe80::1"], Reach::Nowhere);
-        all(&["fec0::1", "ff02::1", "2002:7f00:1::", "2002:808:808::", "64:ff9b::a9fe:a9fe"], Reach::Nowhere);
-        all(&["64:ff9b::808:808", "64:ff9b:1::", "2001::1", "2001:1ff::", "2001:db8::1"], Reach::Nowhere);
-        all(&["3fff::1", "3fff:fff::1", "100::1", "5f00::1", "4000::1", "fd00:ec2::254"], Reach::Nowhere);
-        all(&["fd20:ce::254", "2620:4f:8000::1", "1fff::1"], Reach::Nowhere);
+        all(&["0.0.0.0", "0.255.255.255", "169.254.169.254", "169.254.0.0", "255.255.255.255"], AddressClass::Nowhere);
+        all(
+            &["224.0.0.1", "239.1.1.1", "240.0.0.1", "192.0.0.192", "192.0.2.1", "198.51.100.7"],
+            AddressClass::Nowhere,
+        );
+        all(&["203.0.113.9", "192.88.99.1", "100.100.100.200", "168.63.129.16"], AddressClass::Nowhere);
+        all(&["::", "::127.0.0.1", "::ffff:169.254.169.254", "::ffff:0:127.0.0.1", "fe80::1"], AddressClass::Nowhere);
+        all(&["fec0::1", "ff02::1", "2002:7f00:1::", "2002:808:808::", "64:ff9b::a9fe:a9fe"], AddressClass::Nowhere);
+        all(&["64:ff9b::808:808", "64:ff9b:1::", "2001::1", "2001:1ff::", "2001:db8::1"], AddressClass::Nowhere);
+        all(&["3fff::1", "3fff:fff::1", "100::1", "5f00::1", "4000::1", "fd00:ec2::254"], AddressClass::Nowhere);
+        all(&["fd20:ce::254", "2620:4f:8000::1", "1fff::1"], AddressClass::Nowhere);
     }
 }

@@ -3,14 +3,14 @@
 //! The request goes the same way as every other (see [`Guarded`]): the address is judged, what it resolves to is vetted,
 //! and so is who answered. Dropping the answer ends the exchange.
 
-use crate::guarded::{Guarded, Request, SendError, failed};
+use crate::guarded::{Guarded, GuardedRequest, SendError, failed};
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use std::time::Duration;
 
 /// What one streamed exchange may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct StreamBounds {
     /// For the whole exchange, from the first byte sent to the last one read.
     pub within: Duration,
     /// Most bytes of the body.
@@ -31,7 +31,7 @@ pub struct Streaming {
 
 impl Guarded {
     /// Sends a request and gives its answer as soon as the head is there.
-    pub async fn open(&self, request: Request<'_>, bounds: Bounds) -> Result<Streaming, SendError> {
+    pub async fn open(&self, request: GuardedRequest<'_>, bounds: StreamBounds) -> Result<Streaming, SendError> {
         let mut response = self.begin(request, Some(bounds.within)).await?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
         Ok(Streaming { status, headers, response, cap: bounds.bytes, left: bounds.bytes })

@@ -4,15 +4,15 @@
 //! passes here before it is capped, kept, paged or shown. Tools mask what they know to be secret; this is for what
 //! nobody expected, and it knows the values.
 
-use crate::snapshot::Secrets;
-use catalog::Drawn;
-use domain::{Content, Failure, Outcome, Output};
+use crate::snapshot::SecretsNow;
+use catalog::ToolPreview;
+use domain::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 use redact::Scrubber;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// What comes of some work, without the secrets: those there were when it began, and those there are now.
-pub(crate) async fn cleaned(secrets: &Secrets, work: impl Future<Output = Outcome>) -> Outcome {
+pub(crate) async fn cleaned(secrets: &SecretsNow, work: impl Future<Output = Outcome>) -> Outcome {
     let before = secrets.now();
     let outcome = clean(work.await, &before);
     let now = secrets.now();
@@ -25,12 +25,13 @@ fn clean(outcome: Outcome, secrets: &Scrubber) -> Outcome {
         return outcome;
     }
     match outcome {
-        Ok(output) => Ok(Output {
+        Outcome::Done(output) => Outcome::Done(ToolOutput {
             structured: output.structured.map(|text| json(text, secrets)),
             content: output.content.into_iter().map(|block| content(block, secrets)).collect(),
             tainting: output.tainting,
         }),
-        Err(failure) => Err(failed(failure, secrets)),
+        Outcome::Waiting(run) => Outcome::Waiting(WaitingRun { json: json(run.json, secrets), ..run }),
+        Outcome::Failed(failure) => Outcome::Failed(failed(failure, secrets)),
     }
 }
 
@@ -45,8 +46,8 @@ pub(crate) fn failed(failure: Failure, secrets: &Scrubber) -> Failure {
 }
 
 /// A preview without the secrets. What it is compared by later stays: nobody is shown it.
-pub(crate) fn drawn(drawn: Drawn, secrets: &Scrubber) -> Drawn {
-    Drawn {
+pub(crate) fn drawn(drawn: ToolPreview, secrets: &Scrubber) -> ToolPreview {
+    ToolPreview {
         summary: text(drawn.summary, secrets),
         text: text(drawn.text, secrets),
         warnings: drawn.warnings.into_iter().map(|warning| text(warning, secrets)).collect(),
@@ -100,7 +101,6 @@ fn value(told: Value, secrets: &Scrubber) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::Code;
     use redact::SecretText;
     use serde_json::json;
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_in_no_part_of_an_output() {
-        let output = Output {
+        let output = ToolOutput {
             structured: Some(
                 json!({ "a": "x s3cr3t-value y", "n": 86_753_090, "s3cr3t-value": [true, null] }).to_string(),
             ),
@@ -120,7 +120,7 @@ mod tests {
             ],
             tainting: true,
         };
-        let clean = clean(Ok(output), &secrets()).unwrap();
+        let Outcome::Done(clean) = clean(Outcome::Done(output), &secrets()) else { panic!("it was done") };
         let shown = format!("{clean:?}");
         assert!(!shown.contains("s3cr3t-value") && !shown.contains("86753090"), "{shown}");
         assert!(clean.tainting);
@@ -130,17 +130,17 @@ mod tests {
 
     #[test]
     fn a_secret_is_in_no_part_of_a_failure() {
-        let failure = Failure::new(Code::UpstreamError, "bad key s3cr3t-value")
+        let failure = Failure::new(domain::Code::NotFound, "bad key s3cr3t-value")
             .next("try s3cr3t-value")
             .details(json!({ "said": ["s3cr3t-value"] }));
-        let shown = format!("{:?}", clean(Err(failure), &secrets()));
+        let shown = format!("{:?}", clean(Outcome::Failed(failure), &secrets()));
         assert!(!shown.contains("s3cr3t-value"), "{shown}");
     }
 
     #[test]
     fn what_holds_no_secret_is_passed_on_as_it_is() {
         let text = r#"{"b":1.0,  "a":2}"#.to_owned();
-        let output = Output { structured: Some(text.clone()), ..Output::default() };
-        assert_eq!(clean(Ok(output), &secrets()).unwrap().structured, Some(text));
+        let output = ToolOutput { structured: Some(text.clone()), ..ToolOutput::default() };
+        assert_eq!(clean(Outcome::Done(output), &secrets()).structured(), Some(text.as_str()));
     }
 }

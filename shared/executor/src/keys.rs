@@ -3,8 +3,8 @@
 //! Digests in the ledger and marks on cursors are keyed, so that whoever reads one cannot guess what it stands for and
 //! whoever writes one cannot make one up.
 
-use domain::Tenant;
 use domain::json::hex;
+use domain::{Tenant, TokenDigest};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -12,7 +12,7 @@ use sha2::Sha256;
 pub const SHORTEST: usize = 32;
 
 /// The service's keys.
-pub struct Keys {
+pub struct ServiceKeys {
     audit: [u8; 32],
     cursor: [u8; 32],
     run: [u8; 32],
@@ -25,14 +25,14 @@ pub struct Keys {
 #[error("the service's secret has {0} bytes and needs at least {SHORTEST}")]
 pub struct TooShort(usize);
 
-impl Keys {
+impl ServiceKeys {
     /// Derives the keys.
-    pub fn derive(secret: &[u8]) -> Result<Keys, TooShort> {
+    pub fn derive(secret: &[u8]) -> Result<ServiceKeys, TooShort> {
         if secret.len() < SHORTEST {
             return Err(TooShort(secret.len()));
         }
         let key = |name: &[u8]| mac(secret, &[name]);
-        Ok(Keys {
+        Ok(ServiceKeys {
             audit: key(b"audit"),
             cursor: key(b"cursor"),
             run: key(b"run"),
@@ -44,6 +44,12 @@ impl Keys {
     /// What stands in a tenant's ledger instead of a digest: equal for equal calls of one tenant, and of no other.
     pub fn audit_digest(&self, tenant: &Tenant, digest: &str) -> String {
         let mark = mac(&self.audit, &[tenant.as_str().as_bytes(), b"\n", digest.as_bytes()]);
+        format!("hmac:{}", hex(&mark[..16]))
+    }
+
+    /// What stands in a tenant's ledger for a token: the same for every use of one token, and of no use anywhere else.
+    pub fn token_digest(&self, tenant: &Tenant, token: &TokenDigest) -> String {
+        let mark = mac(&self.audit, &[tenant.as_str().as_bytes(), b"\ntoken\n", token.as_bytes()]);
         format!("hmac:{}", hex(&mark[..16]))
     }
 
@@ -72,7 +78,7 @@ impl Keys {
 }
 
 /// Keys do not print.
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for ServiceKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Keys(…)")
     }
@@ -91,13 +97,13 @@ mod tests {
 
     #[test]
     fn digests_differ_by_tenant_and_secret_and_keep_nothing_readable() {
-        let keys = |secret: u8| Keys::derive(&[secret; 32]).unwrap();
+        let keys = |secret: u8| ServiceKeys::derive(&[secret; 32]).unwrap();
         let (a, b) = (Tenant::parse("a").unwrap(), Tenant::parse("b").unwrap());
         assert_eq!(keys(1).audit_digest(&a, "d"), keys(1).audit_digest(&a, "d"));
         assert_ne!(keys(1).audit_digest(&a, "d"), keys(1).audit_digest(&b, "d"));
         assert_ne!(keys(1).audit_digest(&a, "d"), keys(2).audit_digest(&a, "d"));
         assert_ne!(keys(1).audit, keys(1).cursor);
-        assert!(Keys::derive(&[1; 31]).is_err());
+        assert!(ServiceKeys::derive(&[1; 31]).is_err());
         assert_eq!(format!("{:?}", keys(7)), "Keys(…)");
     }
 }

@@ -1,16 +1,17 @@
 //! Opening, reading and closing sessions, for the doors that do so outside a tool call.
 
-use crate::call::{Executor, Handle, OpenCall, no_session, no_store, random, read_handle};
+use crate::executor::Executor;
+use crate::failures::{no_store, random};
+use crate::request::{Handle, no_session, read_handle};
 use crate::snapshot::Snapshot;
-use domain::run::Run;
-use domain::{Assignment, Caller, Code, Failure, Loaded, Mode, Moment, Outcome, Scope, Session, SessionId};
-use store::{Actor, ActorKind, AuditEntry, Folded, Held, Phase, Sessions};
+use domain::{Assignment, Caller, Code, Failure, LoadedToolsets, Moment, Session, SessionId, SessionMode, TokenScope};
+use store::{Actor, ActorKind, AuditEntry, Phase, SessionStore, SessionUpdate, VersionedSession};
 
 /// How often a fold is repeated on a newer version before the caller is told to try again.
 const FOLDS: usize = 8;
 
 /// Why a session was not opened.
-pub type OpenError = Failure;
+pub type SessionOpenError = Failure;
 
 impl Executor {
     /// Opens a session for a caller. The mode is the most that was asked for, the token allows and the tenant allows.
@@ -19,10 +20,10 @@ impl Executor {
         &self,
         snapshot: &Snapshot,
         caller: &Caller,
-        wanted: Mode,
-        loaded: Option<Loaded>,
+        wanted: SessionMode,
+        loaded: Option<LoadedToolsets>,
         assignment: Assignment,
-    ) -> Result<Session, OpenError> {
+    ) -> Result<Session, SessionOpenError> {
         let now = self.store.now().await.map_err(|e| no_store(&e))?;
         let fresh = fresh(snapshot, caller, wanted, loaded, now)?;
         self.keep(caller, Session { assignment, ..fresh }).await
@@ -30,14 +31,20 @@ impl Executor {
 
     /// Writes a new session.
     pub(crate) async fn keep(&self, caller: &Caller, session: Session) -> Result<Session, Failure> {
-        let (sessions, entry) = (self.store.of(&caller.tenant).sessions(), moved(caller, session.id, "open"));
+        let (sessions, entry) =
+            (self.store.of(&caller.tenant).sessions(), self.session_entry(caller, session.id, "open"));
         sessions.open(&session, self.lives, &entry).await.map_err(|e| no_store(&e))?;
         Ok(session)
     }
 
     /// Reads a session of this caller and slides its expiry. Another principal's answers like one that never was.
     /// A session drawn from an older catalog is pinned to the current one, and its streams are told.
-    pub async fn session(&self, snapshot: &Snapshot, caller: &Caller, handle: &Handle) -> Result<Held, Failure> {
+    pub async fn session(
+        &self,
+        snapshot: &Snapshot,
+        caller: &Caller,
+        handle: &Handle,
+    ) -> Result<VersionedSession, Failure> {
         let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
         let sessions = self.store.of(&caller.tenant).sessions();
         let found = sessions.find(id, &caller.principal, self.lives).await.map_err(|e| no_store(&e))?;
@@ -46,12 +53,12 @@ impl Executor {
             None => Ok(held),
             Some(next) => {
                 let wake = Some(store::Topic::Session(id));
-                let entry = moved(caller, id, "catalog");
+                let entry = self.session_entry(caller, id, "catalog");
                 let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await.map_err(|e| no_store(&e))?;
                 match folded {
                     // Whoever was quicker may have pinned it too; either way this is the session now.
-                    Folded::Done(held) | Folded::Conflict(held) => Ok(held),
-                    Folded::Gone => Err(no_session(handle)),
+                    SessionUpdate::Done(held) | SessionUpdate::Conflict(held) => Ok(held),
+                    SessionUpdate::Gone => Err(no_session(handle)),
                 }
             }
         }
@@ -61,8 +68,8 @@ impl Executor {
     /// Gives the session as it now is, and as it was.
     pub(crate) async fn fold_session(
         &self,
-        sessions: &Sessions,
-        mut held: Held,
+        sessions: &SessionStore,
+        mut held: VersionedSession,
         caller: &Caller,
         what: &str,
         step: impl Fn(&Session) -> Option<Session>,
@@ -70,47 +77,29 @@ impl Executor {
         for _ in 0..FOLDS {
             let before = held.session.clone();
             let Some(next) = step(&before) else { return Ok((before.clone(), before)) };
-            let entry = moved(caller, next.id, what);
+            let entry = self.session_entry(caller, next.id, what);
             // Whoever is woken asks for the list of tools again; what does not change it wakes nobody.
             let relisted = next.loaded != before.loaded || next.grown != before.grown;
             let wake = relisted.then_some(store::Topic::Session(next.id));
             let folded = sessions.commit(&held, &next, self.lives, &entry, wake).await;
             match folded.map_err(|e| no_store(&e))? {
-                Folded::Done(_) => return Ok((next, before)),
-                Folded::Conflict(newer) => held = newer,
-                Folded::Gone => return Err(no_session(&Handle::None)),
+                SessionUpdate::Done(_) => return Ok((next, before)),
+                SessionUpdate::Conflict(newer) => held = newer,
+                SessionUpdate::Gone => return Err(no_session(&Handle::None)),
             }
         }
         Err(Failure::new(Code::StoreUnavailable, "the session changes faster than it can be written")
             .retry_after_ms(200))
     }
 
-    /// Taints the session that is about to be handed text from outside: once, and in the ledger too. Before the text, so
-    /// that there is no moment in which it was read and nobody knows; if it cannot be written, the text stays here.
-    pub(crate) async fn taint_first(&self, open: &OpenCall, caller: &Caller, outcome: &Outcome) -> Result<(), Failure> {
-        let taints = outcome.as_ref().map_or_else(|failure| quotes(failure.code), |output| output.tainting);
-        match open.held.as_ref().filter(|held| taints && !held.session.tainted) {
-            Some(held) => {
-                let sessions = open.shelf.sessions();
-                self.fold_session(&sessions, held.clone(), caller, "taint", Session::taint).await.map(drop)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// The same for a result that is read outside any call: the session that asked for the run is the one that learns
-    /// of it, unless it is over.
-    pub async fn taint_asker(&self, caller: &Caller, run: &Run) -> Result<(), Failure> {
-        let tainting = run.ending.as_ref().is_some_and(|ending| ending.tainting);
-        let Some(id) = run.asked.session.filter(|_| tainting && run.asked.requester == caller.principal) else {
-            return Ok(());
-        };
-        let sessions = self.store.of(&caller.tenant).sessions();
-        let found = sessions.find(id, &caller.principal, self.lives).await.map_err(|e| no_store(&e))?;
-        match found {
-            Some(held) => self.fold_session(&sessions, held, caller, "taint", Session::taint).await.map(|_| ()),
-            None => Ok(()),
-        }
+    /// Taints a session, if it is not yet: once, and in the ledger too.
+    pub(crate) async fn taint(
+        &self,
+        sessions: &SessionStore,
+        held: VersionedSession,
+        caller: &Caller,
+    ) -> Result<(), Failure> {
+        self.fold_session(sessions, held, caller, "taint", Session::taint).await.map(drop)
     }
 
     /// Closes a session for every replica and forgets its documents, unless people are still reviewing something that
@@ -118,7 +107,7 @@ impl Executor {
     pub async fn close_session(&self, caller: &Caller, handle: &Handle) -> Result<(), Failure> {
         let Some(id) = read_handle(handle)? else { return Err(no_session(handle)) };
         let shelf = self.store.of(&caller.tenant);
-        let entry = moved(caller, id, "close");
+        let entry = self.session_entry(caller, id, "close");
         let closed = shelf.sessions().close(id, &caller.principal, &entry).await.map_err(|e| no_store(&e))?;
         if !closed {
             return Err(no_session(handle));
@@ -128,22 +117,27 @@ impl Executor {
         }
         shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
     }
-}
 
-/// Whether a failure of this kind is told in words that somebody outside chose.
-pub(crate) fn quotes(code: Code) -> bool {
-    code == Code::UpstreamError
+    /// The ledger's entry for a session that moved.
+    fn session_entry(&self, caller: &Caller, session: SessionId, what: &str) -> AuditEntry {
+        AuditEntry {
+            actor: Some(Actor { kind: ActorKind::Agent, ..self.actor(caller) }),
+            session: Some(session),
+            target: Some(format!("session/{what}")),
+            ..AuditEntry::new(Phase::Transition)
+        }
+    }
 }
 
 /// A session that is not written yet. Its mode is the most that was asked for, the token allows and the tenant allows.
 pub(crate) fn fresh(
     snapshot: &Snapshot,
     caller: &Caller,
-    wanted: Mode,
-    loaded: Option<Loaded>,
+    wanted: SessionMode,
+    loaded: Option<LoadedToolsets>,
     now: Moment,
 ) -> Result<Session, Failure> {
-    let token = if caller.scopes.allow(Scope::ToolsWrite) { Mode::Write } else { Mode::Read };
+    let token = if caller.scopes.allow(TokenScope::ToolsWrite) { SessionMode::Write } else { SessionMode::Read };
     Ok(Session {
         id: SessionId::from_random(random()?),
         owner: caller.principal.clone(),
@@ -155,16 +149,4 @@ pub(crate) fn fresh(
         assignment: Assignment::default(),
         opened_at: now,
     })
-}
-
-/// The ledger's entry for a session that moved.
-pub(crate) fn moved(caller: &Caller, session: SessionId, what: &str) -> AuditEntry {
-    let actor =
-        Actor { principal: caller.principal.clone(), kind: ActorKind::Agent, scopes: caller.scopes, token: None };
-    AuditEntry {
-        actor: Some(actor),
-        session: Some(session),
-        target: Some(format!("session/{what}")),
-        ..AuditEntry::new(Phase::Transition)
-    }
 }

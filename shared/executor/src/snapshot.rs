@@ -2,13 +2,29 @@
 //!
 //! A call holds the snapshot it began with, so it sees one version of everything from beginning to end.
 
-use crate::runs::Approvals;
 use catalog::Catalog;
+use domain::{Code, Failure};
 use policy::Policy;
 use redact::Scrubber;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What a tenant says about approvals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalRules {
+    /// How long a person may take.
+    pub expires: Duration,
+    /// How long a yes is good for.
+    pub execute_within: Duration,
+    /// How many people must say yes.
+    pub deciders: u32,
+    /// How many runs of one principal may wait at once; those that are reviewed are counted apart, up to the same number.
+    pub most_waiting: usize,
+    /// How long people may take for what they review at their own pace, if the tenant says; else the tool does.
+    pub review: Option<Duration>,
+}
 
 /// One version of one tenant.
 pub struct Snapshot {
@@ -19,9 +35,9 @@ pub struct Snapshot {
     /// Its rules.
     pub policy: Policy,
     /// How people are asked.
-    pub approvals: Approvals,
+    pub approvals: ApprovalRules,
     /// Its secrets, to be taken out of whatever comes back.
-    pub secrets: Secrets,
+    pub secrets: SecretsNow,
     /// How large one result may be.
     pub result_bytes: usize,
     /// How many of its calls may be under way in this process.
@@ -30,14 +46,25 @@ pub struct Snapshot {
     pub in_flight: u32,
 }
 
+impl Snapshot {
+    /// Takes one of the tenant's slots, or says that all are taken: a queue here would only hide the trouble.
+    pub(crate) fn slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
+            Failure::new(Code::RateLimited, "all of the tenant's call slots are in use")
+                .next("wait for a running call to end, then call again")
+                .retry_after_ms(500)
+        })
+    }
+}
+
 /// A tenant's secrets as they are at the moment of asking: a value that was changed while a call ran is looked for too.
 #[derive(Clone)]
-pub struct Secrets(Arc<dyn Fn() -> Arc<Scrubber> + Send + Sync>);
+pub struct SecretsNow(Arc<dyn Fn() -> Arc<Scrubber> + Send + Sync>);
 
-impl Secrets {
+impl SecretsNow {
     /// Secrets that somebody else keeps.
-    pub fn kept_by(keeper: impl Fn() -> Arc<Scrubber> + Send + Sync + 'static) -> Secrets {
-        Secrets(Arc::new(keeper))
+    pub fn kept_by(keeper: impl Fn() -> Arc<Scrubber> + Send + Sync + 'static) -> SecretsNow {
+        SecretsNow(Arc::new(keeper))
     }
 
     /// What takes them out of texts, now.
@@ -47,9 +74,9 @@ impl Secrets {
 }
 
 /// No secrets.
-impl Default for Secrets {
-    fn default() -> Secrets {
+impl Default for SecretsNow {
+    fn default() -> SecretsNow {
         let none = Arc::default();
-        Secrets::kept_by(move || Arc::clone(&none))
+        SecretsNow::kept_by(move || Arc::clone(&none))
     }
 }

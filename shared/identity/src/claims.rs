@@ -4,7 +4,7 @@
 //! moment that is handed in: a token is good from `nbf - leeway` on, and up to but not including `exp + leeway`,
 //! since RFC 7519 refuses it *on or after* its end.
 
-use crate::refused::Refused;
+use crate::refused::TokenRefused;
 use crate::token;
 use domain::{Caller, Moment, Principal, Scopes, Tenant};
 use serde::{Deserialize, Deserializer};
@@ -41,38 +41,38 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn check(&self, now: Moment, leeway: Duration) -> Result<(), Refused> {
+    pub(crate) fn check(&self, now: Moment, leeway: Duration) -> Result<(), TokenRefused> {
         if self.not_before.is_some_and(|start| now.plus(leeway) < start) {
-            return Err(Refused::NotYetValid);
+            return Err(TokenRefused::NotYetValid);
         }
         if now >= self.expires_at.plus(leeway) {
-            return Err(Refused::Expired);
+            return Err(TokenRefused::Expired);
         }
         Ok(())
     }
 }
 
 impl Claims {
-    pub(crate) fn parse(payload: &[u8]) -> Result<Claims, Refused> {
+    pub(crate) fn parse(payload: &[u8]) -> Result<Claims, TokenRefused> {
         token::object(payload)
     }
 
     /// Who claims to have issued this. All that is read before the signature is checked, to know whose key to take.
-    pub(crate) fn issuer(&self) -> Result<&str, Refused> {
+    pub(crate) fn issuer(&self) -> Result<&str, TokenRefused> {
         text("iss", self.iss.as_ref())
     }
 
     /// When the token is good.
-    pub(crate) fn window(&self) -> Result<Window, Refused> {
-        let expires_at = moment("exp", self.exp.as_ref().ok_or(Refused::MissingClaim { claim: "exp" })?)?;
+    pub(crate) fn window(&self) -> Result<Window, TokenRefused> {
+        let expires_at = moment("exp", self.exp.as_ref().ok_or(TokenRefused::MissingClaim { claim: "exp" })?)?;
         let not_before = self.nbf.as_ref().map(|nbf| moment("nbf", nbf)).transpose()?;
         Ok(Window { not_before, expires_at })
     }
 
     /// Whether the token is meant for `resource`: the claim is that text, or a list of texts that holds it.
-    pub(crate) fn check_audience(&self, resource: &str) -> Result<(), Refused> {
-        let malformed = Refused::BadClaim { claim: "aud" };
-        let meant = match self.aud.as_ref().ok_or(Refused::MissingClaim { claim: "aud" })? {
+    pub(crate) fn check_audience(&self, resource: &str) -> Result<(), TokenRefused> {
+        let malformed = TokenRefused::BadClaim { claim: "aud" };
+        let meant = match self.aud.as_ref().ok_or(TokenRefused::MissingClaim { claim: "aud" })? {
             Value::String(one) => one == resource,
             Value::Array(many) => {
                 let names: Option<Vec<&str>> = many.iter().map(Value::as_str).collect();
@@ -80,20 +80,21 @@ impl Claims {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return Err(malformed),
         };
-        if meant { Ok(()) } else { Err(Refused::WrongAudience) }
+        if meant { Ok(()) } else { Err(TokenRefused::WrongAudience) }
     }
 
     /// The caller these claims describe. The tenant comes last: its refusal tells that the rest was good.
-    pub(crate) fn caller(&self, expires_at: Moment) -> Result<Caller, Refused> {
+    pub(crate) fn caller(&self, expires_at: Moment) -> Result<Caller, TokenRefused> {
         let issuer = self.issuer()?.to_owned();
         let subject = text("sub", self.sub.as_ref())?;
         if subject.is_empty() || subject.len() > MOST_SUBJECT_BYTES || subject.chars().any(char::is_control) {
-            return Err(Refused::BadClaim { claim: "sub" });
+            return Err(TokenRefused::BadClaim { claim: "sub" });
         }
         let scopes = Scopes::parse(text("scope", self.scope.as_ref())?);
-        let slug = self.tenant.as_ref().and_then(Value::as_str).ok_or(Refused::BadTenant)?;
-        let tenant = Tenant::parse(slug).map_err(|_| Refused::BadTenant)?;
-        Ok(Caller { tenant, principal: Principal { issuer, subject: subject.to_owned() }, scopes, expires_at })
+        let slug = self.tenant.as_ref().and_then(Value::as_str).ok_or(TokenRefused::BadTenant)?;
+        let tenant = Tenant::parse(slug).map_err(|_| TokenRefused::BadTenant)?;
+        let principal = Principal { issuer, subject: subject.to_owned() };
+        Ok(Caller { tenant, principal, scopes, expires_at, token: None })
     }
 }
 
@@ -102,13 +103,13 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error
     Value::deserialize(from).map(Some)
 }
 
-fn text<'a>(claim: &'static str, value: Option<&'a Value>) -> Result<&'a str, Refused> {
-    value.ok_or(Refused::MissingClaim { claim })?.as_str().ok_or(Refused::BadClaim { claim })
+fn text<'a>(claim: &'static str, value: Option<&'a Value>) -> Result<&'a str, TokenRefused> {
+    value.ok_or(TokenRefused::MissingClaim { claim })?.as_str().ok_or(TokenRefused::BadClaim { claim })
 }
 
 /// A NumericDate of RFC 7519: seconds since 1970, possibly with a fraction. What lies before 1970 is nobody's time.
-fn moment(claim: &'static str, value: &Value) -> Result<Moment, Refused> {
-    let malformed = Refused::BadClaim { claim };
+fn moment(claim: &'static str, value: &Value) -> Result<Moment, TokenRefused> {
+    let malformed = TokenRefused::BadClaim { claim };
     let number = match value {
         Value::Number(number) => number,
         Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => return Err(malformed),

@@ -1,11 +1,11 @@
 //! One issuer we believe: its name, what it may sign with, and its keys, fixed or published.
 
 use crate::config::{Algorithm, ConfigError, IssuerConfig};
-use crate::keys::{Fingerprint, Key};
+use crate::keys::{Fingerprint, VerifyingKey};
 use crate::mint::{SigningKey, SigningKeyError};
-use crate::refused::Refused;
-use crate::remote::{RemoteKeys, Source};
-use crate::verifier::StartError;
+use crate::refused::TokenRefused;
+use crate::remote::{KeySource, RemoteKeys};
+use crate::verifier::VerifierError;
 use arc_swap::ArcSwapOption;
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::RsaPublicKeyComponents;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 pub(crate) struct Issuer {
     pub(crate) name: String,
     algorithms: Vec<Algorithm>,
-    keys: Keys,
+    keys: IssuerKeys,
 }
 
-enum Keys {
-    Fixed(Arc<Key>),
+enum IssuerKeys {
+    Fixed(Arc<VerifyingKey>),
     Remote(Box<RemoteKeys>),
 }
 
@@ -44,64 +44,69 @@ pub enum KeyFileError {
 }
 
 impl Issuer {
-    pub(crate) async fn open(config: IssuerConfig, http: egress::Client) -> Result<Issuer, StartError> {
+    pub(crate) async fn open(config: IssuerConfig, http: egress::HttpClient) -> Result<Issuer, VerifierError> {
         let IssuerConfig { issuer: name, algorithms, key_file, jwks_url, refetch_every, max_stale } = config;
         let keys = match (key_file, jwks_url) {
             (Some(path), None) => {
                 let read = read_key(&path, &algorithms).await;
-                let key = read.map_err(|source| StartError::KeyFile { issuer: name.clone(), source })?;
-                Keys::Fixed(Arc::new(key))
+                let key = read.map_err(|source| VerifierError::KeyFile { issuer: name.clone(), source })?;
+                IssuerKeys::Fixed(Arc::new(key))
             }
             (None, Some(url)) => {
                 let (issuer, algorithms) = (name.clone(), algorithms.clone());
-                let source = Source { issuer, url, algorithms, http, held: ArcSwapOption::empty() };
-                Keys::Remote(Box::new(RemoteKeys::new(source, refetch_every, max_stale)))
+                let source = KeySource { issuer, url, algorithms, http, held: ArcSwapOption::empty() };
+                IssuerKeys::Remote(Box::new(RemoteKeys::new(source, refetch_every, max_stale)))
             }
-            (Some(_), Some(_)) | (None, None) => return Err(StartError::Config(ConfigError::KeySource(name))),
+            (Some(_), Some(_)) | (None, None) => return Err(VerifierError::Config(ConfigError::KeySource(name))),
         };
         Ok(Issuer { name, algorithms, keys })
     }
 
     /// The key a token must have been signed with. The header only chooses among what the issuer may use.
-    pub(crate) async fn key(&self, alg: &str, kid: Option<&str>, now: Moment) -> Result<Arc<Key>, Refused> {
+    pub(crate) async fn key(
+        &self,
+        alg: &str,
+        kid: Option<&str>,
+        now: Moment,
+    ) -> Result<Arc<VerifyingKey>, TokenRefused> {
         let algorithm = Algorithm::named(alg).filter(|named| self.algorithms.contains(named));
-        let algorithm = algorithm.ok_or(Refused::WrongAlgorithm)?;
+        let algorithm = algorithm.ok_or(TokenRefused::WrongAlgorithm)?;
         match &self.keys {
             // There is no choice, so a key id has nothing to say.
-            Keys::Fixed(key) if key.algorithm() == algorithm => Ok(Arc::clone(key)),
-            Keys::Fixed(_) => Err(Refused::WrongAlgorithm),
-            Keys::Remote(keys) => keys.find(kid, algorithm, now).await,
+            IssuerKeys::Fixed(key) if key.algorithm() == algorithm => Ok(Arc::clone(key)),
+            IssuerKeys::Fixed(_) => Err(TokenRefused::WrongAlgorithm),
+            IssuerKeys::Remote(keys) => keys.find(kid, algorithm, now).await,
         }
     }
 
     /// Whether the key that once verified a token is still one of the issuer's.
     pub(crate) async fn still_holds(&self, fingerprint: Fingerprint, now: Moment) -> bool {
         match &self.keys {
-            Keys::Fixed(key) => key.fingerprint() == fingerprint,
-            Keys::Remote(keys) => keys.still_holds(fingerprint, now).await,
+            IssuerKeys::Fixed(key) => key.fingerprint() == fingerprint,
+            IssuerKeys::Remote(keys) => keys.still_holds(fingerprint, now).await,
         }
     }
 
     pub(crate) fn usable(&self, now: Moment) -> bool {
         match &self.keys {
-            Keys::Fixed(_) => true,
-            Keys::Remote(keys) => keys.usable(now),
+            IssuerKeys::Fixed(_) => true,
+            IssuerKeys::Remote(keys) => keys.usable(now),
         }
     }
 
     pub(crate) async fn warm(&self, now: Moment) {
         match &self.keys {
-            Keys::Remote(keys) => keys.warm(now).await,
-            Keys::Fixed(_) => {}
+            IssuerKeys::Remote(keys) => keys.warm(now).await,
+            IssuerKeys::Fixed(_) => {}
         }
     }
 }
 
-async fn read_key(path: &Path, algorithms: &[Algorithm]) -> Result<Key, KeyFileError> {
+async fn read_key(path: &Path, algorithms: &[Algorithm]) -> Result<VerifyingKey, KeyFileError> {
     let text = tokio::fs::read_to_string(path).await.map_err(KeyFileError::Unreadable)?;
     if algorithms.contains(&Algorithm::Hs256) {
         let secret = SigningKey::parse(&text).map_err(KeyFileError::Secret)?;
-        return Ok(Key::hs256(secret.secret()));
+        return Ok(VerifyingKey::hs256(secret.secret()));
     }
     // The PEM reader would take the public half out of some private keys, and the file would go on lying about.
     if text.contains("PRIVATE KEY-----") {
@@ -110,7 +115,7 @@ async fn read_key(path: &Path, algorithms: &[Algorithm]) -> Result<Key, KeyFileE
     algorithms.iter().find_map(|algorithm| public_key(&text, *algorithm)).ok_or(KeyFileError::NotAPublicKey)
 }
 
-fn public_key(pem: &str, algorithm: Algorithm) -> Option<Key> {
+fn public_key(pem: &str, algorithm: Algorithm) -> Option<VerifyingKey> {
     let read = match algorithm {
         Algorithm::Rs256 => DecodingKey::from_rsa_pem(pem.as_bytes()),
         Algorithm::Es256 => DecodingKey::from_ec_pem(pem.as_bytes()),
@@ -122,10 +127,10 @@ fn public_key(pem: &str, algorithm: Algorithm) -> Option<Key> {
     match algorithm {
         Algorithm::Rs256 => {
             let numbers = RsaPublicKeyComponents::<Vec<u8>>::from(&rsa::PublicKey::from_der(bytes).ok()?);
-            Key::rs256(None, &numbers.n, &numbers.e)
+            VerifyingKey::rs256(None, &numbers.n, &numbers.e)
         }
-        Algorithm::Es256 => Key::es256(None, bytes),
-        Algorithm::EdDsa => Key::ed25519(None, bytes),
+        Algorithm::Es256 => VerifyingKey::es256(None, bytes),
+        Algorithm::EdDsa => VerifyingKey::ed25519(None, bytes),
         Algorithm::Hs256 => None,
     }
 }

@@ -4,7 +4,7 @@
 //! from the network, and a key that comes with its private half is nobody's secret any more.
 
 use crate::config::Algorithm;
-use crate::keys::{Key, KeySet};
+use crate::keys::{KeySet, VerifyingKey};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
@@ -24,13 +24,13 @@ pub(crate) enum JwksError {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct JwksDocument {
     keys: Vec<Value>,
 }
 
 /// The fields that matter, as RFC 7517 and 7518 name them.
 #[derive(Deserialize)]
-struct Entry {
+struct JwkEntry {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -47,16 +47,16 @@ struct Entry {
 
 /// Reads a key set, keeping the keys that fit the issuer's algorithms.
 pub(crate) fn parse(document: &[u8], allowed: &[Algorithm]) -> Result<KeySet, JwksError> {
-    let document: Document = serde_json::from_slice(document).map_err(|_| JwksError::NotAKeySet)?;
+    let document: JwksDocument = serde_json::from_slice(document).map_err(|_| JwksError::NotAKeySet)?;
     if document.keys.len() > MOST_KEYS {
         return Err(JwksError::TooMany);
     }
-    let usable = |entry| serde_json::from_value::<Entry>(entry).ok().and_then(|entry| entry.key(allowed));
+    let usable = |entry| serde_json::from_value::<JwkEntry>(entry).ok().and_then(|entry| entry.key(allowed));
     Ok(KeySet::new(document.keys.into_iter().filter_map(usable).collect()))
 }
 
-impl Entry {
-    fn key(self, allowed: &[Algorithm]) -> Option<Key> {
+impl JwkEntry {
+    fn key(self, allowed: &[Algorithm]) -> Option<VerifyingKey> {
         let algorithm = self.algorithm()?;
         let named = self.alg.as_deref().is_none_or(|alg| alg == algorithm.as_str());
         let verifies = self.usage.as_deref().is_none_or(|usage| usage == "sig")
@@ -65,14 +65,14 @@ impl Entry {
             return None;
         }
         match algorithm {
-            Algorithm::Rs256 => Key::rs256(self.kid, &bytes(self.n?)?, &bytes(self.e?)?),
+            Algorithm::Rs256 => VerifyingKey::rs256(self.kid, &bytes(self.n?)?, &bytes(self.e?)?),
             Algorithm::Es256 => {
                 let (x, y) = (bytes(self.x?)?, bytes(self.y?)?);
                 // Each of its own full length, so that no byte can wander from one to the other.
                 let whole = x.len() == 32 && y.len() == 32;
-                whole.then(|| [&[4], x.as_slice(), &y].concat()).and_then(|point| Key::es256(self.kid, &point))
+                whole.then(|| [&[4], x.as_slice(), &y].concat()).and_then(|point| VerifyingKey::es256(self.kid, &point))
             }
-            Algorithm::EdDsa => Key::ed25519(self.kid, &bytes(self.x?)?),
+            Algorithm::EdDsa => VerifyingKey::ed25519(self.kid, &bytes(self.x?)?),
             Algorithm::Hs256 => None,
         }
     }

@@ -1,7 +1,7 @@
 //! The keys of one issuer: each with the one algorithm it may verify, whatever a token's header says.
 
 use crate::config::Algorithm;
-use crate::refused::Refused;
+use crate::refused::TokenRefused;
 use aws_lc_rs::digest::{self, SHA256};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey};
 use jsonwebtoken::DecodingKey;
@@ -18,42 +18,42 @@ const MOST_EXPONENT_BYTES: usize = 8;
 pub(crate) struct Fingerprint([u8; 32]);
 
 /// One key. Its algorithm was settled when the key was read.
-pub(crate) struct Key {
+pub(crate) struct VerifyingKey {
     kid: Option<String>,
     algorithm: Algorithm,
     material: DecodingKey,
     fingerprint: Fingerprint,
 }
 
-impl Key {
+impl VerifyingKey {
     /// A shared secret.
-    pub(crate) fn hs256(secret: &[u8]) -> Key {
-        Key::new(None, Algorithm::Hs256, DecodingKey::from_secret(secret), &[secret])
+    pub(crate) fn hs256(secret: &[u8]) -> VerifyingKey {
+        VerifyingKey::new(None, Algorithm::Hs256, DecodingKey::from_secret(secret), &[secret])
     }
 
     /// An RSA key by its numbers, big-endian.
-    pub(crate) fn rs256(kid: Option<String>, modulus: &[u8], exponent: &[u8]) -> Option<Key> {
+    pub(crate) fn rs256(kid: Option<String>, modulus: &[u8], exponent: &[u8]) -> Option<VerifyingKey> {
         let (n, e) = (without_zeros(modulus), without_zeros(exponent));
         if !RSA_MODULUS_BYTES.contains(&n.len()) || e.is_empty() || e.len() > MOST_EXPONENT_BYTES {
             return None;
         }
-        Some(Key::new(kid, Algorithm::Rs256, DecodingKey::from_rsa_raw_components(n, e), &[n, e]))
+        Some(VerifyingKey::new(kid, Algorithm::Rs256, DecodingKey::from_rsa_raw_components(n, e), &[n, e]))
     }
 
     /// A point on P-256, uncompressed.
-    pub(crate) fn es256(kid: Option<String>, point: &[u8]) -> Option<Key> {
+    pub(crate) fn es256(kid: Option<String>, point: &[u8]) -> Option<VerifyingKey> {
         ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).ok()?;
         let uncompressed = point.len() == 65 && point.first() == Some(&4);
-        uncompressed.then(|| Key::new(kid, Algorithm::Es256, DecodingKey::from_ec_der(point), &[point]))
+        uncompressed.then(|| VerifyingKey::new(kid, Algorithm::Es256, DecodingKey::from_ec_der(point), &[point]))
     }
 
     /// An Ed25519 public key.
-    pub(crate) fn ed25519(kid: Option<String>, point: &[u8]) -> Option<Key> {
+    pub(crate) fn ed25519(kid: Option<String>, point: &[u8]) -> Option<VerifyingKey> {
         ParsedPublicKey::new(&ED25519, point).ok()?;
-        (point.len() == 32).then(|| Key::new(kid, Algorithm::EdDsa, DecodingKey::from_ed_der(point), &[point]))
+        (point.len() == 32).then(|| VerifyingKey::new(kid, Algorithm::EdDsa, DecodingKey::from_ed_der(point), &[point]))
     }
 
-    fn new(kid: Option<String>, algorithm: Algorithm, material: DecodingKey, parts: &[&[u8]]) -> Key {
+    fn new(kid: Option<String>, algorithm: Algorithm, material: DecodingKey, parts: &[&[u8]]) -> VerifyingKey {
         let mut context = digest::Context::new(&SHA256);
         let name = kid.as_deref().unwrap_or_default().as_bytes();
         for part in [algorithm.as_str().as_bytes(), name].iter().chain(parts) {
@@ -62,7 +62,7 @@ impl Key {
         }
         let mut print = [0; 32];
         print.copy_from_slice(context.finish().as_ref());
-        Key { kid, algorithm, material, fingerprint: Fingerprint(print) }
+        VerifyingKey { kid, algorithm, material, fingerprint: Fingerprint(print) }
     }
 
     pub(crate) fn algorithm(&self) -> Algorithm {
@@ -74,7 +74,7 @@ impl Key {
     }
 
     /// Whether this key made the signature. The algorithm is the key's own.
-    pub(crate) fn verify(&self, message: &str, signature: &str) -> Result<(), Refused> {
+    pub(crate) fn verify(&self, message: &str, signature: &str) -> Result<(), TokenRefused> {
         let algorithm = match self.algorithm {
             Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
             Algorithm::Es256 => jsonwebtoken::Algorithm::ES256,
@@ -83,13 +83,13 @@ impl Key {
         };
         match jsonwebtoken::crypto::verify(signature, message.as_bytes(), &self.material, algorithm) {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(Refused::BadSignature),
+            Ok(false) | Err(_) => Err(TokenRefused::BadSignature),
         }
     }
 }
 
 /// Says which key, never what it is made of.
-impl fmt::Debug for Key {
+impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key").field("kid", &self.kid).field("algorithm", &self.algorithm).finish_non_exhaustive()
     }
@@ -97,10 +97,10 @@ impl fmt::Debug for Key {
 
 /// The keys of an issuer at one time.
 #[derive(Debug, Default)]
-pub(crate) struct KeySet(Vec<Arc<Key>>);
+pub(crate) struct KeySet(Vec<Arc<VerifyingKey>>);
 
 impl KeySet {
-    pub(crate) fn new(keys: Vec<Key>) -> KeySet {
+    pub(crate) fn new(keys: Vec<VerifyingKey>) -> KeySet {
         KeySet(keys.into_iter().map(Arc::new).collect())
     }
 
@@ -109,19 +109,19 @@ impl KeySet {
     }
 
     /// The key for a token. Without a key id there must be no choice; with one, the algorithm must fit that very key.
-    pub(crate) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&Arc<Key>, Refused> {
+    pub(crate) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&Arc<VerifyingKey>, TokenRefused> {
         let Some(kid) = kid else {
             return match self.0.as_slice() {
                 [only] if only.algorithm == algorithm => Ok(only),
-                [_] => Err(Refused::WrongAlgorithm),
-                [] | [_, _, ..] => Err(Refused::UnknownKey),
+                [_] => Err(TokenRefused::WrongAlgorithm),
+                [] | [_, _, ..] => Err(TokenRefused::UnknownKey),
             };
         };
         let mut named = self.0.iter().filter(|key| key.kid.as_deref() == Some(kid)).peekable();
         if named.peek().is_none() {
-            return Err(Refused::UnknownKey);
+            return Err(TokenRefused::UnknownKey);
         }
-        named.find(|key| key.algorithm == algorithm).ok_or(Refused::WrongAlgorithm)
+        named.find(|key| key.algorithm == algorithm).ok_or(TokenRefused::WrongAlgorithm)
     }
 
     /// Whether the set still has exactly this key.
@@ -139,8 +139,8 @@ fn without_zeros(number: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn rsa(kid: &str, seed: u8) -> Key {
-        Key::rs256(Some(kid.into()), &[seed; 256], &[1, 0, 1]).unwrap()
+    fn rsa(kid: &str, seed: u8) -> VerifyingKey {
+        VerifyingKey::rs256(Some(kid.into()), &[seed; 256], &[1, 0, 1]).unwrap()
     }
 
     #[test]
@@ -148,9 +148,9 @@ mod tests {
         let keys = KeySet::new(vec![rsa("a", 1), rsa("b", 2)]);
 
         assert_eq!(keys.find(Some("b"), Algorithm::Rs256).unwrap().kid.as_deref(), Some("b"));
-        assert_eq!(keys.find(Some("b"), Algorithm::Es256).err(), Some(Refused::WrongAlgorithm));
-        assert_eq!(keys.find(Some("c"), Algorithm::Rs256).err(), Some(Refused::UnknownKey));
-        assert_eq!(keys.find(Some(""), Algorithm::Rs256).err(), Some(Refused::UnknownKey));
+        assert_eq!(keys.find(Some("b"), Algorithm::Es256).err(), Some(TokenRefused::WrongAlgorithm));
+        assert_eq!(keys.find(Some("c"), Algorithm::Rs256).err(), Some(TokenRefused::UnknownKey));
+        assert_eq!(keys.find(Some(""), Algorithm::Rs256).err(), Some(TokenRefused::UnknownKey));
     }
 
     #[test]
@@ -159,9 +159,9 @@ mod tests {
         let two = KeySet::new(vec![rsa("a", 1), rsa("b", 2)]);
 
         assert!(one.find(None, Algorithm::Rs256).is_ok());
-        assert_eq!(one.find(None, Algorithm::EdDsa).err(), Some(Refused::WrongAlgorithm));
-        assert_eq!(two.find(None, Algorithm::Rs256).err(), Some(Refused::UnknownKey));
-        assert_eq!(KeySet::default().find(None, Algorithm::Rs256).err(), Some(Refused::UnknownKey));
+        assert_eq!(one.find(None, Algorithm::EdDsa).err(), Some(TokenRefused::WrongAlgorithm));
+        assert_eq!(two.find(None, Algorithm::Rs256).err(), Some(TokenRefused::UnknownKey));
+        assert_eq!(KeySet::default().find(None, Algorithm::Rs256).err(), Some(TokenRefused::UnknownKey));
     }
 
     #[test]
@@ -174,19 +174,19 @@ mod tests {
 
     #[test]
     fn weak_and_broken_keys_are_none() {
-        assert!(Key::rs256(None, &[1; 255], &[1, 0, 1]).is_none());
-        assert!(Key::rs256(None, &[[0; 128], [1; 128]].concat(), &[1, 0, 1]).is_none());
-        assert!(Key::rs256(None, &[1; 1025], &[1, 0, 1]).is_none());
-        assert!(Key::rs256(None, &[1; 256], &[0]).is_none());
-        assert!(Key::rs256(None, &[1; 256], &[1; 9]).is_none());
-        assert!(Key::es256(None, &[4; 65]).is_none(), "a point off the curve");
-        assert!(Key::es256(None, &[4; 33]).is_none());
-        assert!(Key::ed25519(None, &[1; 31]).is_none());
+        assert!(VerifyingKey::rs256(None, &[1; 255], &[1, 0, 1]).is_none());
+        assert!(VerifyingKey::rs256(None, &[[0; 128], [1; 128]].concat(), &[1, 0, 1]).is_none());
+        assert!(VerifyingKey::rs256(None, &[1; 1025], &[1, 0, 1]).is_none());
+        assert!(VerifyingKey::rs256(None, &[1; 256], &[0]).is_none());
+        assert!(VerifyingKey::rs256(None, &[1; 256], &[1; 9]).is_none());
+        assert!(VerifyingKey::es256(None, &[4; 65]).is_none(), "a point off the curve");
+        assert!(VerifyingKey::es256(None, &[4; 33]).is_none());
+        assert!(VerifyingKey::ed25519(None, &[1; 31]).is_none());
     }
 
     #[test]
     fn a_key_does_not_print_what_it_is_made_of() {
-        let shown = format!("{:?}", Key::hs256(b"a secret of thirty-two bytes...."));
+        let shown = format!("{:?}", VerifyingKey::hs256(b"a secret of thirty-two bytes...."));
         assert_eq!(shown, "Key { kid: None, algorithm: Hs256, .. }");
     }
 }

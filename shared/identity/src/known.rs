@@ -7,7 +7,7 @@ use crate::claims::Window;
 use crate::issuer::Issuer;
 use crate::keys::Fingerprint;
 use aws_lc_rs::digest::{SHA256, digest};
-use domain::Caller;
+use domain::{Caller, TokenDigest};
 use moka::Expiry;
 use moka::sync::Cache;
 use std::sync::Arc;
@@ -21,20 +21,15 @@ const LEAST_WEIGHT: u32 = 640;
 /// A token that lives longer is verified again once a day; the cache cannot count to the end of time.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The SHA-256 of a token.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TokenDigest([u8; 32]);
-
-impl TokenDigest {
-    pub(crate) fn of(token: &str) -> TokenDigest {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-        TokenDigest(bytes)
-    }
+/// The digest that a token is known by.
+pub(crate) fn digest_of(token: &str) -> TokenDigest {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    TokenDigest::new(bytes)
 }
 
 /// A verified token: who it speaks for, and what that hung on.
-pub(crate) struct Known {
+pub(crate) struct VerifiedToken {
     pub(crate) caller: Arc<Caller>,
     pub(crate) window: Window,
     pub(crate) issuer: Arc<Issuer>,
@@ -44,24 +39,24 @@ pub(crate) struct Known {
 }
 
 /// The verified tokens, bounded by number and by size.
-pub(crate) struct KnownTokens(Cache<TokenDigest, Arc<Known>>);
+pub(crate) struct KnownTokens(Cache<TokenDigest, Arc<VerifiedToken>>);
 
 impl KnownTokens {
     pub(crate) fn new() -> KnownTokens {
         let cache = Cache::builder()
             .name("verified_tokens")
             .max_capacity(MOST_TOKENS * u64::from(LEAST_WEIGHT))
-            .weigher(|_, known: &Arc<Known>| known.weight())
+            .weigher(|_, known: &Arc<VerifiedToken>| known.weight())
             .expire_after(UntilItEnds)
             .build();
         KnownTokens(cache)
     }
 
-    pub(crate) fn find(&self, token: &TokenDigest) -> Option<Arc<Known>> {
+    pub(crate) fn find(&self, token: &TokenDigest) -> Option<Arc<VerifiedToken>> {
         self.0.get(token)
     }
 
-    pub(crate) fn keep(&self, token: TokenDigest, known: Known) {
+    pub(crate) fn keep(&self, token: TokenDigest, known: VerifiedToken) {
         self.0.insert(token, Arc::new(known));
     }
 
@@ -70,25 +65,25 @@ impl KnownTokens {
     }
 }
 
-impl Known {
+impl VerifiedToken {
     fn weight(&self) -> u32 {
         let principal = &self.caller.principal;
         let names = principal.issuer.len() + principal.subject.len() + self.caller.tenant.as_str().len();
-        u32::try_from(size_of::<Known>() + size_of::<Caller>() + names).unwrap_or(u32::MAX).max(LEAST_WEIGHT)
+        u32::try_from(size_of::<VerifiedToken>() + size_of::<Caller>() + names).unwrap_or(u32::MAX).max(LEAST_WEIGHT)
     }
 }
 
 struct UntilItEnds;
 
-impl Expiry<TokenDigest, Arc<Known>> for UntilItEnds {
-    fn expire_after_create(&self, _: &TokenDigest, known: &Arc<Known>, _: Instant) -> Option<Duration> {
+impl Expiry<TokenDigest, Arc<VerifiedToken>> for UntilItEnds {
+    fn expire_after_create(&self, _: &TokenDigest, known: &Arc<VerifiedToken>, _: Instant) -> Option<Duration> {
         Some(known.keep.min(LONGEST))
     }
 
     fn expire_after_update(
         &self,
         _: &TokenDigest,
-        known: &Arc<Known>,
+        known: &Arc<VerifiedToken>,
         _: Instant,
         _: Option<Duration>,
     ) -> Option<Duration> {

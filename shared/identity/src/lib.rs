@@ -25,5 +25,5 @@ pub mod verifier;
 
 pub use config::{Algorithm, Config, ConfigError, IssuerConfig};
 pub use issuer::KeyFileError;
-pub use refused::Refused;
-pub use verifier::{StartError, Verifier};
+pub use refused::TokenRefused;
+pub use verifier::{Verifier, VerifierError};

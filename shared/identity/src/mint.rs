@@ -35,7 +35,7 @@ pub enum SigningKeyError {
 
 /// What a minted token says. Nothing is checked, so that tests can say what an honest issuer would not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claims {
+pub struct MintedClaims {
     /// Who vouches.
     pub iss: String,
     /// Whom the token is for.
@@ -91,7 +91,7 @@ impl fmt::Debug for SigningKey {
 }
 
 /// Signs the claims with HS256.
-pub fn mint(key: &SigningKey, claims: &Claims) -> String {
+pub fn mint(key: &SigningKey, claims: &MintedClaims) -> String {
     let seconds = |moment: Moment| moment.millis() / 1000;
     let payload = json!({
         "iss": claims.iss, "aud": claims.aud, "sub": claims.sub, "tenant": claims.tenant, "scope": claims.scope,

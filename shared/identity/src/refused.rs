@@ -4,7 +4,7 @@
 
 /// Why there is no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Refused {
+pub enum TokenRefused {
     /// It does not have the shape of a signed token.
     #[error("the token is not a signed JWT")]
     NotAToken,
@@ -52,42 +52,42 @@ pub enum Refused {
     KeysUnavailable,
 }
 
-impl Refused {
+impl TokenRefused {
     /// The HTTP status that says this.
     pub const fn status(&self) -> u16 {
         match self {
-            Refused::NotAToken
-            | Refused::TooLong
-            | Refused::UnknownIssuer
-            | Refused::WrongAlgorithm
-            | Refused::UnknownKey
-            | Refused::BadSignature
-            | Refused::MissingClaim { .. }
-            | Refused::BadClaim { .. }
-            | Refused::WrongAudience
-            | Refused::NotYetValid
-            | Refused::Expired => 401,
-            Refused::BadTenant => 403,
-            Refused::KeysUnavailable => 503,
+            TokenRefused::NotAToken
+            | TokenRefused::TooLong
+            | TokenRefused::UnknownIssuer
+            | TokenRefused::WrongAlgorithm
+            | TokenRefused::UnknownKey
+            | TokenRefused::BadSignature
+            | TokenRefused::MissingClaim { .. }
+            | TokenRefused::BadClaim { .. }
+            | TokenRefused::WrongAudience
+            | TokenRefused::NotYetValid
+            | TokenRefused::Expired => 401,
+            TokenRefused::BadTenant => 403,
+            TokenRefused::KeysUnavailable => 503,
         }
     }
 
     /// The stable name of this refusal in metrics.
     pub const fn reason(&self) -> &'static str {
         match self {
-            Refused::NotAToken => "not_a_token",
-            Refused::TooLong => "too_long",
-            Refused::UnknownIssuer => "unknown_issuer",
-            Refused::WrongAlgorithm => "wrong_algorithm",
-            Refused::UnknownKey => "unknown_key",
-            Refused::BadSignature => "bad_signature",
-            Refused::MissingClaim { .. } => "missing_claim",
-            Refused::BadClaim { .. } => "bad_claim",
-            Refused::WrongAudience => "wrong_audience",
-            Refused::NotYetValid => "not_yet_valid",
-            Refused::Expired => "expired",
-            Refused::BadTenant => "bad_tenant",
-            Refused::KeysUnavailable => "keys_unavailable",
+            TokenRefused::NotAToken => "not_a_token",
+            TokenRefused::TooLong => "too_long",
+            TokenRefused::UnknownIssuer => "unknown_issuer",
+            TokenRefused::WrongAlgorithm => "wrong_algorithm",
+            TokenRefused::UnknownKey => "unknown_key",
+            TokenRefused::BadSignature => "bad_signature",
+            TokenRefused::MissingClaim { .. } => "missing_claim",
+            TokenRefused::BadClaim { .. } => "bad_claim",
+            TokenRefused::WrongAudience => "wrong_audience",
+            TokenRefused::NotYetValid => "not_yet_valid",
+            TokenRefused::Expired => "expired",
+            TokenRefused::BadTenant => "bad_tenant",
+            TokenRefused::KeysUnavailable => "keys_unavailable",
         }
     }
 }

@@ -9,8 +9,8 @@
 
 use crate::config::Algorithm;
 use crate::jwks::{self, JwksError};
-use crate::keys::{Fingerprint, Key, KeySet};
-use crate::refused::Refused;
+use crate::keys::{Fingerprint, KeySet, VerifyingKey};
+use crate::refused::TokenRefused;
 use arc_swap::ArcSwapOption;
 use domain::Moment;
 use egress::FetchError;
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const MOST_BYTES: usize = 256 * 1024;
 
 pub(crate) struct RemoteKeys {
-    source: Arc<Source>,
+    source: Arc<KeySource>,
     refetch_every: Duration,
     refresh_after: Duration,
     max_stale: Duration,
@@ -35,16 +35,16 @@ pub(crate) struct RemoteKeys {
 }
 
 /// Where the keys come from and where they are kept; shared with the fetch under way.
-pub(crate) struct Source {
+pub(crate) struct KeySource {
     pub(crate) issuer: String,
     pub(crate) url: String,
     pub(crate) algorithms: Vec<Algorithm>,
-    pub(crate) http: egress::Client,
-    pub(crate) held: ArcSwapOption<Held>,
+    pub(crate) http: egress::HttpClient,
+    pub(crate) held: ArcSwapOption<FetchedKeys>,
 }
 
 /// The keys as they were at one time.
-pub(crate) struct Held {
+pub(crate) struct FetchedKeys {
     keys: KeySet,
     asked_at: Moment,
 }
@@ -56,7 +56,7 @@ struct Fetch {
 
 /// Whether a fetch is waited for by one who cannot go on without, or looked after in passing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Need {
+enum FetchUrgency {
     Urgent,
     Passing,
 }
@@ -70,21 +70,26 @@ enum RefreshError {
 }
 
 impl RemoteKeys {
-    pub(crate) fn new(source: Source, refetch_every: Duration, max_stale: Duration) -> RemoteKeys {
+    pub(crate) fn new(source: KeySource, refetch_every: Duration, max_stale: Duration) -> RemoteKeys {
         let refresh_after = REFRESH_AFTER.min(max_stale / 2);
         RemoteKeys { source: Arc::new(source), refetch_every, refresh_after, max_stale, last_fetch: Mutex::new(None) }
     }
 
     /// The key for a token, fetching once if it is not among those we have.
-    pub(crate) async fn find(&self, kid: Option<&str>, algorithm: Algorithm, now: Moment) -> Result<Arc<Key>, Refused> {
+    pub(crate) async fn find(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+        now: Moment,
+    ) -> Result<Arc<VerifyingKey>, TokenRefused> {
         self.freshen(now).await;
         let mut found = self.look_up(kid, algorithm, now);
         // Twice, because a fetch that was left lying may be past its time and fail as soon as it is picked up.
         for _ in 0..2 {
-            if !matches!(found, Err(Refused::UnknownKey | Refused::KeysUnavailable)) {
+            if !matches!(found, Err(TokenRefused::UnknownKey | TokenRefused::KeysUnavailable)) {
                 break;
             }
-            let Some(ended) = self.fetch(now, Need::Urgent) else { break };
+            let Some(ended) = self.fetch(now, FetchUrgency::Urgent) else { break };
             ended.await;
             found = self.look_up(kid, algorithm, now);
         }
@@ -107,7 +112,7 @@ impl RemoteKeys {
     /// Fetches ahead of need: at half the age at which a request would have to.
     pub(crate) async fn warm(&self, now: Moment) {
         if self.age(now).is_none_or(|age| age >= self.refresh_after / 2)
-            && let Some(ended) = self.fetch(now, Need::Urgent)
+            && let Some(ended) = self.fetch(now, FetchUrgency::Urgent)
         {
             ended.await;
         }
@@ -115,7 +120,7 @@ impl RemoteKeys {
 
     async fn freshen(&self, now: Moment) {
         if self.age(now).is_some_and(|age| age >= self.refresh_after)
-            && let Some(ended) = self.fetch(now, Need::Passing)
+            && let Some(ended) = self.fetch(now, FetchUrgency::Passing)
         {
             // Out of patience is fine: the old keys are still believed, and the fetch stays where it is.
             tokio::time::timeout(PATIENCE, ended).await.ok();
@@ -126,25 +131,25 @@ impl RemoteKeys {
         self.source.held.load().as_ref().map(|held| distance(now, held.asked_at))
     }
 
-    fn is_believed(&self, held: &Held, now: Moment) -> bool {
+    fn is_believed(&self, held: &FetchedKeys, now: Moment) -> bool {
         distance(now, held.asked_at) < self.max_stale
     }
 
-    fn look_up(&self, kid: Option<&str>, algorithm: Algorithm, now: Moment) -> Result<Arc<Key>, Refused> {
+    fn look_up(&self, kid: Option<&str>, algorithm: Algorithm, now: Moment) -> Result<Arc<VerifyingKey>, TokenRefused> {
         match self.source.held.load().as_ref() {
             Some(held) if self.is_believed(held, now) => held.keys.find(kid, algorithm).cloned(),
-            Some(_) | None => Err(Refused::KeysUnavailable),
+            Some(_) | None => Err(TokenRefused::KeysUnavailable),
         }
     }
 
     /// The fetch to wait for: the one under way, or a new one unless the last began too recently.
-    fn fetch(&self, now: Moment, need: Need) -> Option<Shared<BoxFuture<'static, ()>>> {
+    fn fetch(&self, now: Moment, need: FetchUrgency) -> Option<Shared<BoxFuture<'static, ()>>> {
         let mut last = self.last_fetch.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fetch) = last.as_ref() {
             let recent = distance(now, fetch.began) < self.refetch_every;
             let under_way = fetch.ended.peek().is_none();
             // In passing, a recent fetch is left to whoever began it; an old one was abandoned and is carried on.
-            if under_way && (need == Need::Urgent || !recent) {
+            if under_way && (need == FetchUrgency::Urgent || !recent) {
                 return Some(fetch.ended.clone());
             }
             if recent {
@@ -157,12 +162,12 @@ impl RemoteKeys {
     }
 }
 
-impl Source {
+impl KeySource {
     async fn refresh(self: Arc<Self>, now: Moment) {
         match self.ask().await {
             Ok(keys) => {
                 tracing::debug!(issuer = %self.issuer, keys = keys.len(), "fetched the issuer's keys");
-                self.held.store(Some(Arc::new(Held { keys, asked_at: now })));
+                self.held.store(Some(Arc::new(FetchedKeys { keys, asked_at: now })));
             }
             Err(error) => {
                 tracing::warn!(issuer = %self.issuer, error = %chain(&error), "the issuer's keys could not be refreshed");

@@ -3,7 +3,7 @@
 //! Of the header only `alg`, `kid` and `crit` are read. Headers that point to keys (`jku`, `x5u`, `jwk`, `x5c`) have
 //! no field here, so nothing can follow them.
 
-use crate::refused::Refused;
+use crate::refused::TokenRefused;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 pub(crate) const MOST_BYTES: usize = 16 * 1024;
 
 /// A token taken apart.
-pub(crate) struct Token<'a> {
+pub(crate) struct ParsedToken<'a> {
     pub(crate) header: Header,
     /// The claims as JSON text, unverified.
     pub(crate) payload: Vec<u8>,
@@ -33,33 +33,33 @@ pub(crate) struct Header {
     crit: bool,
 }
 
-impl<'a> Token<'a> {
-    pub(crate) fn parse(text: &'a str) -> Result<Token<'a>, Refused> {
+impl<'a> ParsedToken<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<ParsedToken<'a>, TokenRefused> {
         if text.len() > MOST_BYTES {
-            return Err(Refused::TooLong);
+            return Err(TokenRefused::TooLong);
         }
-        let (message, signature) = text.rsplit_once('.').ok_or(Refused::NotAToken)?;
-        let (header, payload) = message.split_once('.').ok_or(Refused::NotAToken)?;
+        let (message, signature) = text.rsplit_once('.').ok_or(TokenRefused::NotAToken)?;
+        let (header, payload) = message.split_once('.').ok_or(TokenRefused::NotAToken)?;
         let header: Header = object(&decode(header)?)?;
         // RFC 7515, 4.1.11: an extension that must be understood and is not makes the token invalid.
         if header.crit {
-            return Err(Refused::NotAToken);
+            return Err(TokenRefused::NotAToken);
         }
         // A dot left in the payload is no base64url, so four parts end here.
-        Ok(Token { header, payload: decode(payload)?, message, signature })
+        Ok(ParsedToken { header, payload: decode(payload)?, message, signature })
     }
 }
 
-fn decode(part: &str) -> Result<Vec<u8>, Refused> {
-    URL_SAFE_NO_PAD.decode(part).map_err(|_| Refused::NotAToken)
+fn decode(part: &str) -> Result<Vec<u8>, TokenRefused> {
+    URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenRefused::NotAToken)
 }
 
 /// Reads a JSON object. serde would take a list for a struct as well, with its elements in the order of the fields.
-pub(crate) fn object<T: DeserializeOwned>(json: &[u8]) -> Result<T, Refused> {
+pub(crate) fn object<T: DeserializeOwned>(json: &[u8]) -> Result<T, TokenRefused> {
     if json.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Refused::NotAToken);
+        return Err(TokenRefused::NotAToken);
     }
-    serde_json::from_slice(json).map_err(|_| Refused::NotAToken)
+    serde_json::from_slice(json).map_err(|_| TokenRefused::NotAToken)
 }
 
 /// Notes that something is there, whatever it is.
@@ -81,14 +81,14 @@ mod tests {
         format!("{}.{}.{}", part(header), part("{}"), part("signature"))
     }
 
-    fn refusal(text: &str) -> Option<Refused> {
-        Token::parse(text).err()
+    fn refusal(text: &str) -> Option<TokenRefused> {
+        ParsedToken::parse(text).err()
     }
 
     #[test]
     fn a_token_has_three_parts_and_a_header_with_an_algorithm() {
         let text = token(r#"{"alg":"RS256","kid":"k1","typ":"JWT"}"#);
-        let token = Token::parse(&text).unwrap();
+        let token = ParsedToken::parse(&text).unwrap();
         assert_eq!((token.header.alg.as_str(), token.header.kid.as_deref()), ("RS256", Some("k1")));
         assert_eq!(token.payload, b"{}");
     }
@@ -98,10 +98,10 @@ mod tests {
         let good = token(r#"{"alg":"RS256"}"#);
         let (header, rest) = good.split_once('.').unwrap();
         for bad in ["", ".", "..", "a.b", header, &format!("{good}.x"), &format!(" {good}"), &format!(".{rest}")] {
-            assert_eq!(refusal(bad), Some(Refused::NotAToken), "{bad}");
+            assert_eq!(refusal(bad), Some(TokenRefused::NotAToken), "{bad}");
         }
-        assert_eq!(refusal(&"a".repeat(MOST_BYTES)), Some(Refused::NotAToken));
-        assert_eq!(refusal(&"a".repeat(MOST_BYTES + 1)), Some(Refused::TooLong));
+        assert_eq!(refusal(&"a".repeat(MOST_BYTES)), Some(TokenRefused::NotAToken));
+        assert_eq!(refusal(&"a".repeat(MOST_BYTES + 1)), Some(TokenRefused::TooLong));
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             r#"["RS256","k1",null]"#,
             r#"{"alg":"RS256"} trailing"#,
         ] {
-            assert_eq!(refusal(&token(bad)), Some(Refused::NotAToken), "{bad}");
+            assert_eq!(refusal(&token(bad)), Some(TokenRefused::NotAToken), "{bad}");
         }
     }
 }

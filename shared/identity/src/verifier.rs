@@ -6,10 +6,10 @@
 use crate::claims::Claims;
 use crate::config::{Config, ConfigError};
 use crate::issuer::{Issuer, KeyFileError};
-use crate::known::{Known, KnownTokens, TokenDigest};
-use crate::refused::Refused;
-use crate::token::{MOST_BYTES, Token};
-use domain::{Caller, Moment};
+use crate::known::{KnownTokens, VerifiedToken, digest_of};
+use crate::refused::TokenRefused;
+use crate::token::{MOST_BYTES, ParsedToken};
+use domain::{Caller, Moment, TokenDigest};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct Verifier {
 
 /// Why no token could ever be verified.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum VerifierError {
     /// The settings are wrong.
     #[error("the identity settings are refused")]
     Config(#[source] ConfigError),
@@ -42,8 +42,8 @@ pub enum StartError {
 impl Verifier {
     /// Checks the settings and reads the key files. Published keys are fetched when first needed, so that we start
     /// while an issuer is down; see [`Verifier::warm`].
-    pub async fn new(config: Config, http: egress::Client) -> Result<Verifier, StartError> {
-        config.check().map_err(StartError::Config)?;
+    pub async fn new(config: Config, http: egress::HttpClient) -> Result<Verifier, VerifierError> {
+        config.check().map_err(VerifierError::Config)?;
         let mut issuers = Vec::with_capacity(config.issuers.len());
         for issuer in config.issuers {
             issuers.push(Arc::new(Issuer::open(issuer, http.clone()).await?));
@@ -52,12 +52,12 @@ impl Verifier {
     }
 
     /// The caller a token speaks for at this moment, or why there is none.
-    pub async fn caller(&self, token: &str, now: Moment) -> Result<Arc<Caller>, Refused> {
+    pub async fn caller(&self, token: &str, now: Moment) -> Result<Arc<Caller>, TokenRefused> {
         // Before hashing: nobody gets us to hash a megabyte.
         if token.len() > MOST_BYTES {
-            return Err(Refused::TooLong);
+            return Err(TokenRefused::TooLong);
         }
-        let digest = TokenDigest::of(token);
+        let digest = digest_of(token);
         if let Some(known) = self.known.find(&digest) {
             known.window.check(now, self.leeway)?;
             if known.issuer.still_holds(known.key, now).await {
@@ -65,7 +65,7 @@ impl Verifier {
             }
             self.known.forget(&digest);
         }
-        let known = self.verify(token, now).await?;
+        let known = self.verify(token, digest, now).await?;
         let caller = Arc::clone(&known.caller);
         self.known.keep(digest, known);
         Ok(caller)
@@ -89,8 +89,8 @@ impl Verifier {
         join_all(self.issuers.iter().map(|issuer| issuer.warm(now))).await;
     }
 
-    async fn verify(&self, text: &str, now: Moment) -> Result<Known, Refused> {
-        let token = Token::parse(text)?;
+    async fn verify(&self, text: &str, digest: TokenDigest, now: Moment) -> Result<VerifiedToken, TokenRefused> {
+        let token = ParsedToken::parse(text)?;
         let claims = Claims::parse(&token.payload)?;
         let issuer = self.issuer(claims.issuer()?)?;
         let key = issuer.key(&token.header.alg, token.header.kid.as_deref(), now).await?;
@@ -99,12 +99,12 @@ impl Verifier {
         claims.check_audience(&self.resource)?;
         let window = claims.window()?;
         window.check(now, self.leeway)?;
-        let caller = Arc::new(claims.caller(window.expires_at)?);
+        let caller = Arc::new(Caller { token: Some(digest), ..claims.caller(window.expires_at)? });
         let keep = window.expires_at.plus(self.leeway).since(now);
-        Ok(Known { caller, window, issuer: Arc::clone(issuer), key: key.fingerprint(), keep })
+        Ok(VerifiedToken { caller, window, issuer: Arc::clone(issuer), key: key.fingerprint(), keep })
     }
 
-    fn issuer(&self, name: &str) -> Result<&Arc<Issuer>, Refused> {
-        self.issuers.iter().find(|issuer| issuer.name == name).ok_or(Refused::UnknownIssuer)
+    fn issuer(&self, name: &str) -> Result<&Arc<Issuer>, TokenRefused> {
+        self.issuers.iter().find(|issuer| issuer.name == name).ok_or(TokenRefused::UnknownIssuer)
     }
 }

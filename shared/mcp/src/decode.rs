@@ -3,10 +3,10 @@
 //! Not here: `Host`, token, rate, size, `Accept` (rungs 0a to 0e, the gateway's), and the two rungs that need the
 //! called tool (7 and 8, offered by [`ladder`] for whoever has found it).
 
-use crate::codes::Fault;
-use crate::envelope::{self, Message, Raw};
+use crate::codes::MessageFault;
+use crate::envelope::{self, Message, RawMessage};
 use crate::era::{self, Era, MODERN};
-use crate::headers::Headers;
+use crate::headers::ProtocolHeaders;
 use crate::id::Id;
 use crate::ladder;
 use crate::meta::{self, Meta};
@@ -52,7 +52,7 @@ pub enum Notification {
 }
 
 /// Reads what was posted.
-pub fn decode(headers: &Headers<'_>, body: &[u8]) -> Result<Incoming, Refusal> {
+pub fn decode(headers: &ProtocolHeaders<'_>, body: &[u8]) -> Result<Incoming, Refusal> {
     match envelope::open(body)? {
         Message::Request(id, raw) => request(Some(headers), id, raw),
         Message::Notification(raw) => notification(headers, raw).map(Incoming::Notification),
@@ -64,7 +64,7 @@ pub fn decode(headers: &Headers<'_>, body: &[u8]) -> Result<Incoming, Refusal> {
 }
 
 /// Reads a request. Without headers (on stdio) the rungs that compare them are left out.
-pub(crate) fn request(headers: Option<&Headers<'_>>, id: Id, raw: Raw) -> Result<Incoming, Refusal> {
+pub(crate) fn request(headers: Option<&ProtocolHeaders<'_>>, id: Id, raw: RawMessage) -> Result<Incoming, Refusal> {
     let era = era::of_request(headers, meta::names_a_version(raw.params.as_ref()));
     match checked(headers, era, raw) {
         Ok((request, meta)) => Ok(Incoming::Request(Box::new(RequestEnvelope { era, id, request, meta }))),
@@ -72,13 +72,13 @@ pub(crate) fn request(headers: Option<&Headers<'_>>, id: Id, raw: Raw) -> Result
     }
 }
 
-fn checked(headers: Option<&Headers<'_>>, era: Era, raw: Raw) -> Result<(Request, Meta), WireError> {
+fn checked(headers: Option<&ProtocolHeaders<'_>>, era: Era, raw: RawMessage) -> Result<(Request, Meta), WireError> {
     if era == Era::Modern {
         ladder::climb(headers, &raw.method, raw.params.as_ref())?;
     }
     let method = Method::find(era, &raw.method).ok_or_else(|| {
         let asked: String = raw.method.chars().take(80).collect();
-        WireError::new(Fault::MethodNotFound, format!("Method not found: {asked}"))
+        WireError::new(MessageFault::MethodNotFound, format!("Method not found: {asked}"))
     })?;
     let mut params = object(raw.params)?;
     let meta = Meta::take(era, &mut params)?;
@@ -91,12 +91,12 @@ fn object(params: Option<Value>) -> Result<Map<String, Value>, WireError> {
         // Some clients write what they do not have as null; there is nothing to misread in it.
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            Err(WireError::new(Fault::InvalidParams, "params must be an object"))
+            Err(WireError::new(MessageFault::InvalidParams, "params must be an object"))
         }
     }
 }
 
-fn notification(headers: &Headers<'_>, raw: Raw) -> Result<Notification, Refusal> {
+fn notification(headers: &ProtocolHeaders<'_>, raw: RawMessage) -> Result<Notification, Refusal> {
     if era::of_stream(headers).is_some() {
         return Ok(cancelled(raw).unwrap_or(Notification::Other));
     }
@@ -109,7 +109,7 @@ fn notification(headers: &Headers<'_>, raw: Raw) -> Result<Notification, Refusal
 }
 
 /// The cancellation in a message, if it is one and names a request.
-pub(crate) fn cancelled(raw: Raw) -> Option<Notification> {
+pub(crate) fn cancelled(raw: RawMessage) -> Option<Notification> {
     if raw.method != "notifications/cancelled" {
         return None;
     }

@@ -3,13 +3,13 @@
 //! Big parts are spliced, never serialised again: a page of tools and the structured content of a call arrive as
 //! JSON text. The text block beside structured content is that same text, quoted.
 
-use crate::codes::{Travel, travel};
-use crate::era::{Era, MODERN, Revision};
+use crate::codes::{CodeTransport, travel};
+use crate::era::{Era, LegacyRevision, MODERN};
 use crate::id::Id;
-use crate::json::{Object, push_list, push_quoted};
-use crate::refusal::{Reply, WireError};
+use crate::json::{ObjectWriter, push_list, push_quoted};
+use crate::refusal::{FinishedReply, WireError};
 use bytes::Bytes;
-use domain::{Content, Failure, Outcome, Output};
+use domain::{Content, Failure, Outcome, ToolOutput};
 
 const NAME: &str = "quartermaster";
 const TITLE: &str = "Quartermaster";
@@ -20,38 +20,45 @@ const DISCOVER_TTL_MS: &str = "300000";
 
 /// An answer around a ready-made result.
 pub fn result(id: &Id, result_json: &[u8]) -> Bytes {
-    let message = Object::with_capacity(result_json.len() + 64).raw("jsonrpc", "\"2.0\"").put("id", |out| id.push(out));
+    let message =
+        ObjectWriter::with_capacity(result_json.len() + 64).raw("jsonrpc", "\"2.0\"").put("id", |out| id.push(out));
     message.raw("result", result_json).end().into()
 }
 
 /// An answer that says no. Without a readable id there is no `id` member.
 pub fn error(id: Option<&Id>, error: &WireError, trace_id: Option<&str>) -> Bytes {
     let message =
-        Object::new().raw("jsonrpc", "\"2.0\"").maybe(id, |message, id| message.put("id", |out| id.push(out)));
+        ObjectWriter::new().raw("jsonrpc", "\"2.0\"").maybe(id, |message, id| message.put("id", |out| id.push(out)));
     message.put("error", |out| error.push(out, trace_id)).end().into()
 }
 
 /// The whole answer to a call, by the one table of codes.
-pub fn outcome(era: Era, id: &Id, outcome: &Outcome, trace_id: Option<&str>) -> Reply {
+pub fn outcome(era: Era, id: &Id, outcome: &Outcome, trace_id: Option<&str>) -> FinishedReply {
     match outcome {
-        Ok(output) => Reply { status: 200, body: result(id, &call_output(era, output, trace_id)) },
-        Err(failure) => self::failure(era, id, failure, trace_id),
+        Outcome::Done(output) => FinishedReply { status: 200, body: result(id, &call_output(era, output, trace_id)) },
+        Outcome::Waiting(run) => {
+            let answer = ToolOutput::structured(run.json.clone());
+            FinishedReply { status: 200, body: result(id, &call_output(era, &answer, trace_id)) }
+        }
+        Outcome::Failed(failure) => self::failure(era, id, failure, trace_id),
     }
 }
 
 /// The whole answer to a request that failed, be it a call or not.
-pub fn failure(era: Era, id: &Id, failure: &Failure, trace_id: Option<&str>) -> Reply {
+pub fn failure(era: Era, id: &Id, failure: &Failure, trace_id: Option<&str>) -> FinishedReply {
     match travel(failure.code) {
-        Travel::ToolError => Reply { status: 200, body: result(id, &call_failure(era, failure, trace_id)) },
-        Travel::Rpc(rpc) => {
+        CodeTransport::ToolError => {
+            FinishedReply { status: 200, body: result(id, &call_failure(era, failure, trace_id)) }
+        }
+        CodeTransport::Rpc(rpc) => {
             let wire = WireError::of(failure, rpc);
-            Reply { status: wire.status(era), body: error(Some(id), &wire, trace_id) }
+            FinishedReply { status: wire.status(era), body: error(Some(id), &wire, trace_id) }
         }
     }
 }
 
 /// The result of a call that gave something.
-pub fn call_output(era: Era, output: &Output, trace_id: Option<&str>) -> Vec<u8> {
+pub fn call_output(era: Era, output: &ToolOutput, trace_id: Option<&str>) -> Vec<u8> {
     let structured = output.structured.as_deref();
     // The structured text stands in the result twice, the second time with its quotes escaped.
     let object = opened(era, structured.map_or(0, |text| text.len() * 5 / 2) + 512);
@@ -84,7 +91,7 @@ pub fn call_failure(era: Era, failure: &Failure, trace_id: Option<&str>) -> Vec<
 /// The error object of a failed call: code, sentence, next step, and what else is known.
 pub fn error_object(failure: &Failure, trace_id: Option<&str>) -> Vec<u8> {
     let near = Some(&failure.did_you_mean).filter(|names| !names.is_empty());
-    Object::new()
+    ObjectWriter::new()
         .text("code", failure.code.as_str())
         .text("message", &failure.message)
         .maybe(failure.next.as_deref(), |object, next| object.text("next", next))
@@ -97,9 +104,9 @@ pub fn error_object(failure: &Failure, trace_id: Option<&str>) -> Vec<u8> {
 }
 
 /// The result of `initialize`.
-pub fn initialize_result(revision: Revision, instructions: &str) -> Vec<u8> {
-    let info = Object::new().text("name", NAME).text("title", TITLE).text("version", VERSION).end();
-    Object::with_capacity(instructions.len() + 256)
+pub fn initialize_result(revision: LegacyRevision, instructions: &str) -> Vec<u8> {
+    let info = ObjectWriter::new().text("name", NAME).text("title", TITLE).text("version", VERSION).end();
+    ObjectWriter::with_capacity(instructions.len() + 256)
         .text("protocolVersion", revision.as_str())
         .raw("capabilities", CAPABILITIES)
         .raw("serverInfo", info)
@@ -124,8 +131,8 @@ pub fn empty_result() -> &'static [u8] {
 }
 
 /// A result object with what its era puts first.
-pub(crate) fn opened(era: Era, capacity: usize) -> Object {
-    let object = Object::with_capacity(capacity);
+pub(crate) fn opened(era: Era, capacity: usize) -> ObjectWriter {
+    let object = ObjectWriter::with_capacity(capacity);
     match era {
         Era::Legacy(_) => object,
         Era::Modern => object.text("resultType", "complete"),
@@ -133,12 +140,12 @@ pub(crate) fn opened(era: Era, capacity: usize) -> Object {
 }
 
 /// Ends a result object with `_meta`, unless there is nothing to put into it.
-pub(crate) fn with_meta(object: Object, era: Era, add: impl FnOnce(Object) -> Object) -> Vec<u8> {
+pub(crate) fn with_meta(object: ObjectWriter, era: Era, add: impl FnOnce(ObjectWriter) -> ObjectWriter) -> Vec<u8> {
     let meta = match era {
-        Era::Legacy(_) => Object::new(),
+        Era::Legacy(_) => ObjectWriter::new(),
         Era::Modern => {
-            let info = Object::new().text("name", NAME).text("version", VERSION).end();
-            Object::new().raw("io.modelcontextprotocol/serverInfo", info)
+            let info = ObjectWriter::new().text("name", NAME).text("version", VERSION).end();
+            ObjectWriter::new().raw("io.modelcontextprotocol/serverInfo", info)
         }
     };
     match add(meta).end().as_slice() {

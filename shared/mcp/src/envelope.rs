@@ -3,7 +3,7 @@
 //! Keys are compared with case and unknown ones are ignored, so `"Method"` is no `method`. A body is one message;
 //! batches are refused in every revision, because one body must not become many calls.
 
-use crate::codes::Fault;
+use crate::codes::MessageFault;
 use crate::id::Id;
 use crate::refusal::{Refusal, WireError};
 use domain::json::{self, JsonError};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// A method and what came with it, not yet looked at.
 #[derive(Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawMessage {
     pub(crate) method: String,
     pub(crate) params: Option<Value>,
 }
@@ -19,8 +19,8 @@ pub(crate) struct Raw {
 /// One message.
 #[derive(Debug)]
 pub(crate) enum Message {
-    Request(Id, Raw),
-    Notification(Raw),
+    Request(Id, RawMessage),
+    Notification(RawMessage),
     Response(Id),
 }
 
@@ -33,7 +33,10 @@ pub(crate) fn open(body: &[u8]) -> Result<Message, Refusal> {
             return Err(invalid(None, "A message must be a JSON object"));
         }
         Err(JsonError::Malformed(_)) => {
-            return Err(Refusal::early(None, WireError::new(Fault::ParseError, "The body is not one JSON text")));
+            return Err(Refusal::early(
+                None,
+                WireError::new(MessageFault::ParseError, "The body is not one JSON text"),
+            ));
         }
         Err(JsonError::DuplicateKey(_)) => return Err(invalid(None, "An object names a key twice")),
     };
@@ -53,13 +56,13 @@ pub(crate) fn open(body: &[u8]) -> Result<Message, Refusal> {
 fn message(id: Option<Id>, answers: bool, mut object: Map<String, Value>) -> Result<Message, Refusal> {
     let params = object.remove("params");
     match (id, object.remove("method")) {
-        (Some(id), Some(Value::String(method))) => Ok(Message::Request(id, Raw { method, params })),
-        (None, Some(Value::String(method))) => Ok(Message::Notification(Raw { method, params })),
+        (Some(id), Some(Value::String(method))) => Ok(Message::Request(id, RawMessage { method, params })),
+        (None, Some(Value::String(method))) => Ok(Message::Notification(RawMessage { method, params })),
         (Some(id), None) if answers => Ok(Message::Response(id)),
         (id, _) => Err(invalid(id, "method must be a string")),
     }
 }
 
 fn invalid(id: Option<Id>, why: &str) -> Refusal {
-    Refusal::early(id, WireError::new(Fault::InvalidRequest, why))
+    Refusal::early(id, WireError::new(MessageFault::InvalidRequest, why))
 }

@@ -5,14 +5,14 @@
 use crate::encode::{opened, result, with_meta};
 use crate::era::Era;
 use crate::id::{Id, ProgressToken};
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use bytes::Bytes;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// How far a call has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProgressFrame {
     /// Must grow with every frame of a request.
     pub done: u64,
     /// Where it will end, if that is known.
@@ -22,8 +22,8 @@ pub struct Progress {
 }
 
 /// `notifications/progress`.
-pub fn progress(token: &ProgressToken, progress: &Progress) -> Bytes {
-    let params = Object::new()
+pub fn progress(token: &ProgressToken, progress: &ProgressFrame) -> Bytes {
+    let params = ObjectWriter::new()
         .put("progressToken", |out| token.0.push(out))
         .raw("progress", progress.done.to_string())
         .maybe(progress.total, |params, total| params.raw("total", total.to_string()))
@@ -33,29 +33,29 @@ pub fn progress(token: &ProgressToken, progress: &Progress) -> Bytes {
 
 /// `notifications/tools/list_changed`: bare on a legacy stream, marked with its subscription on a modern one.
 pub fn list_changed(subscription: Option<&Id>) -> Bytes {
-    let params = subscription.map(|id| Object::new().raw("_meta", marked(id).end()));
+    let params = subscription.map(|id| ObjectWriter::new().raw("_meta", marked(id).end()));
     notification("notifications/tools/list_changed", params)
 }
 
 /// The first frame of a listen stream: which of the wanted notices will come.
 pub fn acknowledged(subscription: &Id, tools_list_changed: bool) -> Bytes {
     let honoured = if tools_list_changed { r#"{"toolsListChanged":true}"# } else { "{}" };
-    let params = Object::new().raw("_meta", marked(subscription).end()).raw("notifications", honoured);
+    let params = ObjectWriter::new().raw("_meta", marked(subscription).end()).raw("notifications", honoured);
     notification("notifications/subscriptions/acknowledged", Some(params))
 }
 
 /// The last frame of a listen stream that ends by our will: the answer to the request that opened it.
 pub fn listen_end(subscription: &Id) -> Bytes {
-    let meta = |meta: Object| meta.put(SUBSCRIPTION, |out| subscription.push(out));
+    let meta = |meta: ObjectWriter| meta.put(SUBSCRIPTION, |out| subscription.push(out));
     result(subscription, &with_meta(opened(Era::Modern, 256), Era::Modern, meta))
 }
 
-fn marked(subscription: &Id) -> Object {
-    Object::new().put(SUBSCRIPTION, |out| subscription.push(out))
+fn marked(subscription: &Id) -> ObjectWriter {
+    ObjectWriter::new().put(SUBSCRIPTION, |out| subscription.push(out))
 }
 
-fn notification(method: &str, params: Option<Object>) -> Bytes {
-    let frame = Object::new().raw("jsonrpc", "\"2.0\"").text("method", method);
+fn notification(method: &str, params: Option<ObjectWriter>) -> Bytes {
+    let frame = ObjectWriter::new().raw("jsonrpc", "\"2.0\"").text("method", method);
     frame.maybe(params, |frame, params| frame.raw("params", params.end())).end().into()
 }
 
@@ -69,8 +69,8 @@ mod tests {
         let seven = ProgressToken(Id::read(json!(7)).unwrap());
         let text = ProgressToken(Id::Text("w4".into()));
         let listen = Id::Text("L1".into());
-        let bare = Progress { done: 1, total: Some(3), message: None };
-        let told = Progress { done: 1, total: None, message: Some("approved by \"ana\"".into()) };
+        let bare = ProgressFrame { done: 1, total: Some(3), message: None };
+        let told = ProgressFrame { done: 1, total: None, message: Some("approved by \"ana\"".into()) };
         let frames = [
             progress(&seven, &bare),
             progress(&text, &told),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// All values of each protocol header, in order, blanks around them removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Headers<'a> {
+pub struct ProtocolHeaders<'a> {
     /// `MCP-Protocol-Version`.
     pub version: Vec<&'a str>,
     /// `Mcp-Method`.
@@ -22,10 +22,10 @@ pub struct Headers<'a> {
 /// Stands for a value that is not UTF-8: present, and equal to nothing a body may lawfully hold.
 const UNREADABLE: &str = "\u{fffd}";
 
-impl<'a> Headers<'a> {
+impl<'a> ProtocolHeaders<'a> {
     /// Picks the protocol's headers out of all headers of a request.
-    pub fn read(all: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Headers<'a> {
-        let mut headers = Headers::default();
+    pub fn read(all: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> ProtocolHeaders<'a> {
+        let mut headers = ProtocolHeaders::default();
         for (name, value) in all {
             let value = str::from_utf8(value).unwrap_or(UNREADABLE).trim_matches([' ', '\t']);
             if name.eq_ignore_ascii_case("mcp-protocol-version") {
@@ -72,7 +72,7 @@ mod tests {
             ("Accept", b"*/*"),
         ];
 
-        let headers = Headers::read(all);
+        let headers = ProtocolHeaders::read(all);
 
         assert_eq!(headers.version, ["2026-07-28"]);
         assert_eq!(headers.method, ["tools/call"]);

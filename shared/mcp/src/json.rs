@@ -34,23 +34,23 @@ pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
 }
 
 /// An object being written. Keys are ours and need no escaping.
-pub(crate) struct Object {
+pub(crate) struct ObjectWriter {
     out: Vec<u8>,
 }
 
-impl Object {
-    pub(crate) fn with_capacity(bytes: usize) -> Object {
+impl ObjectWriter {
+    pub(crate) fn with_capacity(bytes: usize) -> ObjectWriter {
         let mut out = Vec::with_capacity(bytes);
         out.push(b'{');
-        Object { out }
+        ObjectWriter { out }
     }
 
-    pub(crate) fn new() -> Object {
-        Object::with_capacity(128)
+    pub(crate) fn new() -> ObjectWriter {
+        ObjectWriter::with_capacity(128)
     }
 
     /// A member whose value `write` appends.
-    pub(crate) fn put(mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) -> Object {
+    pub(crate) fn put(mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) -> ObjectWriter {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         }
@@ -62,24 +62,24 @@ impl Object {
     }
 
     /// A member whose value is JSON already.
-    pub(crate) fn raw(self, key: &str, json: impl AsRef<[u8]>) -> Object {
+    pub(crate) fn raw(self, key: &str, json: impl AsRef<[u8]>) -> ObjectWriter {
         self.put(key, |out| out.extend_from_slice(json.as_ref()))
     }
 
-    pub(crate) fn text(self, key: &str, text: &str) -> Object {
+    pub(crate) fn text(self, key: &str, text: &str) -> ObjectWriter {
         self.put(key, |out| push_quoted(out, text))
     }
 
-    pub(crate) fn texts(self, key: &str, texts: &[impl AsRef<str>]) -> Object {
+    pub(crate) fn texts(self, key: &str, texts: &[impl AsRef<str>]) -> ObjectWriter {
         self.put(key, |out| push_list(out, texts, |out, text| push_quoted(out, text.as_ref())))
     }
 
-    pub(crate) fn value(self, key: &str, value: &Value) -> Object {
+    pub(crate) fn value(self, key: &str, value: &Value) -> ObjectWriter {
         self.raw(key, value.to_string())
     }
 
     /// The same object with more members, if there is something to add.
-    pub(crate) fn maybe<T>(self, given: Option<T>, add: impl FnOnce(Object, T) -> Object) -> Object {
+    pub(crate) fn maybe<T>(self, given: Option<T>, add: impl FnOnce(ObjectWriter, T) -> ObjectWriter) -> ObjectWriter {
         match given {
             Some(given) => add(self, given),
             None => self,
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn an_object_keeps_the_order_of_its_members() {
-        let object = Object::new().text("z", "\"").raw("a", "1").texts("l", &["x", "y"]).put("e", |out| {
-            out.extend_from_slice(&Object::new().end());
+        let object = ObjectWriter::new().text("z", "\"").raw("a", "1").texts("l", &["x", "y"]).put("e", |out| {
+            out.extend_from_slice(&ObjectWriter::new().end());
         });
         assert_eq!(String::from_utf8(object.end()).unwrap(), r#"{"z":"\"","a":1,"l":["x","y"],"e":{}}"#);
     }

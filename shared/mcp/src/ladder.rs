@@ -4,9 +4,9 @@
 //! need the called tool: [`check_param_headers`] and [`missing_capability`].
 //! On stdio there are no headers, and rungs 2, 4 and 7 fall away.
 
-use crate::codes::Fault;
+use crate::codes::MessageFault;
 use crate::era::{Era, MODERN};
-use crate::headers::{Headers, plain};
+use crate::headers::{ProtocolHeaders, plain};
 use crate::id::Id;
 use crate::meta::{CAPABILITIES, VERSION, in_meta};
 use crate::refusal::{Refusal, WireError};
@@ -16,7 +16,11 @@ mod params;
 pub use params::check_param_headers;
 
 /// Rungs 2 to 5.
-pub(crate) fn climb(headers: Option<&Headers<'_>>, method: &str, params: Option<&Value>) -> Result<(), WireError> {
+pub(crate) fn climb(
+    headers: Option<&ProtocolHeaders<'_>>,
+    method: &str,
+    params: Option<&Value>,
+) -> Result<(), WireError> {
     if let Some(headers) = headers {
         once(headers)?;
     }
@@ -29,13 +33,13 @@ pub(crate) fn climb(headers: Option<&Headers<'_>>, method: &str, params: Option<
         Value::String(version) => Err(unsupported(version)),
         // Only seen on stdio: no header equals something that is not a string.
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err(WireError::new(Fault::InvalidEnvelope, format!("{VERSION} must be a string")))
+            Err(WireError::new(MessageFault::InvalidEnvelope, format!("{VERSION} must be a string")))
         }
     }
 }
 
 /// Rung 2: nobody can say which of two equal headers counts.
-fn once(headers: &Headers<'_>) -> Result<(), WireError> {
+fn once(headers: &ProtocolHeaders<'_>) -> Result<(), WireError> {
     let all =
         [("MCP-Protocol-Version", &headers.version), ("Mcp-Method", &headers.method), ("Mcp-Name", &headers.name)];
     match all.into_iter().find(|(_, values)| values.len() > 1) {
@@ -54,7 +58,9 @@ fn complete(params: Option<&Value>) -> Result<&Value, WireError> {
     let capabilities = in_meta(params, CAPABILITIES);
     match (version, capabilities) {
         (Some(version), Some(Value::Object(_))) => Ok(version),
-        (Some(_), Some(_)) => Err(WireError::new(Fault::InvalidEnvelope, format!("{CAPABILITIES} must be an object"))),
+        (Some(_), Some(_)) => {
+            Err(WireError::new(MessageFault::InvalidEnvelope, format!("{CAPABILITIES} must be an object")))
+        }
         (version, capabilities) => {
             let missing: Vec<&str> = [(VERSION, version), (CAPABILITIES, capabilities)]
                 .into_iter()
@@ -64,14 +70,19 @@ fn complete(params: Option<&Value>) -> Result<&Value, WireError> {
                 "params._meta lacks {}; served versions: {MODERN}, or 2025-03-26, 2025-06-18, 2025-11-25 by initialize",
                 missing.join(" and "),
             );
-            let error = WireError::new(Fault::InvalidEnvelope, message);
+            let error = WireError::new(MessageFault::InvalidEnvelope, message);
             Err(error.with("missing", missing).with("supported", json!([MODERN])))
         }
     }
 }
 
 /// Rung 4: the headers say what the body says. Before rung 5, so that a client that contradicts itself is told so.
-fn agree(headers: &Headers<'_>, version: &Value, method: &str, params: Option<&Value>) -> Result<(), WireError> {
+fn agree(
+    headers: &ProtocolHeaders<'_>,
+    version: &Value,
+    method: &str,
+    params: Option<&Value>,
+) -> Result<(), WireError> {
     match headers.version.first() {
         None => return Err(mismatch("MCP-Protocol-Version header is missing")),
         Some(sent) if version.as_str() != Some(*sent) => {
@@ -104,11 +115,11 @@ fn named_by(method: &str) -> Option<&'static str> {
 }
 
 fn mismatch(message: impl Into<String>) -> WireError {
-    WireError::new(Fault::HeaderMismatch, message)
+    WireError::new(MessageFault::HeaderMismatch, message)
 }
 
 pub(crate) fn unsupported(version: &str) -> WireError {
-    WireError::new(Fault::UnsupportedVersion, "Unsupported protocol version")
+    WireError::new(MessageFault::UnsupportedVersion, "Unsupported protocol version")
         .with("supported", json!([MODERN]))
         .with("requested", version)
 }
@@ -116,6 +127,6 @@ pub(crate) fn unsupported(version: &str) -> WireError {
 /// Rung 8: the refusal of a call that needs a capability the client did not declare.
 pub fn missing_capability(id: Id, capability: &str) -> Refusal {
     let message = format!("The client did not declare the capability {capability}");
-    let error = WireError::new(Fault::MissingClientCapability, message);
+    let error = WireError::new(MessageFault::MissingClientCapability, message);
     Refusal::new(Era::Modern, Some(id), error.with("requiredCapabilities", json!({ capability: {} })))
 }

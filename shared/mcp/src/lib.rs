@@ -28,12 +28,12 @@ pub mod request;
 pub mod sse;
 pub mod stdio;
 
-pub use codes::Fault;
+pub use codes::MessageFault;
 pub use decode::{Incoming, Notification, RequestEnvelope, decode};
-pub use era::{Era, MODERN, Revision};
-pub use headers::Headers;
+pub use era::{Era, LegacyRevision, MODERN};
+pub use headers::ProtocolHeaders;
 pub use id::{Id, ProgressToken};
-pub use meta::{Client, Meta};
-pub use refusal::{Refusal, Reply, WireError};
+pub use meta::{ClientInfo, Meta};
+pub use refusal::{FinishedReply, Refusal, WireError};
 pub use request::Request;
 pub use stdio::decode_line;

@@ -28,9 +28,9 @@ pub fn page(era: Era, tools: &[&[u8]], next_cursor: Option<&str>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::era::Revision;
+    use crate::era::LegacyRevision;
 
-    const LEGACY: Era = Era::Legacy(Revision::V2025_06_18);
+    const LEGACY: Era = Era::Legacy(LegacyRevision::V2025_06_18);
 
     #[test]
     fn a_legacy_page_holds_tools_and_nothing_of_the_modern_era() {

@@ -4,7 +4,7 @@
 //! dropped, since telemetry must not fail a call; a handle or key that cannot be read is refused, since a call that
 //! quietly goes on without it is another call.
 
-use crate::codes::Fault;
+use crate::codes::MessageFault;
 use crate::era::Era;
 use crate::id::{Id, ProgressToken};
 use crate::refusal::WireError;
@@ -25,17 +25,17 @@ const LONGEST_KEY: usize = 255;
 
 /// What a client calls itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Client {
+pub struct ClientInfo {
     /// Its name, cut at 128 characters.
     pub name: String,
     /// Its version, cut at 128 characters.
     pub version: String,
 }
 
-impl Client {
-    pub(crate) fn read(told: &Map<String, Value>) -> Client {
+impl ClientInfo {
+    pub(crate) fn read(told: &Map<String, Value>) -> ClientInfo {
         let part = |key| told.get(key).and_then(Value::as_str).unwrap_or_default().chars().take(128).collect();
-        Client { name: part("name"), version: part("version") }
+        ClientInfo { name: part("name"), version: part("version") }
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Meta {
     /// What the client can do; modern only.
     pub client_capabilities: Option<Value>,
     /// Who the client says it is; modern only.
-    pub client: Option<Client>,
+    pub client: Option<ClientInfo>,
 }
 
 /// A member of `params._meta`.
@@ -79,7 +79,7 @@ impl Meta {
             Some(Value::Object(told)) => told,
             None | Some(Value::Null) => return Ok(Meta::default()),
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-                return Err(WireError::new(Fault::InvalidParams, "params._meta must be an object"));
+                return Err(WireError::new(MessageFault::InvalidParams, "params._meta must be an object"));
             }
         };
         let mut meta = Meta {
@@ -98,7 +98,7 @@ impl Meta {
         };
         if era == Era::Modern {
             log_level(told.get(LOG_LEVEL))?;
-            meta.client = told.get(CLIENT).and_then(Value::as_object).map(Client::read);
+            meta.client = told.get(CLIENT).and_then(Value::as_object).map(ClientInfo::read);
             meta.client_capabilities = told.remove(CAPABILITIES);
         }
         Ok(meta)
@@ -122,7 +122,7 @@ fn checked<T>(
         None | Some(Value::Null) => Ok(None),
         Some(value) => match read(&value) {
             Some(value) => Ok(Some(value)),
-            None => Err(WireError::new(Fault::InvalidParams, format!("_meta {key} must be {shape}"))),
+            None => Err(WireError::new(MessageFault::InvalidParams, format!("_meta {key} must be {shape}"))),
         },
     }
 }
@@ -132,7 +132,7 @@ fn log_level(told: Option<&Value>) -> Result<(), WireError> {
     match told {
         Some(level) if !level.as_str().is_some_and(|level| LOG_LEVELS.contains(&level)) => {
             let message = format!("{LOG_LEVEL} must be one of {}", LOG_LEVELS.join(", "));
-            Err(WireError::new(Fault::InvalidEnvelope, message))
+            Err(WireError::new(MessageFault::InvalidEnvelope, message))
         }
         Some(_) | None => Ok(()),
     }

@@ -2,11 +2,11 @@
 //!
 //! Kept as a value until the very end, because only the gateway knows the trace id each of them carries.
 
-use crate::codes::{Fault, Rpc, Travel, travel};
+use crate::codes::{CodeTransport, MessageFault, Rpc, travel};
 use crate::encode;
 use crate::era::Era;
 use crate::id::Id;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use bytes::Bytes;
 use domain::Failure;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct WireError {
 
 impl WireError {
     /// A fault with its sentence.
-    pub fn new(fault: Fault, message: impl Into<String>) -> WireError {
+    pub fn new(fault: MessageFault, message: impl Into<String>) -> WireError {
         WireError {
             rpc: fault.rpc(),
             name: fault.as_str(),
@@ -96,13 +96,13 @@ impl WireError {
 
     /// The error object.
     pub(crate) fn push(&self, out: &mut Vec<u8>, trace_id: Option<&str>) {
-        let data = Object::new()
+        let data = ObjectWriter::new()
             .text("code", self.name)
             .raw("retryable", self.retryable.to_string())
             .maybe(self.retry_after_ms, |data, millis| data.raw("retry_after_ms", millis.to_string()));
         let data = self.more.iter().fold(data, |data, (key, fact)| data.value(key, fact));
         let data = data.maybe(trace_id, |data, id| data.text("trace_id", id)).end();
-        let error = Object::new().raw("code", self.rpc.code.to_string()).text("message", &self.message);
+        let error = ObjectWriter::new().raw("code", self.rpc.code.to_string()).text("message", &self.message);
         out.extend_from_slice(&error.raw("data", data).end());
     }
 }
@@ -133,15 +133,18 @@ impl Refusal {
     /// Refuses a request before there is a call whose result could tell: no token, no session, no store.
     pub fn before_call(era: Era, id: Option<Id>, failure: &Failure) -> Refusal {
         let rpc = match travel(failure.code) {
-            Travel::Rpc(rpc) => rpc,
-            Travel::ToolError => Rpc { code: INTERNAL, legacy: 200, modern: 200 },
+            CodeTransport::Rpc(rpc) => rpc,
+            CodeTransport::ToolError => Rpc { code: INTERNAL, legacy: 200, modern: 200 },
         };
         Refusal::new(era, id, WireError::of(failure, rpc))
     }
 
     /// Refuses an answer to a question nobody asked.
     pub fn unexpected_response() -> Refusal {
-        Refusal::early(None, WireError::new(Fault::InvalidRequest, "A response was posted, but no request is open"))
+        Refusal::early(
+            None,
+            WireError::new(MessageFault::InvalidRequest, "A response was posted, but no request is open"),
+        )
     }
 
     /// The whole body, with the trace id if there is one.
@@ -150,14 +153,14 @@ impl Refusal {
     }
 
     /// Status and body.
-    pub fn reply(&self, trace_id: Option<&str>) -> Reply {
-        Reply { status: self.status, body: self.body(trace_id) }
+    pub fn reply(&self, trace_id: Option<&str>) -> FinishedReply {
+        FinishedReply { status: self.status, body: self.body(trace_id) }
     }
 }
 
 /// A finished answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct FinishedReply {
     /// The HTTP status.
     pub status: u16,
     /// One JSON-RPC message.
@@ -194,7 +197,7 @@ mod tests {
 
     #[test]
     fn too_many_requests_say_when_to_come_back() {
-        let error = WireError::new(Fault::TooManyRequests, "Too many requests").retry_after_ms(1500);
+        let error = WireError::new(MessageFault::TooManyRequests, "Too many requests").retry_after_ms(1500);
         let (status, body) = told(&Refusal::new(Era::Modern, None, error));
         assert_eq!(status, 429);
         let data = json!({ "code": "rate_limited", "retryable": true, "retry_after_ms": 1500, "trace_id": "4bf9" });

@@ -2,9 +2,9 @@
 //!
 //! We declare the capability `tools` and nothing else, so every other method is unknown, whatever the era.
 
-use crate::codes::Fault;
+use crate::codes::MessageFault;
 use crate::era::Era;
-use crate::meta::Client;
+use crate::meta::ClientInfo;
 use crate::refusal::WireError;
 use serde_json::{Map, Value};
 
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 pub enum Request {
     /// Legacy: opens a session.
     Initialize {
-        /// The asked revision; see [`Revision::negotiate`](crate::Revision::negotiate).
+        /// The asked revision; see [`LegacyRevision::negotiate`](crate::LegacyRevision::negotiate).
         requested: String,
         /// Who the client says it is.
-        client: Client,
+        client: ClientInfo,
     },
     /// Legacy: `{}` is the answer.
     Ping,
@@ -94,7 +94,7 @@ fn initialize(mut params: Map<String, Value>) -> Result<Request, WireError> {
         return Err(invalid("params.capabilities must be an object"));
     }
     match params.get("clientInfo") {
-        Some(Value::Object(told)) => Ok(Request::Initialize { requested, client: Client::read(told) }),
+        Some(Value::Object(told)) => Ok(Request::Initialize { requested, client: ClientInfo::read(told) }),
         None | Some(_) => Err(invalid("params.clientInfo must be an object")),
     }
 }
@@ -124,5 +124,5 @@ fn listen(params: &Map<String, Value>) -> Result<Request, WireError> {
 }
 
 fn invalid(message: &str) -> WireError {
-    WireError::new(Fault::InvalidParams, message)
+    WireError::new(MessageFault::InvalidParams, message)
 }

@@ -1,14 +1,14 @@
 //! One verdict for one call. No I/O, no clock, and neither `bool` nor `Result`: a refusal is an answer.
 
-use crate::{Approval, Basis, Evidence, Extent, Gate, Pattern, Permit};
+use crate::{Basis, CallEvidence, Gate, Pattern, Permit, PermitMode};
 use domain::run::OnReject;
-use domain::{Call, Caller, Code, Effect, Failure, Level, Mode, Scope, ToolsetName};
+use domain::{Call, Caller, Code, Effect, Failure, Level, LoadedToolsets, SessionMode, TokenScope, ToolsetName};
 
 /// A tenant's rules. They only tighten.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// The most a session may be for.
-    pub mode: Mode,
+    pub mode: SessionMode,
     /// Calls that are refused.
     pub deny: Vec<Pattern>,
     /// Calls that ask a person even though they only read.
@@ -25,7 +25,7 @@ pub enum Decision {
     /// Ask a person; this permit is good for the preview only.
     Ask(Question, Permit),
     /// No.
-    Deny(Reason),
+    Deny(DenyReason),
 }
 
 /// Why a person is asked.
@@ -39,46 +39,69 @@ pub enum Question {
 
 /// Why not, in words for the caller.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reason(pub Failure);
+pub struct DenyReason(pub Failure);
 
-impl Reason {
-    fn new(code: Code, message: String, next: &str) -> Reason {
-        Reason(Failure::new(code, message).next(next))
+impl DenyReason {
+    fn new(code: Code, message: String, next: &str) -> DenyReason {
+        DenyReason(Failure::new(code, message).next(next))
     }
+}
+
+/// What would be decided about a call, in words and without a permit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Explanation {
+    /// It would go on.
+    Allowed,
+    /// A person would be asked.
+    Asks(Question),
+    /// It would be refused.
+    Denied(DenyReason),
 }
 
 /// Judges one call. The order is from who asks, over what was issued, to what the rules say.
-pub fn decide(policy: &Policy, call: Call, evidence: &Evidence) -> Decision {
-    let refusal = scope(&call)
-        .or_else(|| rate(policy, evidence))
-        .or_else(|| issued(&call, evidence))
-        .or_else(|| mode(policy, &call, evidence))
-        .or_else(|| stopped(&call, evidence))
-        .or_else(|| denied(policy, &call));
-    if let Some(reason) = refusal {
-        return Decision::Deny(reason);
-    }
-    let Some(question) = question(policy, &call) else {
-        return Decision::Permit(Permit::grant(call, Extent::Act, Basis::ReadOnly));
-    };
-    match &evidence.approved {
-        // The yes was given to one digest. It opens nothing else, and it was judged by today's rules just above.
-        Some(approved) if approved.digest == call.digest => {
-            let approval = approved.approval.clone();
-            Decision::Permit(Permit::grant(call, Extent::Act, Basis::Run(approval)))
-        }
-        Some(_) | None => Decision::Ask(question, Permit::grant(call, Extent::Rehearse, Basis::Asking)),
+pub fn decide(policy: &Policy, call: Call, evidence: &CallEvidence) -> Decision {
+    match judge(policy, &call, evidence) {
+        Explanation::Denied(reason) => Decision::Deny(reason),
+        Explanation::Allowed => Decision::Permit(Permit::grant(call, PermitMode::Act, Basis::ReadOnly)),
+        Explanation::Asks(question) => match &evidence.approved {
+            // The approval was given to one digest. It opens nothing else, and was judged by today's rules just above.
+            Some(approved) if approved.digest == call.digest() => {
+                let approval = approved.approval.clone();
+                Decision::Permit(Permit::grant(call, PermitMode::Act, Basis::Run(approval)))
+            }
+            Some(_) | None => Decision::Ask(question, Permit::grant(call, PermitMode::Rehearse, Basis::Asking)),
+        },
     }
 }
 
-/// A permit to look at what a run did, or would do now. It can never act.
-pub fn look(call: Call, approval: Approval) -> Permit {
-    Permit::grant(call, Extent::Rehearse, Basis::Run(approval))
+/// What [`decide`] would say to a call in a session of this mode that has loaded its tool and made no call before.
+pub fn explain(policy: &Policy, call: &Call, mode: SessionMode) -> Explanation {
+    let loaded = LoadedToolsets::from_iter([(call.toolset.clone(), Level::Write)]);
+    judge(policy, call, &CallEvidence { loaded, mode, calls_this_minute: 1, stopped: false, approved: None })
+}
+
+fn judge(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Explanation {
+    let refusal = scope(call).or_else(|| rate(policy, evidence));
+    // Every session has the tools the service answers itself, they reach no target, and no rule is about them.
+    let refusal = refusal.or_else(|| if call.is_control() { None } else { refusal_of_tool(policy, call, evidence) });
+    match (refusal, question(policy, call)) {
+        (Some(reason), _) => Explanation::Denied(reason),
+        (None, Some(question)) => Explanation::Asks(question),
+        (None, None) => Explanation::Allowed,
+    }
+}
+
+fn refusal_of_tool(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
+    issued(call, evidence)
+        .or_else(|| mode(policy, call, evidence))
+        .or_else(|| stopped(call, evidence))
+        .or_else(|| denied(policy, call))
 }
 
 /// Why a person must be asked, if one must. A tainted session cannot loosen this: everything above `Read` asks.
 pub fn question(policy: &Policy, call: &Call) -> Option<Question> {
     match call.effect {
+        Effect::Read if call.is_control() => None,
         Effect::Read => gate(policy, call).map(|_| Question::Rule),
         effect @ (Effect::Change | Effect::Disrupt) => Some(Question::Effect(effect)),
     }
@@ -105,58 +128,58 @@ fn gate<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Gate> {
 pub fn decide_load(
     policy: &Policy,
     caller: &Caller,
-    session: Mode,
+    session: SessionMode,
     wanted: &[(ToolsetName, Level)],
-) -> Result<(), Reason> {
-    if !caller.scopes.allow(Scope::ToolsRead) {
-        return Err(lacks(Scope::ToolsRead));
+) -> Result<(), DenyReason> {
+    if !caller.scopes.allow(TokenScope::ToolsRead) {
+        return Err(lacks(TokenScope::ToolsRead));
     }
     if wanted.iter().all(|(_, level)| *level == Level::Read) {
         return Ok(());
     }
-    if !caller.scopes.allow(Scope::ToolsWrite) {
-        return Err(lacks(Scope::ToolsWrite));
+    if !caller.scopes.allow(TokenScope::ToolsWrite) {
+        return Err(lacks(TokenScope::ToolsWrite));
     }
     match policy.mode.min(session) {
-        Mode::Write => Ok(()),
-        Mode::Read => Err(read_only(policy)),
+        SessionMode::Write => Ok(()),
+        SessionMode::Read => Err(read_only(policy)),
     }
 }
 
-fn scope(call: &Call) -> Option<Reason> {
+fn scope(call: &Call) -> Option<DenyReason> {
     // A tool of the write list needs the scope even for arguments that only read: the list is what was granted.
     let needed = match (call.needs, call.effect) {
-        (Level::Read, Effect::Read) => Scope::ToolsRead,
-        (Level::Write, _) | (_, Effect::Change | Effect::Disrupt) => Scope::ToolsWrite,
+        (Level::Read, Effect::Read) => TokenScope::ToolsRead,
+        (Level::Write, _) | (_, Effect::Change | Effect::Disrupt) => TokenScope::ToolsWrite,
     };
     (!call.caller.scopes.allow(needed)).then(|| lacks(needed))
 }
 
-fn lacks(scope: Scope) -> Reason {
+fn lacks(scope: TokenScope) -> DenyReason {
     let message = format!("the token lacks the scope {scope}");
     let mut reason =
-        Reason::new(Code::InsufficientScope, message, "use a token that has it; do not retry with this one");
+        DenyReason::new(Code::InsufficientScope, message, "use a token that has it; do not retry with this one");
     reason.0.details = Some(serde_json::json!({ "scope": scope.as_str() }));
     reason
 }
 
-fn rate(policy: &Policy, evidence: &Evidence) -> Option<Reason> {
+fn rate(policy: &Policy, evidence: &CallEvidence) -> Option<DenyReason> {
     (evidence.calls_this_minute > policy.calls_per_minute).then(|| {
         let message = format!("the tenant's limit of {} calls a minute is used up", policy.calls_per_minute);
-        Reason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
+        DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
     })
 }
 
-fn issued(call: &Call, evidence: &Evidence) -> Option<Reason> {
+fn issued(call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
     let (tool, set) = (&call.tool, &call.toolset);
     match (evidence.loaded.level(set), call.needs) {
         (Some(Level::Write), _) | (Some(Level::Read), Level::Read) => None,
-        (None, Level::Read) => Some(Reason::new(
+        (None, Level::Read) => Some(DenyReason::new(
             Code::NotLoaded,
             format!("{tool} is in toolset {set}, which is not loaded"),
             &format!("call load_toolset with toolset={set}"),
         )),
-        (None | Some(Level::Read), Level::Write) => Some(Reason::new(
+        (None | Some(Level::Read), Level::Write) => Some(DenyReason::new(
             Code::WriteNotLoaded,
             format!("{tool} is not loaded for writing"),
             &format!("call load_toolset with toolset={set}, include_write_tools=true"),
@@ -164,14 +187,14 @@ fn issued(call: &Call, evidence: &Evidence) -> Option<Reason> {
     }
 }
 
-fn mode(policy: &Policy, call: &Call, evidence: &Evidence) -> Option<Reason> {
+fn mode(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
     let writes = call.needs == Level::Write || call.effect > Effect::Read;
-    (writes && policy.mode.min(evidence.mode) == Mode::Read).then(|| read_only(policy))
+    (writes && policy.mode.min(evidence.mode) == SessionMode::Read).then(|| read_only(policy))
 }
 
-fn stopped(call: &Call, evidence: &Evidence) -> Option<Reason> {
+fn stopped(call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
     (evidence.stopped && call.effect > Effect::Read).then(|| {
-        Reason::new(
+        DenyReason::new(
             Code::PolicyDenied,
             "a person rejected an earlier change of this session, and that ended the step".to_owned(),
             "change nothing more in this session; a person can clear it, or work goes on in a new session",
@@ -179,14 +202,14 @@ fn stopped(call: &Call, evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-fn read_only(policy: &Policy) -> Reason {
+fn read_only(policy: &Policy) -> DenyReason {
     match policy.mode {
-        Mode::Read => Reason::new(
+        SessionMode::Read => DenyReason::new(
             Code::PolicyDenied,
             "this tenant is read-only, so write tools are not issued".to_owned(),
             "go on with read tools, or ask the tenant's admin",
         ),
-        Mode::Write => Reason::new(
+        SessionMode::Write => DenyReason::new(
             Code::PolicyDenied,
             "this session was opened for reading, so write tools are not issued".to_owned(),
             "open a session with mode=write, if the task needs changes",
@@ -194,10 +217,10 @@ fn read_only(policy: &Policy) -> Reason {
     }
 }
 
-fn denied(policy: &Policy, call: &Call) -> Option<Reason> {
+fn denied(policy: &Policy, call: &Call) -> Option<DenyReason> {
     let rule = policy.deny.iter().find(|rule| rule.matches(call.tool.as_str(), call.about.as_deref()))?;
     let message = format!("the tenant's rule deny `{rule}` refuses this call");
-    Some(Reason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin"))
+    Some(DenyReason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin"))
 }
 
 #[cfg(test)]

@@ -1,30 +1,104 @@
-//! What is known at the moment of deciding, gathered by whoever asks: policy itself looks nothing up.
+//! What is known at the moment of deciding. Policy itself looks nothing up, and takes nobody's word for it either: each
+//! constructor wants to see what only the right path has.
 
-use crate::Approval;
-use domain::{Loaded, Mode};
+use crate::PermitApproval;
+use domain::run::{Run, Verdict};
+use domain::{Level, LoadedToolsets, OpenedCall, SessionMode};
 
 /// What is known about a call besides the call itself.
 #[derive(Debug, Clone)]
-pub struct Evidence {
-    /// What the session, or the address the call came in by, has loaded.
-    pub loaded: Loaded,
-    /// What the session is for.
-    pub mode: Mode,
-    /// Whether the session has read text from outside.
-    pub tainted: bool,
-    /// The tenant's calls in the current minute, this one included.
-    pub calls_this_minute: u64,
-    /// Whether a rejection ended the session's step, so that nothing may be changed until a person clears it.
-    pub stopped: bool,
-    /// The run that a person approved for exactly this call.
-    pub approved: Option<Approved>,
+pub struct CallEvidence {
+    pub(crate) loaded: LoadedToolsets,
+    pub(crate) mode: SessionMode,
+    pub(crate) calls_this_minute: u64,
+    pub(crate) stopped: bool,
+    pub(crate) approved: Option<ApprovedCall>,
 }
 
-/// A person's yes to one call.
+/// An approval and the digest of the call it was given to; another call gains nothing from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approved {
-    /// The run, who approved it, and when.
-    pub approval: Approval,
-    /// The digest of the call that was approved; another call gains nothing from it.
-    pub digest: String,
+pub(crate) struct ApprovedCall {
+    pub(crate) approval: PermitApproval,
+    pub(crate) digest: String,
+}
+
+impl CallEvidence {
+    /// Of a call whose audit entry is open, made in a session; `None` if it has no live session.
+    pub fn of_session(opened: &impl OpenedCall) -> Option<CallEvidence> {
+        let session = opened.session()?;
+        Some(CallEvidence {
+            loaded: session.loaded.clone(),
+            mode: session.mode,
+            calls_this_minute: opened.calls_this_minute(),
+            stopped: opened.is_stopped(),
+            approved: None,
+        })
+    }
+
+    /// Of a call whose audit entry is open, made without a session at an address that has loaded this. What an address
+    /// may load was judged when the address was read, so it may be for writing.
+    pub fn of_address(opened: &impl OpenedCall, loaded: LoadedToolsets) -> CallEvidence {
+        let (mode, stopped, approved) = (SessionMode::Write, false, None);
+        CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), stopped, approved }
+    }
+
+    /// Of a run that as many people have approved as it wants; `None` of any other. What was loaded and how often was
+    /// called was judged when the run was asked for, and today's rules are judged now.
+    pub fn of_approved_run(run: &Run) -> Option<CallEvidence> {
+        let approval = PermitApproval::of(run)?;
+        Some(CallEvidence {
+            loaded: LoadedToolsets::from_iter([(run.asked.toolset.clone(), Level::Write)]),
+            mode: SessionMode::Write,
+            calls_this_minute: 0,
+            stopped: false,
+            approved: Some(ApprovedCall { approval, digest: run.asked.digest.clone() }),
+        })
+    }
+
+    /// What the session, or the address the call came in by, has loaded.
+    pub fn loaded(&self) -> &LoadedToolsets {
+        &self.loaded
+    }
+}
+
+impl PermitApproval {
+    /// The approval of a run, if enough people gave theirs. The moment is that of the last one, so every attempt to
+    /// carry the run out finds the same.
+    fn of(run: &Run) -> Option<PermitApproval> {
+        let approvals = run.answers.iter().filter(|answer| answer.verdict == Verdict::Approve);
+        let enough = run.yeses() >= usize::try_from(run.asked.deciders.max(1)).unwrap_or(usize::MAX);
+        let at = approvals.clone().map(|answer| answer.at).max().filter(|_| enough)?;
+        Some(PermitApproval { run: run.id, by: approvals.map(|answer| answer.by.clone()).collect(), at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn only_the_store_proves_that_a_call_is_open() {
+        assert_eq!(places("impl OpenedCall for"), ["shared/store/src/begin.rs"]);
+    }
+
+    /// Where the product's own sources say this; tests aside.
+    fn places(text: &str) -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+        let mut folders = vec![root.join("shared"), root.join("services")];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+                if path.is_dir() && name != "tests" && name != "testkit" {
+                    folders.push(path);
+                } else if name.ends_with(".rs") && name != "tests.rs" {
+                    let source = std::fs::read_to_string(&path).unwrap();
+                    if source.split("#[cfg(test)]").next().is_some_and(|source| source.contains(text)) {
+                        found.push(path.strip_prefix(&root).unwrap().display().to_string());
+                    }
+                }
+            }
+        }
+        found
+    }
 }

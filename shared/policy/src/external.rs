@@ -54,14 +54,14 @@ impl Default for ServerLimits {
 
 /// What the operator vouches for. Without it every tool of the server counts as one that changes something.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Vouch {
+pub struct TrustedEffects {
     /// Whether the server's own word on what its tools do is taken.
     pub annotations: bool,
     /// What tools do, by the server's own names for them; the first that matches counts.
     pub effects: Vec<(Pattern, Effect)>,
 }
 
-impl Vouch {
+impl TrustedEffects {
     /// What the operator says a tool does, by the server's own name for it.
     pub fn effect(&self, tool: &str) -> Option<Effect> {
         // What is said about some calls only is said about none: arguments of others' tools are not looked into.

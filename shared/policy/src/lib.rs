@@ -12,8 +12,10 @@ pub mod external;
 pub mod permit;
 pub mod rule;
 
-pub use decide::{Decision, Policy, Question, Reason, decide, decide_load, look, on_reject, question};
-pub use evidence::{Approved, Evidence};
-pub use external::{Accept, ServerLimits, Vouch};
-pub use permit::{Approval, Basis, Extent, Permit};
+pub use decide::{
+    Decision, DenyReason, Explanation, Policy, Question, decide, decide_load, explain, on_reject, question,
+};
+pub use evidence::CallEvidence;
+pub use external::{Accept, ServerLimits, TrustedEffects};
+pub use permit::{Basis, Permit, PermitApproval, PermitMode};
 pub use rule::{Gate, NotAPattern, Pattern};

@@ -4,7 +4,7 @@ use domain::{Call, Effect, Moment, Principal, RunId, Tenant};
 
 /// How far a permit reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum PermitMode {
     /// May look and dry-run, nothing more.
     Rehearse,
     /// May do what the call says.
@@ -19,12 +19,12 @@ pub enum Basis {
     /// A person is to be asked; the permit is for the preview.
     Asking,
     /// People approved this run.
-    Run(Approval),
+    Run(PermitApproval),
 }
 
 /// What people said yes to, who they were, and when the last of them did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approval {
+pub struct PermitApproval {
     /// The run.
     pub run: RunId,
     /// Those who said yes.
@@ -33,19 +33,26 @@ pub struct Approval {
     pub at: Moment,
 }
 
-/// Proof that one call may run, and how far it may reach. Only [`decide`](crate::decide()) makes one.
+/// Proof that one call may run, and how far it may reach. Only [`decide`](crate::decide()) makes one, and
+/// [`Permit::for_preview`] makes a lesser one of it.
 #[derive(Debug)]
 pub struct Permit {
     call: Call,
-    extent: Extent,
+    extent: PermitMode,
     basis: Basis,
 }
 
 impl Permit {
     /// The only place a permit comes from. It takes the decision's own inputs, so that no other module can call it
     /// with less than a judged call.
-    pub(crate) fn grant(call: Call, extent: Extent, basis: Basis) -> Permit {
+    pub(crate) fn grant(call: Call, extent: PermitMode, basis: Basis) -> Permit {
         Permit { call, extent, basis }
+    }
+
+    /// The same permit, good for a preview or a probe only: it may look and dry-run, and can never act.
+    #[must_use]
+    pub fn for_preview(&self) -> Permit {
+        Permit { call: self.call.clone(), extent: PermitMode::Rehearse, basis: self.basis.clone() }
     }
 
     /// The tenant everything is done for.
@@ -64,7 +71,7 @@ impl Permit {
     }
 
     /// How far it reaches.
-    pub fn extent(&self) -> Extent {
+    pub fn extent(&self) -> PermitMode {
         self.extent
     }
 
@@ -74,7 +81,7 @@ impl Permit {
     }
 
     /// The approval that allowed it, if people gave one.
-    pub fn approval(&self) -> Option<&Approval> {
+    pub fn approval(&self) -> Option<&PermitApproval> {
         match &self.basis {
             Basis::Run(approval) => Some(approval),
             Basis::ReadOnly | Basis::Asking => None,

@@ -47,12 +47,12 @@ fn matches(content: &str, wanted: &[String]) -> Vec<Match> {
 
 /// From the first match of a stretch to the end of its last.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Stretch {
+struct MatchSpan {
     start: usize,
     end: usize,
 }
 
-fn best(matches: &[Match], words: usize, chars: usize) -> Option<Stretch> {
+fn best(matches: &[Match], words: usize, chars: usize) -> Option<MatchSpan> {
     let (mut inside, mut counts, mut different) = (VecDeque::<Match>::new(), vec![0_usize; words], 0);
     let (mut best, mut rank) = (None, (0, 0));
     for last in matches {
@@ -68,7 +68,7 @@ fn best(matches: &[Match], words: usize, chars: usize) -> Option<Stretch> {
         }
         if (different, inside.len()) > rank {
             rank = (different, inside.len());
-            best = inside.front().map(|first| Stretch { start: first.start, end: last.end });
+            best = inside.front().map(|first| MatchSpan { start: first.start, end: last.end });
         }
     }
     best

@@ -3,7 +3,7 @@
 //! Words and documents have numbers, and a word's postings are sorted by document, so that taking a document out is one
 //! binary search for each of its words. Numbers that became free are given out again.
 
-use crate::search::{self, Hit};
+use crate::search::{self, IndexHit};
 use crate::words::each_word;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const ENTRY: usize = 8;
 
 /// The text of a document.
 #[derive(Debug, Clone, Copy)]
-pub struct Text<'a> {
+pub struct DocumentText<'a> {
     /// Where it stands; what it is known by here.
     pub path: &'a str,
     /// What it is called.
@@ -33,7 +33,7 @@ pub struct Text<'a> {
 
 /// What else makes a document rank high or low.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub struct RankFacts {
     /// How far it can be relied on, from zero to one.
     pub trust_weight: f64,
     /// How useful documents of its type are, from zero to one.
@@ -48,12 +48,12 @@ pub struct Facts {
 
 /// A full-text index of documents, by path.
 #[derive(Debug, Default)]
-pub struct Index {
+pub struct TextIndex {
     by_path: HashMap<Arc<str>, u32>,
-    documents: Vec<Option<Entry>>,
+    documents: Vec<Option<IndexEntry>>,
     free_documents: Vec<u32>,
     by_word: HashMap<Arc<str>, u32>,
-    words: Vec<Word>,
+    words: Vec<IndexedWord>,
     free_words: Vec<u32>,
     /// The lengths of all documents together.
     total: u64,
@@ -61,16 +61,16 @@ pub struct Index {
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) path: Arc<str>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: RankFacts,
     /// How many words it has, each counted by its weight.
     pub(crate) length: u32,
     words: Box<[u32]>,
 }
 
 #[derive(Debug, Default)]
-struct Word {
+struct IndexedWord {
     text: Arc<str>,
     postings: Vec<Posting>,
 }
@@ -82,9 +82,9 @@ pub(crate) struct Posting {
     pub(crate) count: u32,
 }
 
-impl Index {
+impl TextIndex {
     /// Puts a document in, in place of the one at its path.
-    pub fn put(&mut self, text: Text<'_>, facts: Facts) {
+    pub fn put(&mut self, text: DocumentText<'_>, facts: RankFacts) {
         self.remove(text.path);
         let document = self.free_documents.pop().unwrap_or(number(self.documents.len()));
         let (counts, length) = self.count(text);
@@ -94,7 +94,7 @@ impl Index {
             self.post(word, Posting { document, count });
         }
         let path: Arc<str> = text.path.into();
-        let entry = Entry { path: Arc::clone(&path), facts, length, words: words.into() };
+        let entry = IndexEntry { path: Arc::clone(&path), facts, length, words: words.into() };
         self.bytes += entry.bytes();
         self.total += u64::from(length);
         self.by_path.insert(path, document);
@@ -133,7 +133,7 @@ impl Index {
     }
 
     /// The best documents for a query among those that `filter` lets through; see [`search`](crate::search()).
-    pub fn search(&self, query: &str, filter: impl Fn(&Facts) -> bool, now_ms: u64, limit: usize) -> Vec<Hit> {
+    pub fn search(&self, query: &str, filter: impl Fn(&RankFacts) -> bool, now_ms: u64, limit: usize) -> Vec<IndexHit> {
         search::search(&[self], query, filter, now_ms, limit)
     }
 
@@ -146,7 +146,7 @@ impl Index {
         self.documents.len()
     }
 
-    pub(crate) fn entry(&self, document: u32) -> Option<&Entry> {
+    pub(crate) fn entry(&self, document: u32) -> Option<&IndexEntry> {
         self.documents.get(document as usize)?.as_ref()
     }
 
@@ -157,7 +157,7 @@ impl Index {
 
     /// How often each word counts in a document, and how long it is: the title thrice, tags and path twice, the content
     /// once.
-    fn count(&mut self, text: Text<'_>) -> (HashMap<u32, u32>, u32) {
+    fn count(&mut self, text: DocumentText<'_>) -> (HashMap<u32, u32>, u32) {
         let (mut counts, mut length) = (HashMap::new(), 0_u32);
         let mut add = |text: &str, weight: u32| {
             each_word(text, |word| {
@@ -178,7 +178,7 @@ impl Index {
             return *word;
         }
         let shared: Arc<str> = text.into();
-        let new = Word { text: Arc::clone(&shared), postings: Vec::new() };
+        let new = IndexedWord { text: Arc::clone(&shared), postings: Vec::new() };
         self.bytes += new.bytes();
         let word = match self.free_words.pop() {
             Some(free) => {
@@ -210,7 +210,7 @@ impl Index {
         }
         if word.postings.is_empty() {
             self.by_word.remove(&word.text);
-            *word = Word::default();
+            *word = IndexedWord::default();
             self.free_words.push(number);
             self.bytes -= before;
         } else if word.postings.len() * 4 <= word.postings.capacity() {
@@ -220,10 +220,10 @@ impl Index {
     }
 }
 
-impl Entry {
+impl IndexEntry {
     fn bytes(&self) -> usize {
         // The path stands here and as a key, but only once in memory.
-        size_of::<Option<Entry>>()
+        size_of::<Option<IndexEntry>>()
             + self.path.len()
             + self.facts.kind.len()
             + size_of_val(&*self.words)
@@ -232,10 +232,15 @@ impl Entry {
     }
 }
 
-impl Word {
+impl IndexedWord {
     fn bytes(&self) -> usize {
         let postings = self.postings.capacity() * size_of::<Posting>();
-        size_of::<Word>() + self.text.len() + 2 * size_of::<usize>() + postings + size_of::<(Arc<str>, u32)>() + ENTRY
+        size_of::<IndexedWord>()
+            + self.text.len()
+            + 2 * size_of::<usize>()
+            + postings
+            + size_of::<(Arc<str>, u32)>()
+            + ENTRY
     }
 }
 

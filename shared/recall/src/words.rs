@@ -14,7 +14,7 @@ pub(crate) fn each_word(text: &str, mut each: impl FnMut(&str)) {
 /// Calls `each` with the words that one token stands for: its parts if it has several, and itself.
 pub(crate) fn words_of(token: &str, lower: &mut String, each: &mut impl FnMut(&str)) {
     let mut whole = true;
-    for part in Parts(token) {
+    for part in TokenParts(token) {
         whole &= part.len() == token.len();
         lower_case(part, lower);
         cut_ending(lower);
@@ -46,9 +46,9 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// The parts of a token, split at punctuation and where the case changes.
-struct Parts<'a>(&'a str);
+struct TokenParts<'a>(&'a str);
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for TokenParts<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// One way a secret looks.
-pub struct Rule {
+pub struct SecretRule {
     /// What it is called where something is refused or masked by it.
     pub name: &'static str,
     /// How it looks; within one line.
@@ -28,30 +28,30 @@ pub struct Rule {
 }
 
 /// Every way.
-pub const RULES: [Rule; 7] = [
-    Rule { name: "private key", pattern: r"-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----", keep: None },
-    Rule { name: "cloud access key", pattern: r"\b(AKIA|ASIA)[0-9A-Z]{16}\b", keep: None },
-    Rule {
+pub const RULES: [SecretRule; 7] = [
+    SecretRule { name: "private key", pattern: r"-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----", keep: None },
+    SecretRule { name: "cloud access key", pattern: r"\b(AKIA|ASIA)[0-9A-Z]{16}\b", keep: None },
+    SecretRule {
         name: "vendor token",
         pattern: r"\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{20,}|[sr]k_(live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{20,}|AIza[0-9A-Za-z_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|hv[sbr]\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|do[opr]_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|shp(at|ca|pa|ss)_[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{20,}|AGE-SECRET-KEY-1[0-9A-Z]{50,}|hooks\.slack\.com/services/T[A-Z0-9]+/B[A-Z0-9]+/[A-Za-z0-9]{16,})",
         keep: None,
     },
-    Rule {
+    SecretRule {
         name: "JSON web token",
         pattern: r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
         keep: None,
     },
-    Rule {
+    SecretRule {
         name: "authorization header",
         pattern: r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{20,}",
         keep: Some(&[' ', '\t']),
     },
-    Rule {
+    SecretRule {
         name: "password in an address",
         pattern: r"(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@",
         keep: Some(&['/']),
     },
-    Rule {
+    SecretRule {
         name: "password-like assignment",
         // The name may have parts before it (`DB_PASSWORD`, `clientSecret`), but none behind: `secretName` names an object.
         pattern: r#"(?i)\b[a-z0-9_.-]*(password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|secret[_-]?key|token)\b["']?\s*[:=]\s*["']?[^\s"'<>{}$][^\s"'<>{}]{7,}"#,
@@ -64,15 +64,15 @@ const GONE: &str = "[redacted]";
 /// How many lines after the beginning of a private key belong to it at most; a forgotten end must not eat a log.
 const KEY_LINES: u8 = 120;
 
-struct Patterns {
+struct SecretPatterns {
     any: RegexSet,
     each: Vec<Regex>,
 }
 
-static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Option<SecretPatterns>> = LazyLock::new(|| {
     let any = set()?;
     let each = RULES.iter().map(|rule| Regex::new(rule.pattern).ok()).collect::<Option<Vec<_>>>()?;
-    Some(Patterns { any, each })
+    Some(SecretPatterns { any, each })
 });
 
 /// All patterns at once, for whoever only wants to know whether one fits. The index is that of [`RULES`].
@@ -82,7 +82,7 @@ pub fn set() -> Option<RegexSet> {
 
 /// The first rule that a line falls under, unless every place it fits is spared. `None` outside: the patterns cannot be
 /// had, and nothing can be judged.
-pub fn first(line: &str, spared: impl Fn(&Rule, &str) -> bool) -> Option<Option<&'static str>> {
+pub fn first(line: &str, spared: impl Fn(&SecretRule, &str) -> bool) -> Option<Option<&'static str>> {
     let patterns = PATTERNS.as_ref()?;
     let fits = |n: usize| {
         let (rule, pattern) = (RULES.get(n)?, patterns.each.get(n)?);
@@ -129,7 +129,7 @@ impl Redactor {
 }
 
 /// The match with everything secret gone; the name before an assignment stays, since it says what was there.
-fn mask(rule: &Rule, hit: &str) -> String {
+fn mask(rule: &SecretRule, hit: &str) -> String {
     let kept = match rule.keep {
         Some(ends) if rule.name == "password in an address" => hit.rfind(ends),
         Some(ends) => hit.find(ends),

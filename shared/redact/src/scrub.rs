@@ -15,8 +15,8 @@ mod reading;
 
 use crate::SecretText;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use forms::Form;
-use reading::{ESCAPES, Reading};
+use forms::SecretForm;
+use reading::{ESCAPES, UnescapedText};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -36,7 +36,7 @@ const GONE: &str = "[redacted]";
 /// Takes known secrets out of texts. Does not print them.
 #[derive(Default)]
 pub struct Scrubber {
-    forms: Vec<Form>,
+    forms: Vec<SecretForm>,
     /// Over the heads of the forms. `None` with forms at hand: it cannot be built, and nothing can be judged.
     heads: Option<AhoCorasick>,
 }
@@ -44,7 +44,7 @@ pub struct Scrubber {
 impl Scrubber {
     /// A scrubber for these values. Blanks around a value do not count as part of it.
     pub fn new(values: impl IntoIterator<Item = SecretText>) -> Scrubber {
-        let mut forms: Vec<Form> = Vec::new();
+        let mut forms: Vec<SecretForm> = Vec::new();
         for value in values {
             let value = value.expose().trim();
             if value.len() >= SHORTEST {
@@ -61,7 +61,7 @@ impl Scrubber {
             .match_kind(MatchKind::Standard)
             // The larger kind takes a row of the alphabet for every byte of a secret.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(forms.iter().map(Form::head))
+            .build(forms.iter().map(SecretForm::head))
             .ok();
         Scrubber { forms, heads }
     }
@@ -100,7 +100,7 @@ impl Scrubber {
         let mut spans = self.plain(heads, text);
         for escape in ESCAPES.into_iter().filter(|_| depth > 0) {
             // Without its sign the text reads the same.
-            let Some(reading) = Reading::of(text, escape) else { continue };
+            let Some(reading) = UnescapedText::of(text, escape) else { continue };
             let mut inner = self.find(heads, reading.bytes(), depth - 1);
             merge(&mut inner);
             spans.extend(reading.locate(&inner));

@@ -11,7 +11,7 @@ pub(crate) struct User {
 
 /// What is wanted, in the words of authorization.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct AccessRequest<'a> {
     pub(crate) verb: &'a str,
     pub(crate) group: &'a str,
     pub(crate) resource: &'a str,
@@ -25,7 +25,7 @@ pub(crate) const ADMIN: &str = "sandbox-admin";
 pub(crate) const VIEWER: &str = "sandbox-viewer";
 
 /// One line of the table: user, verbs, groups, resources; `*` is all.
-pub(crate) struct Rule {
+pub(crate) struct AccessRule {
     user: &'static str,
     pub(crate) verbs: &'static [&'static str],
     pub(crate) groups: &'static [&'static str],
@@ -65,11 +65,11 @@ const VIEWED: [&str; 30] = [
     "customresourcedefinitions",
 ];
 
-const RULES: [Rule; 3] = [
-    Rule { user: ADMIN, verbs: &["*"], groups: &["*"], resources: &["*"] },
-    Rule { user: VIEWER, verbs: &["get", "list", "watch"], groups: &["*"], resources: &VIEWED },
+const RULES: [AccessRule; 3] = [
+    AccessRule { user: ADMIN, verbs: &["*"], groups: &["*"], resources: &["*"] },
+    AccessRule { user: VIEWER, verbs: &["get", "list", "watch"], groups: &["*"], resources: &VIEWED },
     // Everybody may ask what he may do.
-    Rule {
+    AccessRule {
         user: "*",
         verbs: &["create"],
         groups: &["authorization.k8s.io"],
@@ -92,13 +92,13 @@ impl User {
     }
 
     /// The rules that speak about this user.
-    pub(crate) fn rules(&self) -> impl Iterator<Item = &'static Rule> {
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &'static AccessRule> {
         let masters = self.groups.iter().any(|group| group == "system:masters");
         let name = self.name.clone();
         RULES.iter().filter(move |rule| rule.user == "*" || rule.user == name || (masters && rule.user == ADMIN))
     }
 
-    pub(crate) fn may(&self, wish: &Wish<'_>) -> bool {
+    pub(crate) fn may(&self, wish: &AccessRequest<'_>) -> bool {
         let resource = if wish.subresource.is_empty() {
             wish.resource.to_owned()
         } else {
@@ -111,7 +111,7 @@ impl User {
     }
 
     /// Why not, in the server's words.
-    pub(crate) fn refusal(&self, wish: &Wish<'_>, namespace: &str) -> String {
+    pub(crate) fn refusal(&self, wish: &AccessRequest<'_>, namespace: &str) -> String {
         let resource = if wish.subresource.is_empty() {
             wish.resource.to_owned()
         } else {

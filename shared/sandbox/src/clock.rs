@@ -6,17 +6,17 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What time it is in the cluster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Clock {
+pub(crate) enum SandboxClock {
     Wall,
     /// Stands still until it is moved.
     Story(Timestamp),
 }
 
-impl Clock {
+impl SandboxClock {
     pub(crate) fn now(&self) -> Timestamp {
         match self {
-            Clock::Wall => Timestamp::now(),
-            Clock::Story(at) => *at,
+            SandboxClock::Wall => Timestamp::now(),
+            SandboxClock::Story(at) => *at,
         }
     }
 }

@@ -29,10 +29,10 @@ mod stateful_sets;
 use jiff::Timestamp;
 
 pub(crate) use self::events::Occurrence;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// One look of every controller. Says when the next one is wanted even if nobody writes.
-pub(crate) fn look(world: &mut World) -> Option<Timestamp> {
+pub(crate) fn look(world: &mut ClusterWorld) -> Option<Timestamp> {
     namespaces::look(world);
     collector::look(world);
     definitions::look(world);

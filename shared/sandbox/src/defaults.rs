@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::json::{self, set_default};
-use crate::kinds::Kind;
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::world::ClusterWorld;
 
 /// Fills in the defaults of one object.
-pub(crate) fn fill(world: &mut World, kind: &Kind, object: &mut Value) {
+pub(crate) fn fill(world: &mut ClusterWorld, kind: &ApiKind, object: &mut Value) {
     match kind.type_name.as_str() {
         "core.v1.Pod" => pod(object),
         "core.v1.Service" => service(world, object),
@@ -245,7 +245,7 @@ pub(crate) fn secret(object: &mut Value) {
     }
 }
 
-fn service(world: &mut World, object: &mut Value) {
+fn service(world: &mut ClusterWorld, object: &mut Value) {
     set_default(object, "/spec/type", "ClusterIP");
     set_default(object, "/spec/sessionAffinity", "None");
     let kind = json::text_or_empty(object, "/spec/type").to_owned();

@@ -3,10 +3,10 @@
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
-use crate::reply::{self, Reply};
-use crate::status::Status;
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::reply::{self, SandboxReply};
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 /// The version this server simulates; the suffix says that it does.
 pub(crate) const VERSION: &str = "v1.33.0+sandbox";
@@ -22,9 +22,9 @@ pub(crate) fn version() -> Value {
 }
 
 /// `/readyz`, `/livez` and `/healthz`, whole or one check of it.
-pub(crate) fn health(check: &str, verbose: bool) -> Result<Reply, Status> {
+pub(crate) fn health(check: &str, verbose: bool) -> Result<SandboxReply, ApiStatus> {
     if !check.is_empty() && !CHECKS.contains(&check) {
-        return Err(Status::no_such_path());
+        return Err(ApiStatus::no_such_path());
     }
     let mut text = String::new();
     if verbose && check.is_empty() {
@@ -46,7 +46,7 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 }
 
 /// `/api`.
-pub(crate) fn core(world: &World, headers: &HeaderMap) -> Reply {
+pub(crate) fn core(world: &ClusterWorld, headers: &HeaderMap) -> SandboxReply {
     if wants_aggregated(headers) {
         return aggregated(world, &[(String::new(), vec!["v1".to_owned()])]);
     }
@@ -56,7 +56,7 @@ pub(crate) fn core(world: &World, headers: &HeaderMap) -> Reply {
 }
 
 /// `/apis`.
-pub(crate) fn groups(world: &World, headers: &HeaderMap) -> Reply {
+pub(crate) fn groups(world: &ClusterWorld, headers: &HeaderMap) -> SandboxReply {
     let groups = all_groups(world);
     if wants_aggregated(headers) {
         return aggregated(world, &groups);
@@ -66,7 +66,7 @@ pub(crate) fn groups(world: &World, headers: &HeaderMap) -> Reply {
 }
 
 /// The groups with stored kinds, and the one whose objects are only answered.
-fn all_groups(world: &World) -> Vec<(String, Vec<String>)> {
+fn all_groups(world: &ClusterWorld) -> Vec<(String, Vec<String>)> {
     let mut groups = world.kinds.groups();
     groups.push(("authorization.k8s.io".to_owned(), vec!["v1".to_owned()]));
     groups.sort();
@@ -80,9 +80,9 @@ fn group_object(group: &str, versions: &[String]) -> Value {
 }
 
 /// `/apis/GROUP`.
-pub(crate) fn group(world: &World, wanted: &str) -> Result<Reply, Status> {
+pub(crate) fn group(world: &ClusterWorld, wanted: &str) -> Result<SandboxReply, ApiStatus> {
     let groups = all_groups(world);
-    let (group, versions) = groups.iter().find(|(group, _)| group == wanted).ok_or_else(Status::no_such_path)?;
+    let (group, versions) = groups.iter().find(|(group, _)| group == wanted).ok_or_else(ApiStatus::no_such_path)?;
     let mut object = group_object(group, versions);
     object["kind"] = json!("APIGroup");
     object["apiVersion"] = json!("v1");
@@ -90,7 +90,7 @@ pub(crate) fn group(world: &World, wanted: &str) -> Result<Reply, Status> {
 }
 
 /// `/api/v1` and `/apis/GROUP/VERSION`.
-pub(crate) fn resources(world: &World, group: &str, version: &str) -> Result<Reply, Status> {
+pub(crate) fn resources(world: &ClusterWorld, group: &str, version: &str) -> Result<SandboxReply, ApiStatus> {
     let mut list: Vec<Value> = Vec::new();
     for kind in world.kinds.of_group_version(group, version) {
         let mut one = json!({
@@ -122,7 +122,7 @@ pub(crate) fn resources(world: &World, group: &str, version: &str) -> Result<Rep
         }));
     }
     if list.is_empty() {
-        return Err(Status::no_such_path());
+        return Err(ApiStatus::no_such_path());
     }
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let object =
@@ -141,7 +141,7 @@ struct Sub {
     verbs: &'static [&'static str],
 }
 
-fn subresources(kind: &Kind) -> Vec<Sub> {
+fn subresources(kind: &ApiKind) -> Vec<Sub> {
     let mut subs = Vec::new();
     let whole: &[&str] = &["get", "patch", "update"];
     let own = |name, verbs| Sub { name, kind: kind.kind.clone(), group: "", version: "", verbs };
@@ -173,7 +173,7 @@ fn subresources(kind: &Kind) -> Vec<Sub> {
 }
 
 /// The newer form that tells everything in one answer.
-fn aggregated(world: &World, groups: &[(String, Vec<String>)]) -> Reply {
+fn aggregated(world: &ClusterWorld, groups: &[(String, Vec<String>)]) -> SandboxReply {
     let items = groups.iter().map(|(group, versions)| {
         let versions = versions.iter().map(|version| {
             let mut resources: Vec<Value> =
@@ -203,7 +203,7 @@ fn aggregated(world: &World, groups: &[(String, Vec<String>)]) -> Reply {
     reply::with_type(StatusCode::OK, AGGREGATED, list.to_string())
 }
 
-fn aggregated_resource(kind: &Kind) -> Value {
+fn aggregated_resource(kind: &ApiKind) -> Value {
     let response = |group: &str, version: &str, name: &str| json!({ "group": group, "version": version, "kind": name });
     let mut one = json!({
         "resource": kind.plural, "responseKind": response(&kind.group, &kind.version, &kind.kind),

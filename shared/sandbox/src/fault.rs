@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// One kind of trouble for matching requests, a given number of times.
 #[derive(Debug, Clone)]
-pub struct Fault {
+pub struct ClusterFault {
     /// The HTTP method it is for, or all.
     pub method: Option<String>,
     /// Text the path and query must contain.
@@ -12,12 +12,12 @@ pub struct Fault {
     /// How many requests it hits.
     pub times: u32,
     /// What happens to them.
-    pub harm: Harm,
+    pub harm: ClusterHarm,
 }
 
 /// What a fault does.
 #[derive(Debug, Clone)]
-pub enum Harm {
+pub enum ClusterHarm {
     /// Answers this status at once, with `Retry-After` in seconds if given; nothing is carried out.
     Answer(u16, Option<u64>),
     /// Carries the request out and answers this status all the same, as a proxy that gave up waiting does.
@@ -34,15 +34,15 @@ pub enum Harm {
 
 /// The planted faults.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Vec<Fault>);
+pub(crate) struct ClusterFaults(Vec<ClusterFault>);
 
-impl Faults {
-    pub(crate) fn plant(&mut self, fault: Fault) {
+impl ClusterFaults {
+    pub(crate) fn plant(&mut self, fault: ClusterFault) {
         self.0.push(fault);
     }
 
     /// The harm that meets this request, counted down.
-    pub(crate) fn meet(&mut self, method: &str, path: &str) -> Option<Harm> {
+    pub(crate) fn meet(&mut self, method: &str, path: &str) -> Option<ClusterHarm> {
         let found = self.0.iter().position(|fault| {
             fault.times > 0
                 && fault.method.as_deref().is_none_or(|wanted| wanted == method)

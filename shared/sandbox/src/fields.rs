@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Place, Sharing, Types};
+use crate::schema::{SchemaNode, Sharing, Types};
 
 /// The way to one field.
 pub(crate) type Path = Vec<String>;
@@ -30,7 +30,7 @@ const UNOWNED_METADATA: [&str; 10] = [
 ];
 
 /// The fields that are set in an object.
-pub(crate) fn fields_of(object: &Value, types: &Types, place: &Place) -> FieldSet {
+pub(crate) fn fields_of(object: &Value, types: &Types, place: &SchemaNode) -> FieldSet {
     let mut fields = FieldSet::new();
     collect(object, types, place, &mut Vec::new(), &mut fields);
     fields.retain(|path| !is_unowned(path));
@@ -45,13 +45,13 @@ fn is_unowned(path: &Path) -> bool {
     }
 }
 
-fn collect(value: &Value, types: &Types, place: &Place, path: &mut Path, fields: &mut FieldSet) {
+fn collect(value: &Value, types: &Types, place: &SchemaNode, path: &mut Path, fields: &mut FieldSet) {
     if let Value::Object(map) = value
         && !map.is_empty()
         && !types.is_atomic(place)
     {
         for (key, value) in map {
-            let below = types.below(place, key).unwrap_or(Place::UNKNOWN);
+            let below = types.below(place, key).unwrap_or(SchemaNode::UNKNOWN);
             path.push(format!("f:{key}"));
             collect(value, types, &below, path, fields);
             path.pop();

@@ -6,18 +6,18 @@ use sha2::{Digest as _, Sha256};
 
 /// What the sandbox knows about an image.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Story {
+pub(crate) struct ImageStory {
     /// The tags that exist; empty means all.
     pub(crate) tags: &'static [&'static str],
     /// An environment variable without which the program stops at once.
     pub(crate) needs: Option<&'static str>,
     /// What it does, for its log.
-    pub(crate) does: Does,
+    pub(crate) does: ProgramKind,
 }
 
 /// The kind of work a program does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum ProgramKind {
     /// Answers requests over HTTP.
     #[default]
     Serve,
@@ -30,18 +30,18 @@ pub(crate) enum Does {
 }
 
 #[rustfmt::skip]
-const STORIES: &[(&str, Story)] = &[
-    ("shop/checkout", Story { tags: &["2.6.4", "2.7.0", "2.7.1"], needs: None, does: Does::Serve }),
-    ("shop/cart-worker", Story { tags: &["1.4.0", "1.5.0"], needs: Some("REDIS_URL"), does: Does::Work }),
-    ("shop/mailer", Story { tags: &[], needs: None, does: Does::Work }),
-    ("redis", Story { tags: &[], needs: None, does: Does::Store }),
-    ("postgres", Story { tags: &[], needs: None, does: Does::Store }),
-    ("platform/log-agent", Story { tags: &[], needs: None, does: Does::Watch }),
-    ("platform/metrics", Story { tags: &[], needs: None, does: Does::Watch }),
+const STORIES: &[(&str, ImageStory)] = &[
+    ("shop/checkout", ImageStory { tags: &["2.6.4", "2.7.0", "2.7.1"], needs: None, does: ProgramKind::Serve }),
+    ("shop/cart-worker", ImageStory { tags: &["1.4.0", "1.5.0"], needs: Some("REDIS_URL"), does: ProgramKind::Work }),
+    ("shop/mailer", ImageStory { tags: &[], needs: None, does: ProgramKind::Work }),
+    ("redis", ImageStory { tags: &[], needs: None, does: ProgramKind::Store }),
+    ("postgres", ImageStory { tags: &[], needs: None, does: ProgramKind::Store }),
+    ("platform/log-agent", ImageStory { tags: &[], needs: None, does: ProgramKind::Watch }),
+    ("platform/metrics", ImageStory { tags: &[], needs: None, does: ProgramKind::Watch }),
 ];
 
 /// What is known about an image.
-pub(crate) fn story(image: &str) -> Story {
+pub(crate) fn story(image: &str) -> ImageStory {
     let (name, _) = parts(image);
     let found = STORIES.iter().find(|(known, _)| name == *known || name.ends_with(&format!("/{known}")));
     found.map(|(_, story)| *story).unwrap_or_default()

@@ -1,9 +1,9 @@
 //! A simulated Jenkins: what `dev` builds on without a CI server, and what tests use at the HTTP border.
 //!
 //! It speaks the documented remote API of a current Jenkins with the usual Pipeline, Git and JUnit plugins, on a
-//! loopback port. Nothing is compiled or checked out: a build follows the [`Plan`] of its job, by the clock.
+//! loopback port. Nothing is compiled or checked out: a build follows the [`BuildScript`] of its job, by the clock.
 //! There is no background work: whatever should have happened meanwhile happens when somebody looks, in its order.
-//! So a test moves time with [`Jenkins::advance`] and never waits for it.
+//! So a test moves time with [`SimulatedJenkins::advance`] and never waits for it.
 //!
 //! In reading order: `server` and `access` (HTTP, who may), `route` (what a path means), `tree` and `exports`
 //! (what is read), `writes` and `replay` (what is changed), `world` and `queue` (state in time), `job`, `plan`,
@@ -35,9 +35,9 @@ mod world;
 mod writes;
 
 pub use self::access::Permission;
-pub use self::fault::{Fault, Harm};
-pub use self::job::{Job, Parameter};
-pub use self::plan::{Outcome, Plan, Stubborn, Verdict};
-pub use self::record::Request;
+pub use self::fault::{JenkinsFault, JenkinsHarm};
+pub use self::job::{JobParameter, SimulatedJob};
+pub use self::plan::{BuildResult, BuildScript, CaseResult, StopResistance};
+pub use self::record::RecordedRequest;
 pub use self::seed::JenkinsSeed;
-pub use self::server::Jenkins;
+pub use self::server::SimulatedJenkins;

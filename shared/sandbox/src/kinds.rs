@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use self::custom::read_definition;
-use crate::status::Named;
+use crate::status::KindNames;
 
 /// One kind in one version.
 #[derive(Debug, Clone)]
-pub(crate) struct Kind {
+pub(crate) struct ApiKind {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -27,20 +27,20 @@ pub(crate) struct Kind {
     /// Changes of the wanted state are counted in `metadata.generation`.
     pub(crate) counted: bool,
     pub(crate) status: bool,
-    pub(crate) scale: Option<Scale>,
+    pub(crate) scale: Option<ScalePaths>,
     /// Only reading is offered, as for measurements.
     pub(crate) read_only: bool,
     /// Made by a definition: no strategic merge, columns from the definition.
     pub(crate) custom: bool,
     /// Printer columns of a definition: name, type, path, priority.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<PrinterColumn>,
     /// The wanted shape of a custom kind as it was given, for the OpenAPI document.
     pub(crate) schema: Value,
 }
 
 /// Where the numbers of the scale subresource stand.
 #[derive(Debug, Clone)]
-pub(crate) struct Scale {
+pub(crate) struct ScalePaths {
     pub(crate) wanted: String,
     pub(crate) current: String,
     pub(crate) selector: Option<String>,
@@ -48,14 +48,14 @@ pub(crate) struct Scale {
 
 /// One printer column of a custom kind.
 #[derive(Debug, Clone)]
-pub(crate) struct Column {
+pub(crate) struct PrinterColumn {
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) path: String,
     pub(crate) priority: i64,
 }
 
-impl Kind {
+impl ApiKind {
     /// The name under which objects of this kind are stored, in every version.
     pub(crate) fn resource(&self) -> String {
         stored_as(&self.group, &self.plural)
@@ -65,8 +65,8 @@ impl Kind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    pub(crate) fn named(&self) -> Named {
-        Named { group: self.group.clone(), plural: self.plural.clone(), kind: self.kind.clone() }
+    pub(crate) fn named(&self) -> KindNames {
+        KindNames { group: self.group.clone(), plural: self.plural.clone(), kind: self.kind.clone() }
     }
 
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
@@ -88,19 +88,19 @@ pub(crate) fn stored_as(group: &str, plural: &str) -> String {
 }
 
 /// Every kind, by group, version and plural.
-#[derive(Debug, Default)]
-pub(crate) struct Kinds(BTreeMap<(String, String, String), Arc<Kind>>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ApiKinds(BTreeMap<(String, String, String), Arc<ApiKind>>);
 
-impl Kinds {
-    pub(crate) fn builtin() -> Kinds {
-        let mut kinds = Kinds::default();
+impl ApiKinds {
+    pub(crate) fn builtin() -> ApiKinds {
+        let mut kinds = ApiKinds::default();
         for kind in builtin::all() {
             kinds.insert(kind);
         }
         kinds
     }
 
-    pub(crate) fn insert(&mut self, kind: Kind) {
+    pub(crate) fn insert(&mut self, kind: ApiKind) {
         let key = (kind.group.clone(), kind.version.clone(), kind.plural.clone());
         self.0.insert(key, Arc::new(kind));
     }
@@ -115,23 +115,23 @@ impl Kinds {
         self.0.retain(|(known, _, _), _| known != group);
     }
 
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<ApiKind>> {
         self.0.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
     }
 
     /// A kind by the key of its resource in the store.
-    pub(crate) fn of_resource(&self, resource: &str) -> Option<Arc<Kind>> {
+    pub(crate) fn of_resource(&self, resource: &str) -> Option<Arc<ApiKind>> {
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         self.0.values().find(|kind| kind.group == group && kind.plural == plural && !kind.read_only).cloned()
     }
 
     /// A kind by what objects say about themselves.
-    pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
+    pub(crate) fn of_object(&self, api_version: &str, kind: &str) -> Option<Arc<ApiKind>> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         self.0.values().find(|one| one.group == group && one.version == version && one.kind == kind).cloned()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ApiKind>> {
         self.0.values()
     }
 
@@ -139,7 +139,7 @@ impl Kinds {
         &'a self,
         group: &'a str,
         version: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<Kind>> {
+    ) -> impl Iterator<Item = &'a Arc<ApiKind>> {
         self.iter().filter(move |kind| kind.group == group && kind.version == version)
     }
 

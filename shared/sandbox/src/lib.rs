@@ -46,7 +46,7 @@ mod watch;
 mod world;
 mod write;
 
-pub use self::fault::{Fault, Harm};
+pub use self::fault::{ClusterFault, ClusterHarm};
 pub use self::seed::Seed;
 pub use self::server::Sandbox;
-pub use self::world::Pace;
+pub use self::world::SimulationPace;

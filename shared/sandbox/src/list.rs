@@ -8,26 +8,26 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::kinds::Kind;
-use crate::objects::Slot;
-use crate::query::Query;
-use crate::selector::{Fields, Labels};
-use crate::status::Status;
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::objects::ObjectKey;
+use crate::query::UrlQuery;
+use crate::selector::{FieldSelector, Labels};
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 /// What a list or watch is narrowed to.
 #[derive(Debug, Clone)]
-pub(crate) struct Filter {
+pub(crate) struct ListFilter {
     pub(crate) namespace: String,
     pub(crate) labels: Labels,
-    pub(crate) fields: Fields,
+    pub(crate) fields: FieldSelector,
 }
 
-impl Filter {
-    pub(crate) fn of(query: &Query, kind: &Kind, namespace: &str) -> Result<Filter, Status> {
+impl ListFilter {
+    pub(crate) fn of(query: &UrlQuery, kind: &ApiKind, namespace: &str) -> Result<ListFilter, ApiStatus> {
         let labels = Labels::parse(query.get("labelSelector").unwrap_or_default())?;
-        let fields = Fields::parse(query.get("fieldSelector").unwrap_or_default(), &kind.resource())?;
-        Ok(Filter { namespace: namespace.to_owned(), labels, fields })
+        let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), &kind.resource())?;
+        Ok(ListFilter { namespace: namespace.to_owned(), labels, fields })
     }
 
     pub(crate) fn lets(&self, object: &Value) -> bool {
@@ -43,7 +43,7 @@ impl Filter {
 
 /// One page of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct ListPage {
     pub(crate) items: Vec<Arc<Value>>,
     pub(crate) metadata: Value,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Page {
 /// Where the next page begins, and which version all pages show.
 struct Continue {
     version: u64,
-    after: Slot,
+    after: ObjectKey,
 }
 
 impl Continue {
@@ -61,8 +61,8 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
-    fn decode(token: &str) -> Result<Continue, Status> {
-        let refused = || Status::bad_request("continue key is not valid: invalid continue token");
+    fn decode(token: &str) -> Result<Continue, ApiStatus> {
+        let refused = || ApiStatus::bad_request("continue key is not valid: invalid continue token");
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| refused())?;
         let token: Value = serde_json::from_slice(&bytes).map_err(|_| refused())?;
         let start = json::text(&token, "/start").and_then(|start| start.split_once('/')).ok_or_else(refused)?;
@@ -71,9 +71,9 @@ impl Continue {
     }
 }
 
-impl World {
+impl ClusterWorld {
     /// GET of a collection.
-    pub(crate) fn list(&self, kind: &Kind, filter: &Filter, query: &Query) -> Result<Page, Status> {
+    pub(crate) fn list(&self, kind: &ApiKind, filter: &ListFilter, query: &UrlQuery) -> Result<ListPage, ApiStatus> {
         let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
         let token = query.get("continue").filter(|token| !token.is_empty()).map(Continue::decode).transpose()?;
         let version = token.as_ref().map_or(self.objects.version(), |token| token.version);
@@ -93,7 +93,7 @@ impl World {
             None => self.objects.within(&resource, &filter.namespace).for_each(&mut take),
             Some(token) => {
                 let then = self.objects.at(&resource, token.version).ok_or_else(|| {
-                    Status::expired(
+                    ApiStatus::expired(
                         "The provided continue parameter is too old to display a consistent list result. You can start a \
                          new list without the continue parameter.",
                     )
@@ -114,6 +114,6 @@ impl World {
                 metadata["remainingItemCount"] = json!(more);
             }
         }
-        Ok(Page { items, metadata })
+        Ok(ListPage { items, metadata })
     }
 }

@@ -6,29 +6,29 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::clock;
-use crate::images::{self, Does};
+use crate::images::{self, ProgramKind};
 use crate::json;
 use crate::program;
 
 /// One line and when it was written.
-pub(crate) type Line = (Timestamp, String);
+pub(crate) type TimedLine = (Timestamp, String);
 
 /// How far back the log of a long-running container reaches.
 const KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// One life of a container: from its start to its end or to now.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Life {
+pub(crate) struct ContainerLife {
     pub(crate) start: Timestamp,
     pub(crate) end: Option<Timestamp>,
     pub(crate) exit: i64,
 }
 
 /// The life a log request is about; the previous one if asked for.
-pub(crate) fn life(status: &Value, previous: bool) -> Option<Life> {
+pub(crate) fn life(status: &Value, previous: bool) -> Option<ContainerLife> {
     let moment = |state: &Value, at: &str| json::text(state, at).and_then(clock::read);
     let ended = |state: &Value| {
-        Some(Life {
+        Some(ContainerLife {
             start: moment(state, "/startedAt").or_else(|| moment(state, "/finishedAt"))?,
             end: moment(state, "/finishedAt"),
             exit: json::int(state, "/exitCode", 0),
@@ -38,14 +38,14 @@ pub(crate) fn life(status: &Value, previous: bool) -> Option<Life> {
         return status.pointer("/lastState/terminated").and_then(ended);
     }
     if let Some(running) = status.pointer("/state/running") {
-        return Some(Life { start: moment(running, "/startedAt")?, end: None, exit: 0 });
+        return Some(ContainerLife { start: moment(running, "/startedAt")?, end: None, exit: 0 });
     }
     // A container that waits to be restarted still has the log of its last life.
     status.pointer("/state/terminated").or_else(|| status.pointer("/lastState/terminated")).and_then(ended)
 }
 
 /// The lines a container wrote in one life, oldest first.
-pub(crate) fn lines(pod: &Value, container: &Value, life: Life, now: Timestamp) -> Vec<Line> {
+pub(crate) fn lines(pod: &Value, container: &Value, life: ContainerLife, now: Timestamp) -> Vec<TimedLine> {
     let until = life.end.unwrap_or(now);
     let argv = program::argv(container);
     if !argv.is_empty() {
@@ -89,7 +89,7 @@ pub(crate) fn lines(pod: &Value, container: &Value, life: Life, now: Timestamp) 
 }
 
 /// The steady lines of a program at work: one every few seconds, the same for every reader.
-fn work(pod: &Value, name: &str, does: Does, start: Timestamp, until: Timestamp) -> Vec<Line> {
+fn work(pod: &Value, name: &str, does: ProgramKind, start: Timestamp, until: Timestamp) -> Vec<TimedLine> {
     let seed: u64 = json::uid(pod).bytes().fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let every = 11 + i64::try_from(seed % 9).unwrap_or_default();
     let first = start.max(clock::before(until, KEPT)).as_second();
@@ -106,25 +106,25 @@ fn work(pod: &Value, name: &str, does: Does, start: Timestamp, until: Timestamp)
     lines
 }
 
-fn sentence(name: &str, does: Does, turn: u64) -> String {
+fn sentence(name: &str, does: ProgramKind, turn: u64) -> String {
     let pick = |options: &[&'static str]| options[usize::try_from(turn).unwrap_or_default() % options.len()];
     let millis = 3 + turn % 47;
     match does {
-        Does::Serve => {
+        ProgramKind::Serve => {
             let path = pick(&["/healthz", "/api/items", "/api/items/42", "/api/orders", "/metrics", "/api/session"]);
             format!("level=info msg=\"request\" app={name} method=GET path={path} status=200 duration_ms={millis}")
         }
-        Does::Work => format!(
+        ProgramKind::Work => format!(
             "level=info msg=\"message handled\" app={name} queue=orders id={} duration_ms={millis}",
             turn % 90_000
         ),
-        Does::Store => pick(&[
+        ProgramKind::Store => pick(&[
             "level=info msg=\"background save done\"",
             "level=info msg=\"client connected\"",
             "level=info msg=\"checkpoint complete\"",
         ])
         .to_owned(),
-        Does::Watch => {
+        ProgramKind::Watch => {
             format!("level=info msg=\"batch sent\" app={name} records={} duration_ms={millis}", 100 + turn % 400)
         }
     }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::fields::{self, FieldSet};
 use crate::json;
-use crate::schema::{Place, Types};
+use crate::schema::{SchemaNode, Types};
 
 /// One manager's share of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Share {
+pub(crate) struct ManagerShare {
     pub(crate) manager: String,
     pub(crate) apply: bool,
     pub(crate) subresource: String,
@@ -17,8 +17,8 @@ pub(crate) struct Share {
     pub(crate) fields: FieldSet,
 }
 
-impl Share {
-    fn is_of(&self, author: &Author<'_>, apply: bool) -> bool {
+impl ManagerShare {
+    fn is_of(&self, author: &FieldAuthor<'_>, apply: bool) -> bool {
         self.manager == author.manager && self.subresource == author.subresource && self.apply == apply
     }
 
@@ -37,16 +37,16 @@ impl Share {
 
 /// Who writes, through which door and when.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Author<'a> {
+pub(crate) struct FieldAuthor<'a> {
     pub(crate) manager: &'a str,
     pub(crate) subresource: &'a str,
     pub(crate) api_version: &'a str,
     pub(crate) time: &'a str,
 }
 
-impl Author<'_> {
-    fn share(&self, apply: bool, fields: FieldSet) -> Share {
-        Share {
+impl FieldAuthor<'_> {
+    fn share(&self, apply: bool, fields: FieldSet) -> ManagerShare {
+        ManagerShare {
             manager: self.manager.to_owned(),
             apply,
             subresource: self.subresource.to_owned(),
@@ -58,11 +58,11 @@ impl Author<'_> {
 }
 
 /// The shares written in an object.
-pub(crate) fn shares(object: &Value) -> Vec<Share> {
+pub(crate) fn shares(object: &Value) -> Vec<ManagerShare> {
     let entries = json::list(object, "/metadata/managedFields").iter();
     let read = entries.map(|entry| {
         let text = |at: &str| json::text_or_empty(entry, at).to_owned();
-        Share {
+        ManagerShare {
             manager: text("/manager"),
             apply: json::text(entry, "/operation") == Some("Apply"),
             subresource: text("/subresource"),
@@ -75,7 +75,7 @@ pub(crate) fn shares(object: &Value) -> Vec<Share> {
 }
 
 /// Writes the shares into an object; empty ones are left out.
-pub(crate) fn write(object: &mut Value, shares: &[Share]) {
+pub(crate) fn write(object: &mut Value, shares: &[ManagerShare]) {
     let entries: Vec<Value> = shares.iter().filter(|share| !share.fields.is_empty()).map(entry).collect();
     if entries.is_empty() {
         json::take(object, "/metadata/managedFields");
@@ -84,7 +84,7 @@ pub(crate) fn write(object: &mut Value, shares: &[Share]) {
     }
 }
 
-fn entry(share: &Share) -> Value {
+fn entry(share: &ManagerShare) -> Value {
     let mut entry = json!({
         "manager": share.manager,
         "operation": if share.apply { "Apply" } else { "Update" },
@@ -101,12 +101,12 @@ fn entry(share: &Share) -> Value {
 
 /// Ownership after an ordinary write: what was changed belongs to the writer, and to nobody else any more.
 pub(crate) fn after_update(
-    shares: Vec<Share>,
+    shares: Vec<ManagerShare>,
     before: &Value,
     after: &Value,
-    author: &Author<'_>,
-    (types, place): (&Types, &Place),
-) -> Vec<Share> {
+    author: &FieldAuthor<'_>,
+    (types, place): (&Types, &SchemaNode),
+) -> Vec<ManagerShare> {
     let now = fields::fields_of(after, types, place);
     let changed: FieldSet = now
         .iter()
@@ -117,7 +117,7 @@ pub(crate) fn after_update(
         })
         .cloned()
         .collect();
-    let mut kept: Vec<Share> = Vec::new();
+    let mut kept: Vec<ManagerShare> = Vec::new();
     for mut share in shares {
         share.fields.retain(|path| now.contains(path) || fields::value_at(after, path).is_some());
         if !share.is_of(author, false) {
@@ -138,8 +138,13 @@ pub(crate) fn after_update(
 }
 
 /// Ownership after an apply: the applied set is the applier's, and under force nobody else's where values differ.
-pub(crate) fn after_apply(shares: Vec<Share>, applied: FieldSet, taken: &FieldSet, author: &Author<'_>) -> Vec<Share> {
-    let mut kept: Vec<Share> = Vec::new();
+pub(crate) fn after_apply(
+    shares: Vec<ManagerShare>,
+    applied: FieldSet,
+    taken: &FieldSet,
+    author: &FieldAuthor<'_>,
+) -> Vec<ManagerShare> {
+    let mut kept: Vec<ManagerShare> = Vec::new();
     for mut share in shares.into_iter().filter(|share| !share.is_of(author, true)) {
         share.fields.retain(|path| !taken.contains(path));
         kept.push(share);

@@ -16,14 +16,14 @@ use crate::json;
 const KEPT_CHANGES: usize = 20_000;
 
 /// Where an object stands within its resource: namespace (empty for cluster-wide kinds) and name.
-pub(crate) type Slot = (String, String);
+pub(crate) type ObjectKey = (String, String);
 
 /// One write, with the object before and after it.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub(crate) struct ObjectWrite {
     pub(crate) version: u64,
     pub(crate) resource: String,
-    pub(crate) slot: Slot,
+    pub(crate) slot: ObjectKey,
     pub(crate) before: Option<Arc<Value>>,
     /// For a removal: nothing. The removed object with its last version is in `gone`.
     pub(crate) after: Option<Arc<Value>>,
@@ -33,12 +33,25 @@ pub(crate) struct Change {
 /// All objects of the simulated cluster.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    resources: BTreeMap<String, BTreeMap<Slot, Arc<Value>>>,
+    resources: BTreeMap<String, BTreeMap<ObjectKey, Arc<Value>>>,
     version: u64,
-    changes: VecDeque<Change>,
+    changes: VecDeque<ObjectWrite>,
     /// The newest version whose change is no longer in the log.
     forgotten: u64,
     moved: watch::Sender<u64>,
+}
+
+/// A copy has watchers of its own.
+impl Clone for Objects {
+    fn clone(&self) -> Objects {
+        Objects {
+            resources: self.resources.clone(),
+            version: self.version,
+            changes: self.changes.clone(),
+            forgotten: self.forgotten,
+            moved: watch::Sender::new(self.version),
+        }
+    }
 }
 
 impl Objects {
@@ -137,7 +150,7 @@ impl Objects {
     }
 
     /// The changes after a version, or nothing if they are no longer known.
-    pub(crate) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Change>> {
+    pub(crate) fn since(&self, version: u64) -> Option<impl Iterator<Item = &ObjectWrite>> {
         if version < self.forgotten {
             return None;
         }
@@ -146,8 +159,8 @@ impl Objects {
     }
 
     /// A resource as it was at a version: for pages of one list.
-    pub(crate) fn at(&self, resource: &str, version: u64) -> Option<BTreeMap<Slot, Arc<Value>>> {
-        let later: Vec<&Change> = self.since(version)?.filter(|change| change.resource == resource).collect();
+    pub(crate) fn at(&self, resource: &str, version: u64) -> Option<BTreeMap<ObjectKey, Arc<Value>>> {
+        let later: Vec<&ObjectWrite> = self.since(version)?.filter(|change| change.resource == resource).collect();
         let mut objects = self.resources.get(resource).cloned().unwrap_or_default();
         for change in later.into_iter().rev() {
             match &change.before {
@@ -161,12 +174,12 @@ impl Objects {
     fn log(
         &mut self,
         resource: &str,
-        slot: Slot,
+        slot: ObjectKey,
         before: Option<Arc<Value>>,
         after: Option<Arc<Value>>,
         gone: Option<Arc<Value>>,
     ) {
-        let change = Change { version: self.version, resource: resource.to_owned(), slot, before, after, gone };
+        let change = ObjectWrite { version: self.version, resource: resource.to_owned(), slot, before, after, gone };
         self.changes.push_back(change);
         if self.changes.len() > KEPT_CHANGES
             && let Some(oldest) = self.changes.pop_front()
@@ -177,6 +190,6 @@ impl Objects {
     }
 }
 
-fn slot_of(object: &Value) -> Slot {
+fn slot_of(object: &Value) -> ObjectKey {
     (json::namespace(object).to_owned(), json::name(object).to_owned())
 }

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::Kind;
-use crate::reply::{self, Reply};
-use crate::schema::{Field, Shape, Sharing, Types};
-use crate::status::Status;
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::reply::{self, SandboxReply};
+use crate::schema::{FieldShape, SchemaField, Sharing, Types};
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 /// `/openapi/v3` and `/openapi/v3/apis/GROUP/VERSION`.
-pub(crate) fn third(world: &World, path: &str) -> Result<Reply, Status> {
+pub(crate) fn third(world: &ClusterWorld, path: &str) -> Result<SandboxReply, ApiStatus> {
     if path.is_empty() {
         return Ok(index(world));
     }
@@ -22,11 +22,11 @@ pub(crate) fn third(world: &World, path: &str) -> Result<Reply, Status> {
     let (group, version) = match parts[..] {
         ["api", version] => ("", version),
         ["apis", group, version] => (group, version),
-        _ => return Err(Status::no_such_path()),
+        _ => return Err(ApiStatus::no_such_path()),
     };
     let kinds: Vec<_> = world.kinds.of_group_version(group, version).cloned().collect();
     if kinds.is_empty() {
-        return Err(Status::no_such_path());
+        return Err(ApiStatus::no_such_path());
     }
     let (mut schemas, mut paths) = (Map::new(), Map::new());
     let mut waiting: Vec<String> = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn third(world: &World, path: &str) -> Result<Reply, Status> {
     Ok(reply::object(StatusCode::OK, &document))
 }
 
-fn index(world: &World) -> Reply {
+fn index(world: &ClusterWorld) -> SandboxReply {
     let mut paths = Map::new();
     for kind in world.kinds.iter() {
         let path = group_path(&kind.group, &kind.version);
@@ -64,7 +64,7 @@ fn group_path(group: &str, version: &str) -> String {
 }
 
 /// `/openapi/v2`: well-formed, with the definitions of the built-in kinds.
-pub(crate) fn second(world: &World) -> Reply {
+pub(crate) fn second(world: &ClusterWorld) -> SandboxReply {
     let mut definitions = Map::new();
     for (name, _) in world.types.iter() {
         definitions.insert(shown_name(name), schema_of(&world.types, name));
@@ -83,7 +83,7 @@ pub(crate) fn second(world: &World) -> Reply {
 }
 
 /// The operations clients look for: whether a kind takes `dryRun` and `fieldValidation`.
-fn paths_of(kind: &Kind, name: &str) -> Vec<(String, Value)> {
+fn paths_of(kind: &ApiKind, name: &str) -> Vec<(String, Value)> {
     let base = format!("/{}", group_path(&kind.group, &kind.version));
     let base = if kind.namespaced { format!("{base}/namespaces/{{namespace}}") } else { base };
     let gvk = json!({ "group": kind.group, "version": kind.version, "kind": kind.kind });
@@ -112,7 +112,7 @@ fn paths_of(kind: &Kind, name: &str) -> Vec<(String, Value)> {
 }
 
 /// The schema of a kind's root, which says which kind it is.
-fn root(world: &World, kind: &Kind) -> Value {
+fn root(world: &ClusterWorld, kind: &ApiKind) -> Value {
     let mut schema = if kind.type_name.is_empty() {
         json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
             "apiVersion": { "type": "string" }, "kind": { "type": "string" },
@@ -139,7 +139,7 @@ fn shown_name(name: &str) -> String {
     if builtin { format!("io.k8s.api.{name}") } else { name.to_owned() }
 }
 
-fn custom_name(kind: &Kind) -> String {
+fn custom_name(kind: &ApiKind) -> String {
     let group: Vec<&str> = kind.group.rsplit('.').collect();
     format!("{}.{}.{}", group.join("."), kind.version, kind.kind)
 }
@@ -175,7 +175,7 @@ fn schema_of(types: &Types, name: &str) -> Value {
     schema
 }
 
-fn field_schema(field: &Field) -> Value {
+fn field_schema(field: &SchemaField) -> Value {
     let mut schema = shape_schema(&field.shape);
     if !field.words.is_empty() {
         schema["description"] = json!(field.words);
@@ -188,27 +188,29 @@ fn field_schema(field: &Field) -> Value {
             schema["x-kubernetes-patch-merge-key"] = json!(keys.first());
         }
         (Sharing::Set, _) => schema["x-kubernetes-list-type"] = json!("set"),
-        (Sharing::Atomic, Shape::List(_)) => schema["x-kubernetes-list-type"] = json!("atomic"),
+        (Sharing::Atomic, FieldShape::List(_)) => schema["x-kubernetes-list-type"] = json!("atomic"),
         (Sharing::Atomic, _) => schema["x-kubernetes-map-type"] = json!("atomic"),
         (Sharing::Granular, _) => {}
     }
     schema
 }
 
-fn shape_schema(shape: &Shape) -> Value {
+fn shape_schema(shape: &FieldShape) -> Value {
     match shape {
-        Shape::Text | Shape::Quantity => json!({ "type": "string" }),
-        Shape::Bytes => json!({ "type": "string", "format": "byte" }),
-        Shape::Time => json!({ "type": "string", "format": "date-time" }),
-        Shape::IntOrText => {
+        FieldShape::Text | FieldShape::Quantity => json!({ "type": "string" }),
+        FieldShape::Bytes => json!({ "type": "string", "format": "byte" }),
+        FieldShape::Time => json!({ "type": "string", "format": "date-time" }),
+        FieldShape::IntOrText => {
             json!({ "format": "int-or-string", "oneOf": [{ "type": "integer" }, { "type": "string" }] })
         }
-        Shape::Int => json!({ "type": "integer", "format": "int32" }),
-        Shape::Number => json!({ "type": "number", "format": "double" }),
-        Shape::Bool => json!({ "type": "boolean" }),
-        Shape::Any => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
-        Shape::Struct(name) => json!({ "allOf": [{ "$ref": format!("#/components/schemas/{}", shown_name(name)) }] }),
-        Shape::Map(of) => json!({ "type": "object", "additionalProperties": shape_schema(of) }),
-        Shape::List(of) => json!({ "type": "array", "items": shape_schema(of) }),
+        FieldShape::Int => json!({ "type": "integer", "format": "int32" }),
+        FieldShape::Number => json!({ "type": "number", "format": "double" }),
+        FieldShape::Bool => json!({ "type": "boolean" }),
+        FieldShape::Any => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
+        FieldShape::Struct(name) => {
+            json!({ "allOf": [{ "$ref": format!("#/components/schemas/{}", shown_name(name)) }] })
+        }
+        FieldShape::Map(of) => json!({ "type": "object", "additionalProperties": shape_schema(of) }),
+        FieldShape::List(of) => json!({ "type": "array", "items": shape_schema(of) }),
     }
 }

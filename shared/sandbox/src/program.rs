@@ -8,7 +8,7 @@ use crate::json;
 
 /// How a command ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ProgramExit {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) exit: i64,
@@ -32,9 +32,9 @@ pub(crate) fn argv(container: &Value) -> Vec<String> {
 }
 
 /// Runs a command with the given input and environment. Nothing on this machine is touched.
-pub(crate) fn run(argv: &[String], stdin: &str, environment: &[(String, String)]) -> Ended {
-    let Some((program, args)) = argv.split_first() else { return Ended::default() };
-    let said = |stdout: String| Ended { stdout, ..Ended::default() };
+pub(crate) fn run(argv: &[String], stdin: &str, environment: &[(String, String)]) -> ProgramExit {
+    let Some((program, args)) = argv.split_first() else { return ProgramExit::default() };
+    let said = |stdout: String| ProgramExit { stdout, ..ProgramExit::default() };
     match program.rsplit('/').next().unwrap_or(program) {
         "echo" => match args.split_first() {
             Some((flag, rest)) if flag == "-n" => said(rest.join(" ")),
@@ -42,10 +42,10 @@ pub(crate) fn run(argv: &[String], stdin: &str, environment: &[(String, String)]
         },
         "printf" => said(args.first().map(|text| text.replace("\\n", "\n")).unwrap_or_default()),
         "cat" if args.is_empty() || args == ["-"] => said(stdin.to_owned()),
-        "cat" | "ls" if args.iter().any(|path| path.starts_with('/')) => Ended {
+        "cat" | "ls" if args.iter().any(|path| path.starts_with('/')) => ProgramExit {
             stderr: format!("{program}: {}: No such file or directory\n", args.join(" ")),
             exit: 1,
-            ..Ended::default()
+            ..ProgramExit::default()
         },
         "ls" => said(String::new()),
         "env" => said(environment.iter().map(|(name, value)| format!("{name}={value}\n")).collect()),
@@ -58,21 +58,21 @@ pub(crate) fn run(argv: &[String], stdin: &str, environment: &[(String, String)]
         "sleep" => {
             let seconds = args.first().and_then(|text| text.trim_end_matches('s').parse::<f64>().ok());
             let lasts = Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or(Duration::MAX);
-            Ended { lasts, ..Ended::default() }
+            ProgramExit { lasts, ..ProgramExit::default() }
         }
-        "false" => Ended { exit: 1, ..Ended::default() },
-        "true" => Ended::default(),
+        "false" => ProgramExit { exit: 1, ..ProgramExit::default() },
+        "true" => ProgramExit::default(),
         "sh" | "bash" if args.first().is_some_and(|flag| flag.starts_with('-')) => {
             shell(args.get(1).map(String::as_str).unwrap_or_default(), stdin, environment)
         }
-        "sh" | "bash" => Ended::default(),
-        _ => Ended { unknown: !KNOWN.contains(&program.as_str()), exit: 127, ..Ended::default() },
+        "sh" | "bash" => ProgramExit::default(),
+        _ => ProgramExit { unknown: !KNOWN.contains(&program.as_str()), exit: 127, ..ProgramExit::default() },
     }
 }
 
 /// A script as a row of commands; the last one's end counts, `exit` stops.
-fn shell(script: &str, stdin: &str, environment: &[(String, String)]) -> Ended {
-    let mut whole = Ended::default();
+fn shell(script: &str, stdin: &str, environment: &[(String, String)]) -> ProgramExit {
+    let mut whole = ProgramExit::default();
     for line in
         script.split([';', '\n']).flat_map(|line| line.split("&&")).map(str::trim).filter(|line| !line.is_empty())
     {
@@ -130,7 +130,7 @@ fn words(line: &str, environment: &[(String, String)]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn run_words(words: &[&str], stdin: &str) -> Ended {
+    fn run_words(words: &[&str], stdin: &str) -> ProgramExit {
         run(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), stdin, &[("A".into(), "1".into())])
     }
 

@@ -3,7 +3,7 @@
 //! Only what helm's own records are made of is understood: Secrets, Namespaces, and how something is deleted. Answers are
 //! JSON, which that client takes as well.
 
-use crate::status::Status;
+use crate::status::ApiStatus;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The same body as JSON.
-pub(crate) fn as_json(body: &[u8]) -> Result<Vec<u8>, Status> {
+pub(crate) fn as_json(body: &[u8]) -> Result<Vec<u8>, ApiStatus> {
     let object = body.strip_prefix(MAGIC).and_then(unknown);
     object.map(|object| object.to_string().into_bytes()).ok_or_else(|| {
-        Status::unsupported_media_type(
+        ApiStatus::unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: application/json",
         )
     })
@@ -38,7 +38,7 @@ fn unknown(bytes: &[u8]) -> Option<Value> {
     Some(object)
 }
 
-fn secret(fields: &[Field<'_>]) -> Option<Value> {
+fn secret(fields: &[ProtobufField<'_>]) -> Option<Value> {
     let mut object = json!({ "metadata": metadata(fields)? });
     let encoded = |bytes: &[u8]| Some(json!(STANDARD.encode(bytes)));
     let plain = |bytes: &[u8]| Some(json!(std::str::from_utf8(bytes).ok()?));
@@ -56,7 +56,7 @@ fn secret(fields: &[Field<'_>]) -> Option<Value> {
     Some(object)
 }
 
-fn metadata(fields: &[Field<'_>]) -> Option<Value> {
+fn metadata(fields: &[ProtobufField<'_>]) -> Option<Value> {
     let meta = message(fields, 1)?;
     let mut object = Map::new();
     for (number, key) in [(1, "name"), (2, "generateName"), (3, "namespace"), (5, "uid"), (6, "resourceVersion")] {
@@ -73,12 +73,12 @@ fn metadata(fields: &[Field<'_>]) -> Option<Value> {
     Some(Value::Object(object))
 }
 
-fn delete_options(fields: &[Field<'_>]) -> Option<Value> {
+fn delete_options(fields: &[ProtobufField<'_>]) -> Option<Value> {
     let mut object = json!({});
     for field in fields {
         match (field.number, &field.value) {
-            (1, Wire::Number(seconds)) => object["gracePeriodSeconds"] = json!(seconds),
-            (2, Wire::Bytes(_)) => {
+            (1, WireValue::Number(seconds)) => object["gracePeriodSeconds"] = json!(seconds),
+            (2, WireValue::Bytes(_)) => {
                 let wanted = message(fields, 2)?;
                 for (number, key) in [(1, "uid"), (2, "resourceVersion")] {
                     if let Some(value) = text(&wanted, number) {
@@ -86,40 +86,40 @@ fn delete_options(fields: &[Field<'_>]) -> Option<Value> {
                     }
                 }
             }
-            (4, Wire::Bytes(policy)) => object["propagationPolicy"] = json!(std::str::from_utf8(policy).ok()?),
-            (5, Wire::Bytes(_)) => object["dryRun"] = json!(["All"]),
-            (_, Wire::Number(_) | Wire::Bytes(_)) => {}
+            (4, WireValue::Bytes(policy)) => object["propagationPolicy"] = json!(std::str::from_utf8(policy).ok()?),
+            (5, WireValue::Bytes(_)) => object["dryRun"] = json!(["All"]),
+            (_, WireValue::Number(_) | WireValue::Bytes(_)) => {}
         }
     }
     Some(object)
 }
 
 /// One field of a message.
-struct Field<'a> {
+struct ProtobufField<'a> {
     number: u64,
-    value: Wire<'a>,
+    value: WireValue<'a>,
 }
 
-enum Wire<'a> {
+enum WireValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
+fn fields(mut bytes: &[u8]) -> Option<Vec<ProtobufField<'_>>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes)?;
         let value = match key & 7 {
-            0 => Wire::Number(varint(&mut bytes)?),
+            0 => WireValue::Number(varint(&mut bytes)?),
             2 => {
                 let length = usize::try_from(varint(&mut bytes)?).ok()?;
                 let (value, rest) = bytes.split_at_checked(length)?;
                 bytes = rest;
-                Wire::Bytes(value)
+                WireValue::Bytes(value)
             }
             _ => return None,
         };
-        fields.push(Field { number: key >> 3, value });
+        fields.push(ProtobufField { number: key >> 3, value });
     }
     Some(fields)
 }
@@ -137,26 +137,26 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-fn bytes_of<'a>(fields: &[Field<'a>], number: u64) -> Option<&'a [u8]> {
+fn bytes_of<'a>(fields: &[ProtobufField<'a>], number: u64) -> Option<&'a [u8]> {
     fields.iter().rev().find_map(|field| match field.value {
-        Wire::Bytes(bytes) if field.number == number => Some(bytes),
-        Wire::Bytes(_) | Wire::Number(_) => None,
+        WireValue::Bytes(bytes) if field.number == number => Some(bytes),
+        WireValue::Bytes(_) | WireValue::Number(_) => None,
     })
 }
 
-fn message<'a>(fields: &[Field<'a>], number: u64) -> Option<Vec<Field<'a>>> {
+fn message<'a>(fields: &[ProtobufField<'a>], number: u64) -> Option<Vec<ProtobufField<'a>>> {
     self::fields(bytes_of(fields, number)?)
 }
 
-fn text(fields: &[Field<'_>], number: u64) -> Option<String> {
+fn text(fields: &[ProtobufField<'_>], number: u64) -> Option<String> {
     String::from_utf8(bytes_of(fields, number)?.to_vec()).ok()
 }
 
 /// A map is a list of messages, each with a key and a value.
-fn map(all: &[Field<'_>], number: u64, value: &dyn Fn(&[u8]) -> Option<Value>) -> Option<Map<String, Value>> {
+fn map(all: &[ProtobufField<'_>], number: u64, value: &dyn Fn(&[u8]) -> Option<Value>) -> Option<Map<String, Value>> {
     let mut entries = Map::new();
     for field in all {
-        let Wire::Bytes(bytes) = field.value else { continue };
+        let WireValue::Bytes(bytes) = field.value else { continue };
         if field.number == number {
             let entry = fields(bytes)?;
             entries.insert(text(&entry, 1)?, value(bytes_of(&entry, 2).unwrap_or_default())?);

@@ -1,20 +1,20 @@
 //! The query of a request, decoded once.
 
-use crate::status::Status;
+use crate::status::ApiStatus;
 use crate::validate::Unknown;
-use crate::write::Options;
+use crate::write::WriteOptions;
 
 /// Names and values in the order they came.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct UrlQuery(Vec<(String, String)>);
 
-impl Query {
-    pub(crate) fn parse(text: &str) -> Query {
+impl UrlQuery {
+    pub(crate) fn parse(text: &str) -> UrlQuery {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(name, true), decoded(value, true))
         });
-        Query(pairs.collect())
+        UrlQuery(pairs.collect())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
@@ -34,13 +34,13 @@ impl Query {
     }
 
     /// How a write is meant.
-    pub(crate) fn options(&self, subresource: &'static str, agent: &str) -> Result<Options, Status> {
+    pub(crate) fn options(&self, subresource: &'static str, agent: &str) -> Result<WriteOptions, ApiStatus> {
         for value in self.all("dryRun").filter(|value| !value.is_empty()) {
             if value != "All" {
                 let message = format!(
                     "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"{value}\"]: supported values: \"All\""
                 );
-                let mut refused = Status::unprocessable();
+                let mut refused = ApiStatus::unprocessable();
                 refused.message = message;
                 return Err(refused);
             }
@@ -53,7 +53,7 @@ impl Query {
         let manager = self.get("fieldManager").filter(|name| !name.is_empty());
         // Without a name the program that writes is taken, as the real server does.
         let fallback = agent.split('/').next().filter(|name| !name.is_empty()).unwrap_or("unknown");
-        Ok(Options {
+        Ok(WriteOptions {
             dry_run: self.get("dryRun") == Some("All"),
             manager: manager.unwrap_or(fallback).to_owned(),
             force: self.is_true("force"),

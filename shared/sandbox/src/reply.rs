@@ -6,25 +6,25 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
-use crate::status::Status;
+use crate::status::ApiStatus;
 
 /// What is sent back.
-pub(crate) type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+pub(crate) type ReplyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// A finished answer.
-pub(crate) type Reply = Response<Body>;
+pub(crate) type SandboxReply = Response<ReplyBody>;
 
-pub(crate) fn body(bytes: impl Into<Bytes>) -> Body {
+pub(crate) fn body(bytes: impl Into<Bytes>) -> ReplyBody {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// An object as JSON.
-pub(crate) fn object(code: StatusCode, object: &Value) -> Reply {
+pub(crate) fn object(code: StatusCode, object: &Value) -> SandboxReply {
     with_type(code, "application/json", object.to_string())
 }
 
 /// Text or anything else with a content type.
-pub(crate) fn with_type(code: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Reply {
+pub(crate) fn with_type(code: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> SandboxReply {
     let mut reply = Response::new(body(bytes));
     *reply.status_mut() = code;
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -32,7 +32,7 @@ pub(crate) fn with_type(code: StatusCode, content_type: &'static str, bytes: imp
 }
 
 /// A refusal.
-pub(crate) fn refusal(status: &Status) -> Reply {
+pub(crate) fn refusal(status: &ApiStatus) -> SandboxReply {
     let mut reply = object(status.code, &status.body());
     if status.code == StatusCode::TOO_MANY_REQUESTS {
         reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
@@ -41,7 +41,7 @@ pub(crate) fn refusal(status: &Status) -> Reply {
 }
 
 /// Adds warnings that clients show to people.
-pub(crate) fn warn(mut reply: Reply, warnings: &[String]) -> Reply {
+pub(crate) fn warn(mut reply: SandboxReply, warnings: &[String]) -> SandboxReply {
     for warning in warnings {
         let text = format!("299 - {}", json!(warning));
         if let Ok(value) = HeaderValue::from_str(&text) {

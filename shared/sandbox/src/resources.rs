@@ -9,28 +9,28 @@ use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Value, json};
 
 pub(crate) use self::deletion::deletion;
-use crate::access::{User, Wish};
+use crate::access::{AccessRequest, User};
 use crate::json;
-use crate::kinds::Kind;
-use crate::list::{Filter, Page};
+use crate::kinds::ApiKind;
+use crate::list::{ListFilter, ListPage};
 use crate::patch;
-use crate::query::Query;
-use crate::reply::{self, Reply};
-use crate::route::Target;
+use crate::query::UrlQuery;
+use crate::reply::{self, SandboxReply};
+use crate::route::RouteTarget;
 use crate::server::lock;
-use crate::status::Status;
+use crate::status::ApiStatus;
 use crate::subresources;
 use crate::table;
 use crate::watch;
-use crate::world::World;
-use crate::write::Written;
+use crate::world::ClusterWorld;
+use crate::write::ApiWriteResult;
 
 /// One request for a resource, everything about it read.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ResourceRequest {
     pub(crate) method: Method,
-    pub(crate) target: Target,
-    pub(crate) query: Query,
+    pub(crate) target: RouteTarget,
+    pub(crate) query: UrlQuery,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) user: User,
@@ -38,7 +38,7 @@ pub(crate) struct Ask {
 
 /// What a table carries of each object besides its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Included {
+pub(crate) enum TableInclusion {
     Nothing,
     Metadata,
     Object,
@@ -46,15 +46,15 @@ pub(crate) enum Included {
 
 /// In which form objects are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ObjectForm {
     Whole,
-    Table(Included),
+    Table(TableInclusion),
     Metadata,
 }
 
-impl Form {
+impl ObjectForm {
     /// The first form in the Accept header that can be given.
-    pub(crate) fn of(headers: &HeaderMap, query: &Query) -> Result<Form, Status> {
+    pub(crate) fn of(headers: &HeaderMap, query: &UrlQuery) -> Result<ObjectForm, ApiStatus> {
         let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
         for one in accept.split(',').map(|one| one.replace(' ', "")) {
             let json =
@@ -64,41 +64,41 @@ impl Form {
             }
             if one.contains("as=Table") {
                 let included = match query.get("includeObject") {
-                    Some("None") => Included::Nothing,
-                    Some("Object") => Included::Object,
-                    _ => Included::Metadata,
+                    Some("None") => TableInclusion::Nothing,
+                    Some("Object") => TableInclusion::Object,
+                    _ => TableInclusion::Metadata,
                 };
-                return Ok(Form::Table(included));
+                return Ok(ObjectForm::Table(included));
             }
             if one.contains("as=PartialObjectMetadata") {
-                return Ok(Form::Metadata);
+                return Ok(ObjectForm::Metadata);
             }
-            return Ok(Form::Whole);
+            return Ok(ObjectForm::Whole);
         }
-        Err(Status::not_acceptable())
+        Err(ApiStatus::not_acceptable())
     }
 
     /// One object in this form.
-    pub(crate) fn one(self, kind: &Kind, object: &Value) -> Value {
+    pub(crate) fn one(self, kind: &ApiKind, object: &Value) -> Value {
         match self {
-            Form::Whole => shown(kind, object),
-            Form::Table(included) => table::table(kind, &[object], &json!({}), included),
-            Form::Metadata => metadata_of(object),
+            ObjectForm::Whole => shown(kind, object),
+            ObjectForm::Table(included) => table::table(kind, &[object], &json!({}), included),
+            ObjectForm::Metadata => metadata_of(object),
         }
     }
 
     /// A list in this form.
-    pub(crate) fn many(self, kind: &Kind, page: &Page) -> Value {
+    pub(crate) fn many(self, kind: &ApiKind, page: &ListPage) -> Value {
         let items = page.items.iter();
         match self {
-            Form::Whole => json!({
+            ObjectForm::Whole => json!({
                 "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(), "metadata": page.metadata,
                 "items": items.map(|object| shown(kind, object)).collect::<Vec<_>>(),
             }),
-            Form::Table(included) => {
+            ObjectForm::Table(included) => {
                 table::table(kind, &items.map(|object| &**object).collect::<Vec<_>>(), &page.metadata, included)
             }
-            Form::Metadata => json!({
+            ObjectForm::Metadata => json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata,
                 "items": items.map(|object| metadata_of(object)).collect::<Vec<_>>(),
             }),
@@ -111,7 +111,7 @@ fn metadata_of(object: &Value) -> Value {
 }
 
 /// An object in the version it was asked for.
-fn shown(kind: &Kind, object: &Value) -> Value {
+fn shown(kind: &ApiKind, object: &Value) -> Value {
     if kind.group == "events.k8s.io" {
         return crate::controllers::events::newer_form(object);
     }
@@ -123,7 +123,7 @@ fn shown(kind: &Kind, object: &Value) -> Value {
 }
 
 /// Answers a request that has no stream of its own.
-pub(crate) async fn answer(world: &Arc<Mutex<World>>, ask: Ask) -> Result<Reply, Status> {
+pub(crate) async fn answer(world: &Arc<Mutex<ClusterWorld>>, ask: ResourceRequest) -> Result<SandboxReply, ApiStatus> {
     let mut ask = ask;
     let content_type = ask.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|content_type| content_type.contains("protobuf")) {
@@ -134,12 +134,12 @@ pub(crate) async fn answer(world: &Arc<Mutex<World>>, ask: Ask) -> Result<Reply,
     }
     let target = &ask.target;
     let kind =
-        lock(world).kinds.find(&target.group, &target.version, &target.plural).ok_or_else(Status::no_such_path)?;
+        lock(world).kinds.find(&target.group, &target.version, &target.plural).ok_or_else(ApiStatus::no_such_path)?;
     if kind.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
-        return Err(Status::no_such_path());
+        return Err(ApiStatus::no_such_path());
     }
     if !kind.namespaced && !target.namespace.is_empty() {
-        return Err(Status::no_such_path());
+        return Err(ApiStatus::no_such_path());
     }
     authorize(&ask, &kind)?;
     if kind.read_only {
@@ -151,19 +151,23 @@ pub(crate) async fn answer(world: &Arc<Mutex<World>>, ask: Ask) -> Result<Reply,
     if target.name.is_empty() { collection(world, kind, &ask) } else { single(world, &kind, &ask) }
 }
 
-fn authorize(ask: &Ask, kind: &Kind) -> Result<(), Status> {
+fn authorize(ask: &ResourceRequest, kind: &ApiKind) -> Result<(), ApiStatus> {
     let target = &ask.target;
-    let wish =
-        Wish { verb: verb(ask), group: &target.group, resource: &target.plural, subresource: &target.subresource };
+    let wish = AccessRequest {
+        verb: verb(ask),
+        group: &target.group,
+        resource: &target.plural,
+        subresource: &target.subresource,
+    };
     if ask.user.may(&wish) {
         return Ok(());
     }
     let namespace = if target.plural == "namespaces" { &target.name } else { &target.namespace };
-    Err(Status::forbidden(&kind.named(), &target.name, &ask.user.refusal(&wish, namespace)))
+    Err(ApiStatus::forbidden(&kind.named(), &target.name, &ask.user.refusal(&wish, namespace)))
 }
 
 /// The verb that authorization knows a request by.
-fn verb(ask: &Ask) -> &'static str {
+fn verb(ask: &ResourceRequest) -> &'static str {
     let single = !ask.target.name.is_empty();
     match ask.method.as_str() {
         "GET" | "HEAD" if ask.query.is_true("watch") => "watch",
@@ -177,11 +181,15 @@ fn verb(ask: &Ask) -> &'static str {
     }
 }
 
-fn collection(world: &Arc<Mutex<World>>, kind: Arc<Kind>, ask: &Ask) -> Result<Reply, Status> {
-    let filter = Filter::of(&ask.query, &kind, &ask.target.namespace)?;
+fn collection(
+    world: &Arc<Mutex<ClusterWorld>>,
+    kind: Arc<ApiKind>,
+    ask: &ResourceRequest,
+) -> Result<SandboxReply, ApiStatus> {
+    let filter = ListFilter::of(&ask.query, &kind, &ask.target.namespace)?;
     match ask.method.as_str() {
         "GET" | "HEAD" => {
-            let form = Form::of(&ask.headers, &ask.query)?;
+            let form = ObjectForm::of(&ask.headers, &ask.query)?;
             if ask.query.is_true("watch") {
                 return watch::start(world, kind, filter, &ask.query, form);
             }
@@ -190,7 +198,7 @@ fn collection(world: &Arc<Mutex<World>>, kind: Arc<Kind>, ask: &Ask) -> Result<R
         }
         "POST" => {
             if kind.namespaced && ask.target.namespace.is_empty() {
-                return Err(Status::method_not_supported(&kind.named(), "create"));
+                return Err(ApiStatus::method_not_supported(&kind.named(), "create"));
             }
             let object = read(ask, &kind)?;
             let options = ask.query.options("", agent(ask))?;
@@ -198,18 +206,22 @@ fn collection(world: &Arc<Mutex<World>>, kind: Arc<Kind>, ask: &Ask) -> Result<R
             Ok(written_reply(&kind, ask, &written))
         }
         "DELETE" => deletion::delete_collection(&mut lock(world), &kind, &filter, ask),
-        other => Err(Status::method_not_supported(&kind.named(), &other.to_lowercase())),
+        other => Err(ApiStatus::method_not_supported(&kind.named(), &other.to_lowercase())),
     }
 }
 
-fn single(world: &Arc<Mutex<World>>, kind: &Arc<Kind>, ask: &Ask) -> Result<Reply, Status> {
+fn single(
+    world: &Arc<Mutex<ClusterWorld>>,
+    kind: &Arc<ApiKind>,
+    ask: &ResourceRequest,
+) -> Result<SandboxReply, ApiStatus> {
     let (namespace, name) = (ask.target.namespace.as_str(), ask.target.name.as_str());
     match ask.method.as_str() {
         "GET" | "HEAD" => {
-            let form = Form::of(&ask.headers, &ask.query)?;
+            let form = ObjectForm::of(&ask.headers, &ask.query)?;
             if ask.query.is_true("watch") {
-                let query = Query::parse(&format!("fieldSelector=metadata.name%3D{name}"));
-                let filter = Filter::of(&query, kind, namespace)?;
+                let query = UrlQuery::parse(&format!("fieldSelector=metadata.name%3D{name}"));
+                let filter = ListFilter::of(&query, kind, namespace)?;
                 return watch::start(world, kind.clone(), filter, &ask.query, form);
             }
             let object = lock(world).get(kind, namespace, name)?;
@@ -226,43 +238,53 @@ fn single(world: &Arc<Mutex<World>>, kind: &Arc<Kind>, ask: &Ask) -> Result<Repl
             let deleted = lock(world).delete(kind, (namespace, name), &deletion::read_deletion(ask)?)?;
             Ok(deletion::deleted_reply(kind, &deleted))
         }
-        other => Err(Status::method_not_supported(&kind.named(), &other.to_lowercase())),
+        other => Err(ApiStatus::method_not_supported(&kind.named(), &other.to_lowercase())),
     }
 }
 
 /// PATCH of an object or of one of its subresources that is part of it.
-pub(crate) fn patch_one(world: &mut World, kind: &Kind, ask: &Ask, subresource: &'static str) -> Result<Reply, Status> {
+pub(crate) fn patch_one(
+    world: &mut ClusterWorld,
+    kind: &ApiKind,
+    ask: &ResourceRequest,
+    subresource: &'static str,
+) -> Result<SandboxReply, ApiStatus> {
     let content_type = ask.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let form = patch::Form::of_content_type(content_type)?;
+    let form = patch::PatchBodyForm::of_content_type(content_type)?;
     let change: Value = serde_json::from_slice(&ask.body).map_err(|why| match form {
-        patch::Form::Apply => Status::bad_request(format!("error decoding YAML: the sandbox reads JSON only: {why}")),
-        patch::Form::Merge | patch::Form::Strategic | patch::Form::Json => {
-            Status::bad_request(format!("error decoding patch: {why}"))
+        patch::PatchBodyForm::Apply => {
+            ApiStatus::bad_request(format!("error decoding YAML: the sandbox reads JSON only: {why}"))
+        }
+        patch::PatchBodyForm::Merge | patch::PatchBodyForm::Strategic | patch::PatchBodyForm::Json => {
+            ApiStatus::bad_request(format!("error decoding patch: {why}"))
         }
     })?;
     let mut options = ask.query.options(subresource, agent(ask))?;
-    if form == patch::Form::Apply && ask.query.get("fieldManager").unwrap_or_default().is_empty() {
+    if form == patch::PatchBodyForm::Apply && ask.query.get("fieldManager").unwrap_or_default().is_empty() {
         options.manager.clear();
     }
-    if options.force && form != patch::Form::Apply {
-        let of =
-            crate::status::Named { group: "meta.k8s.io".into(), plural: String::new(), kind: "PatchOptions".into() };
+    if options.force && form != patch::PatchBodyForm::Apply {
+        let of = crate::status::KindNames {
+            group: "meta.k8s.io".into(),
+            plural: String::new(),
+            kind: "PatchOptions".into(),
+        };
         let why = "may not be specified for non-apply patch";
-        return Err(Status::invalid(&of, "", &[crate::status::Cause::forbidden("force", why)]));
+        return Err(ApiStatus::invalid(&of, "", &[crate::status::FieldCause::forbidden("force", why)]));
     }
     let written = world.patch(kind, (&ask.target.namespace, &ask.target.name), (form, &change), &options)?;
     Ok(written_reply(kind, ask, &written))
 }
 
-fn agent(ask: &Ask) -> &str {
+fn agent(ask: &ResourceRequest) -> &str {
     ask.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// The object in a request's body.
-pub(crate) fn read(ask: &Ask, kind: &Kind) -> Result<Value, Status> {
+pub(crate) fn read(ask: &ResourceRequest, kind: &ApiKind) -> Result<Value, ApiStatus> {
     let mut object: Value = serde_json::from_slice(&ask.body).map_err(|why| {
         let (version, kind) = (&kind.version, &kind.kind);
-        Status::bad_request(format!(
+        ApiStatus::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: couldn't get version/kind; json parse error: {why}"
         ))
     })?;
@@ -274,8 +296,8 @@ pub(crate) fn read(ask: &Ask, kind: &Kind) -> Result<Value, Status> {
     Ok(object)
 }
 
-fn written_reply(kind: &Kind, ask: &Ask, written: &Written) -> Reply {
-    let form = Form::of(&ask.headers, &ask.query).unwrap_or(Form::Whole);
+fn written_reply(kind: &ApiKind, ask: &ResourceRequest, written: &ApiWriteResult) -> SandboxReply {
+    let form = ObjectForm::of(&ask.headers, &ask.query).unwrap_or(ObjectForm::Whole);
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     reply::warn(reply::object(code, &form.one(kind, &written.object)), &written.warnings)
 }

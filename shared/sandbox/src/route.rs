@@ -4,7 +4,7 @@ use crate::query::decoded;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ClusterRoute {
     Version,
     /// `/readyz`, `/livez`, `/healthz`, with the name of a single check if one is asked for.
     Health(String),
@@ -15,13 +15,13 @@ pub(crate) enum Route {
     OpenApi2,
     /// Empty: the index; else a group's path, `apis/apps/v1`.
     OpenApi3(String),
-    Resource(Target),
+    Resource(RouteTarget),
     Unknown,
 }
 
 /// A resource, one of its objects, or something below one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Target {
+pub(crate) struct RouteTarget {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) plural: String,
@@ -34,26 +34,26 @@ pub(crate) struct Target {
 }
 
 /// Reads a path.
-pub(crate) fn of(path: &str) -> Route {
+pub(crate) fn of(path: &str) -> ClusterRoute {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     match parts[..] {
-        ["version"] => Route::Version,
-        ["readyz" | "livez" | "healthz", ref check @ ..] => Route::Health(check.join("/")),
-        ["openapi", "v2"] => Route::OpenApi2,
-        ["openapi", "v3", ref group @ ..] => Route::OpenApi3(group.join("/")),
-        ["api"] => Route::Api,
-        ["api", version] => Route::GroupVersion(String::new(), version.to_owned()),
+        ["version"] => ClusterRoute::Version,
+        ["readyz" | "livez" | "healthz", ref check @ ..] => ClusterRoute::Health(check.join("/")),
+        ["openapi", "v2"] => ClusterRoute::OpenApi2,
+        ["openapi", "v3", ref group @ ..] => ClusterRoute::OpenApi3(group.join("/")),
+        ["api"] => ClusterRoute::Api,
+        ["api", version] => ClusterRoute::GroupVersion(String::new(), version.to_owned()),
         ["api", version, ref rest @ ..] => resource("", version, rest, path),
-        ["apis"] => Route::Apis,
-        ["apis", group] => Route::Group(group.to_owned()),
-        ["apis", group, version] => Route::GroupVersion(group.to_owned(), version.to_owned()),
+        ["apis"] => ClusterRoute::Apis,
+        ["apis", group] => ClusterRoute::Group(group.to_owned()),
+        ["apis", group, version] => ClusterRoute::GroupVersion(group.to_owned(), version.to_owned()),
         ["apis", group, version, ref rest @ ..] => resource(group, version, rest, path),
-        _ => Route::Unknown,
+        _ => ClusterRoute::Unknown,
     }
 }
 
-fn resource(group: &str, version: &str, parts: &[&str], path: &str) -> Route {
-    let mut target = Target { group: group.to_owned(), version: version.to_owned(), ..Target::default() };
+fn resource(group: &str, version: &str, parts: &[&str], path: &str) -> ClusterRoute {
+    let mut target = RouteTarget { group: group.to_owned(), version: version.to_owned(), ..RouteTarget::default() };
     let parts = match parts {
         // The namespace object itself, and what stands below it.
         ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => parts,
@@ -71,17 +71,17 @@ fn resource(group: &str, version: &str, parts: &[&str], path: &str) -> Route {
         let mark = format!("/{}/proxy", parts[1]);
         target.rest = path.find(&mark).map(|at| path[at + mark.len()..].to_owned()).unwrap_or_default();
     } else if parts.len() > 3 {
-        return Route::Unknown;
+        return ClusterRoute::Unknown;
     }
-    Route::Resource(target)
+    ClusterRoute::Resource(target)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn target(path: &str) -> Target {
-        let Route::Resource(target) = of(path) else { panic!("{path} is no resource") };
+    fn target(path: &str) -> RouteTarget {
+        let ClusterRoute::Resource(target) = of(path) else { panic!("{path} is no resource") };
         target
     }
 

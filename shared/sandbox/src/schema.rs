@@ -12,7 +12,7 @@ pub(crate) use self::custom::read_custom;
 
 /// What may stand in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum FieldShape {
     Text,
     Bytes,
     Time,
@@ -25,18 +25,23 @@ pub(crate) enum Shape {
     Any,
     /// An object with the fields of the named type.
     Struct(String),
-    Map(Box<Shape>),
-    List(Box<Shape>),
+    Map(Box<FieldShape>),
+    List(Box<FieldShape>),
 }
 
-impl Shape {
+impl FieldShape {
     /// The type named in it, however deep in lists and maps.
     pub(crate) fn named(&self) -> Option<&str> {
         match self {
-            Shape::Struct(name) => Some(name),
-            Shape::List(of) | Shape::Map(of) => of.named(),
-            Shape::Text | Shape::Bytes | Shape::Time | Shape::Quantity | Shape::IntOrText | Shape::Int => None,
-            Shape::Number | Shape::Bool | Shape::Any => None,
+            FieldShape::Struct(name) => Some(name),
+            FieldShape::List(of) | FieldShape::Map(of) => of.named(),
+            FieldShape::Text
+            | FieldShape::Bytes
+            | FieldShape::Time
+            | FieldShape::Quantity
+            | FieldShape::IntOrText
+            | FieldShape::Int => None,
+            FieldShape::Number | FieldShape::Bool | FieldShape::Any => None,
         }
     }
 }
@@ -56,8 +61,8 @@ pub(crate) enum Sharing {
 
 /// One field of a type.
 #[derive(Debug, Clone)]
-pub(crate) struct Field {
-    pub(crate) shape: Shape,
+pub(crate) struct SchemaField {
+    pub(crate) shape: FieldShape,
     pub(crate) sharing: Sharing,
     pub(crate) required: bool,
     pub(crate) words: String,
@@ -66,7 +71,7 @@ pub(crate) struct Field {
 /// A named object type.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Type {
-    pub(crate) fields: BTreeMap<String, Field>,
+    pub(crate) fields: BTreeMap<String, SchemaField>,
     pub(crate) words: String,
     pub(crate) atomic: bool,
     /// Fields beyond the known ones are kept without complaint.
@@ -79,17 +84,17 @@ pub(crate) struct Types(BTreeMap<String, Type>);
 
 /// A place in a tree: what may stand there and how it is shared.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) shape: Shape,
+pub(crate) struct SchemaNode {
+    pub(crate) shape: FieldShape,
     pub(crate) sharing: Sharing,
 }
 
-impl Place {
+impl SchemaNode {
     /// A place nothing is known about: objects merge by key, lists as a whole.
-    pub(crate) const UNKNOWN: Place = Place { shape: Shape::Any, sharing: Sharing::Granular };
+    pub(crate) const UNKNOWN: SchemaNode = SchemaNode { shape: FieldShape::Any, sharing: Sharing::Granular };
 
-    pub(crate) fn of_type(name: &str) -> Place {
-        Place { shape: Shape::Struct(name.to_owned()), sharing: Sharing::Granular }
+    pub(crate) fn of_type(name: &str) -> SchemaNode {
+        SchemaNode { shape: FieldShape::Struct(name.to_owned()), sharing: Sharing::Granular }
     }
 }
 
@@ -131,8 +136,8 @@ impl Types {
     }
 
     /// Whether an object at this place is owned as a whole.
-    pub(crate) fn is_atomic(&self, place: &Place) -> bool {
-        if let Shape::Struct(name) = &place.shape
+    pub(crate) fn is_atomic(&self, place: &SchemaNode) -> bool {
+        if let FieldShape::Struct(name) = &place.shape
             && self.find(name).is_some_and(|ty| ty.atomic)
         {
             return true;
@@ -141,31 +146,36 @@ impl Types {
     }
 
     /// The place of a key below an object; nothing if the type has no such field.
-    pub(crate) fn below(&self, place: &Place, key: &str) -> Option<Place> {
+    pub(crate) fn below(&self, place: &SchemaNode, key: &str) -> Option<SchemaNode> {
         match &place.shape {
-            Shape::Struct(name) => {
-                let Some(ty) = self.find(name) else { return Some(Place::UNKNOWN) };
+            FieldShape::Struct(name) => {
+                let Some(ty) = self.find(name) else { return Some(SchemaNode::UNKNOWN) };
                 let known = ty
                     .fields
                     .get(key)
-                    .map(|field| Place { shape: field.shape.clone(), sharing: field.sharing.clone() });
-                known.or_else(|| ty.open.then_some(Place::UNKNOWN))
+                    .map(|field| SchemaNode { shape: field.shape.clone(), sharing: field.sharing.clone() });
+                known.or_else(|| ty.open.then_some(SchemaNode::UNKNOWN))
             }
-            Shape::Map(of) => Some(Place { shape: (**of).clone(), sharing: Sharing::Granular }),
-            Shape::Any => Some(Place::UNKNOWN),
-            Shape::Text | Shape::Bytes | Shape::Time | Shape::Quantity | Shape::IntOrText | Shape::Int => None,
-            Shape::Number | Shape::Bool | Shape::List(_) => None,
+            FieldShape::Map(of) => Some(SchemaNode { shape: (**of).clone(), sharing: Sharing::Granular }),
+            FieldShape::Any => Some(SchemaNode::UNKNOWN),
+            FieldShape::Text
+            | FieldShape::Bytes
+            | FieldShape::Time
+            | FieldShape::Quantity
+            | FieldShape::IntOrText
+            | FieldShape::Int => None,
+            FieldShape::Number | FieldShape::Bool | FieldShape::List(_) => None,
         }
     }
 
     /// The place of the items of a list.
-    pub(crate) fn items(&self, place: &Place) -> Place {
-        let Shape::List(of) = &place.shape else { return Place::UNKNOWN };
-        Place { shape: (**of).clone(), sharing: Sharing::Granular }
+    pub(crate) fn items(&self, place: &SchemaNode) -> SchemaNode {
+        let FieldShape::List(of) = &place.shape else { return SchemaNode::UNKNOWN };
+        SchemaNode { shape: (**of).clone(), sharing: Sharing::Granular }
     }
 }
 
-fn parse_field(code: &str, required: bool, words: &str) -> Field {
+fn parse_field(code: &str, required: bool, words: &str) -> SchemaField {
     let (shape, how) = code.split_once(' ').unwrap_or((code, ""));
     let shape = parse_shape(shape);
     let sharing = match how.trim() {
@@ -173,31 +183,31 @@ fn parse_field(code: &str, required: bool, words: &str) -> Field {
         "set" => Sharing::Set,
         how => match how.strip_prefix("by ") {
             Some(keys) => Sharing::Keyed(keys.split(',').map(str::to_owned).collect()),
-            None if matches!(shape, Shape::List(_)) => Sharing::Atomic,
+            None if matches!(shape, FieldShape::List(_)) => Sharing::Atomic,
             None => Sharing::Granular,
         },
     };
-    Field { shape, sharing, required, words: words.to_owned() }
+    SchemaField { shape, sharing, required, words: words.to_owned() }
 }
 
-fn parse_shape(code: &str) -> Shape {
+fn parse_shape(code: &str) -> FieldShape {
     if let Some(inner) = code.strip_prefix('[').and_then(|code| code.strip_suffix(']')) {
-        return Shape::List(Box::new(parse_shape(inner)));
+        return FieldShape::List(Box::new(parse_shape(inner)));
     }
     if let Some(inner) = code.strip_prefix('{').and_then(|code| code.strip_suffix('}')) {
-        return Shape::Map(Box::new(parse_shape(inner)));
+        return FieldShape::Map(Box::new(parse_shape(inner)));
     }
     match code {
-        "string" => Shape::Text,
-        "bytes" => Shape::Bytes,
-        "time" => Shape::Time,
-        "quantity" => Shape::Quantity,
-        "intstr" => Shape::IntOrText,
-        "int" => Shape::Int,
-        "number" => Shape::Number,
-        "bool" => Shape::Bool,
-        "any" => Shape::Any,
-        name => Shape::Struct(name.to_owned()),
+        "string" => FieldShape::Text,
+        "bytes" => FieldShape::Bytes,
+        "time" => FieldShape::Time,
+        "quantity" => FieldShape::Quantity,
+        "intstr" => FieldShape::IntOrText,
+        "int" => FieldShape::Int,
+        "number" => FieldShape::Number,
+        "bool" => FieldShape::Bool,
+        "any" => FieldShape::Any,
+        name => FieldShape::Struct(name.to_owned()),
     }
 }
 
@@ -220,7 +230,7 @@ mod tests {
     #[test]
     fn containers_are_told_apart_by_name_and_arguments_are_one_value() {
         let types = Types::builtin();
-        let pod = Place::of_type("core.v1.PodSpec");
+        let pod = SchemaNode::of_type("core.v1.PodSpec");
         let containers = types.below(&pod, "containers").unwrap();
         let args = types.below(&types.items(&containers), "args").unwrap();
         assert_eq!(containers.sharing, Sharing::Keyed(vec!["name".to_owned()]));

@@ -7,22 +7,31 @@ mod canary;
 mod platform;
 mod shop;
 
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, SandboxClock};
 use crate::controllers;
 use crate::json;
-use crate::world::{Pace, World};
+use crate::server::lock;
+use crate::world::{ClusterWorld, SimulationPace};
+
+/// For how long a story that was told is good for the next sandbox too. Short, so that nothing in it has moved on.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The stories told last. Tests start a sandbox each, by the hundred, and three weeks of a cluster's life take longer
+/// than most of them.
+static TOLD: Mutex<Vec<(Instant, Seed, ClusterWorld)>> = Mutex::new(Vec::new());
 
 /// The content and pace of a new sandbox.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
     story: bool,
     bulk: Option<(String, usize)>,
-    pace: Pace,
+    pace: SimulationPace,
     nodes: usize,
     rollouts: bool,
 }
@@ -35,7 +44,7 @@ impl Seed {
 
     /// Nodes and the usual namespaces, nothing else.
     pub fn empty() -> Seed {
-        Seed { story: false, bulk: None, pace: Pace::default(), nodes: 3, rollouts: true }
+        Seed { story: false, bulk: None, pace: SimulationPace::default(), nodes: 3, rollouts: true }
     }
 
     /// Adds many running pods to a namespace, cheaply.
@@ -47,7 +56,7 @@ impl Seed {
 
     /// How quickly things happen.
     #[must_use]
-    pub fn pace(mut self, pace: Pace) -> Seed {
+    pub fn pace(mut self, pace: SimulationPace) -> Seed {
         self.pace = pace;
         self
     }
@@ -66,18 +75,34 @@ impl Seed {
         self
     }
 
-    /// Builds the world.
-    pub(crate) fn plant(&self) -> World {
-        let mut world = World::new(self.pace);
+    /// Builds the world, or copies one that was built from the same seed a moment ago.
+    pub(crate) fn plant(&self) -> ClusterWorld {
+        if !self.story {
+            return self.build();
+        }
+        // Held while the story is told: who wants the same one waits for it.
+        let mut told = lock(&TOLD);
+        told.retain(|(at, ..)| at.elapsed() < FRESH);
+        if let Some((.., world)) = told.iter().find(|(_, seed, _)| seed == self) {
+            return world.clone();
+        }
+        let world = self.build();
+        told.push((Instant::now(), self.clone(), world.clone()));
+        world
+    }
+
+    fn build(&self) -> ClusterWorld {
+        let mut world = ClusterWorld::new(self.pace);
         if !self.rollouts {
             world.kinds.remove_group("argoproj.io");
         }
         let now = Timestamp::now();
         let days = Duration::from_secs(86_400);
-        world.clock = Clock::Story(clock::before(now, if self.story { 21 * days } else { Duration::from_secs(60) }));
+        world.clock =
+            SandboxClock::Story(clock::before(now, if self.story { 21 * days } else { Duration::from_secs(60) }));
         foundations(&mut world, self.nodes);
         if self.story {
-            let mut story = Story { world: &mut world, now };
+            let mut story = WorldStory { world: &mut world, now };
             platform::tell(&mut story);
             shop::tell(&mut story);
         }
@@ -85,19 +110,19 @@ impl Seed {
             fill(&mut world, namespace, *count);
         }
         controllers::look(&mut world);
-        world.clock = Clock::Wall;
+        world.clock = SandboxClock::Wall;
         world.objects.forget();
         world
     }
 }
 
 /// A world whose time is moved by hand.
-pub(super) struct Story<'a> {
-    world: &'a mut World,
+pub(super) struct WorldStory<'a> {
+    world: &'a mut ClusterWorld,
     now: Timestamp,
 }
 
-impl Story<'_> {
+impl WorldStory<'_> {
     /// Goes to a moment before now and lets the controllers settle what is there.
     fn ago(&mut self, by: Duration) {
         let until = clock::before(self.now, by);
@@ -107,11 +132,11 @@ impl Story<'_> {
             let now = self.world.now();
             let next = due.filter(|due| *due < until).map(|due| due.max(now));
             match next {
-                Some(next) => self.world.clock = Clock::Story(next),
+                Some(next) => self.world.clock = SandboxClock::Story(next),
                 None => break,
             }
         }
-        self.world.clock = Clock::Story(until);
+        self.world.clock = SandboxClock::Story(until);
     }
 
     /// Lets everything that goes on by itself come to rest, over a minute at most.
@@ -120,7 +145,7 @@ impl Story<'_> {
             let version = self.world.objects.version();
             controllers::look(self.world);
             let next = clock::after(self.world.now(), Duration::from_millis(300));
-            self.world.clock = Clock::Story(next);
+            self.world.clock = SandboxClock::Story(next);
             if self.world.objects.version() == version && self.world.due.values().all(|due| *due > next) {
                 break;
             }
@@ -145,7 +170,8 @@ impl Story<'_> {
     fn patch(&mut self, resource: &str, (namespace, name): (&str, &str), change: &Value) {
         let Some(kind) = self.world.kinds.of_resource(resource) else { return };
         // Custom kinds have no merge rules of their own.
-        let form = if kind.custom { crate::patch::Form::Merge } else { crate::patch::Form::Strategic };
+        let form =
+            if kind.custom { crate::patch::PatchBodyForm::Merge } else { crate::patch::PatchBodyForm::Strategic };
         let written = self.world.patch(&kind, (namespace, name), (form, change), &options("deploy-pipeline"));
         if let Err(refused) = written {
             tracing::error!(%refused, "the seed could not be changed");
@@ -153,8 +179,8 @@ impl Story<'_> {
     }
 }
 
-fn options(manager: &str) -> crate::write::Options {
-    crate::write::Options {
+fn options(manager: &str) -> crate::write::WriteOptions {
+    crate::write::WriteOptions {
         dry_run: false,
         manager: manager.to_owned(),
         force: false,
@@ -164,7 +190,7 @@ fn options(manager: &str) -> crate::write::Options {
 }
 
 /// What every cluster has.
-fn foundations(world: &mut World, nodes: usize) {
+fn foundations(world: &mut ClusterWorld, nodes: usize) {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         world.make("namespaces", json!({ "metadata": { "name": name } }));
     }
@@ -202,7 +228,7 @@ fn foundations(world: &mut World, nodes: usize) {
 }
 
 /// Running pods that nobody looks after, stored without a history.
-fn fill(world: &mut World, namespace: &str, count: usize) {
+fn fill(world: &mut ClusterWorld, namespace: &str, count: usize) {
     if world.find("namespaces", "", namespace).is_none() {
         world.make("namespaces", json!({ "metadata": { "name": namespace } }));
     }

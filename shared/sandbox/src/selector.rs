@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::json;
-use crate::status::Status;
+use crate::status::ApiStatus;
 
 /// One requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(crate) struct Labels(Vec<Requirement>);
 
 impl Labels {
     /// Reads the query form: `app=web,tier in (a, b),!old,weight>3`.
-    pub(crate) fn parse(text: &str) -> Result<Labels, Status> {
-        let refuse = |why: String| Status::bad_request(format!("unable to parse requirement: {why}"));
+    pub(crate) fn parse(text: &str) -> Result<Labels, ApiStatus> {
+        let refuse = |why: String| ApiStatus::bad_request(format!("unable to parse requirement: {why}"));
         let mut requirements = Vec::new();
         for part in split_outside_brackets(text) {
             let part = part.trim();
@@ -73,7 +73,7 @@ impl Labels {
 
     /// Whether the labels of an object fulfil all requirements.
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.matches_labels(object.pointer("/metadata/labels").unwrap_or(&Value::Null))
+        self.matches_labels(json::at(object, "/metadata/labels").unwrap_or(&Value::Null))
     }
 
     pub(crate) fn matches_labels(&self, labels: &Value) -> bool {
@@ -168,11 +168,11 @@ fn split_outside_brackets(text: &str) -> Vec<&str> {
 
 /// A field selector: places that must or must not hold a value.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fields(Vec<(String, bool, String)>);
+pub(crate) struct FieldSelector(Vec<(String, bool, String)>);
 
-impl Fields {
+impl FieldSelector {
     /// Reads `metadata.name=web,status.phase!=Running` for one resource; unknown fields are refused.
-    pub(crate) fn parse(text: &str, resource: &str) -> Result<Fields, Status> {
+    pub(crate) fn parse(text: &str, resource: &str) -> Result<FieldSelector, ApiStatus> {
         let mut fields = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, equal, value) = if let Some((key, value)) = part.split_once("!=") {
@@ -180,16 +180,16 @@ impl Fields {
             } else if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
                 (key, true, value)
             } else {
-                return Err(Status::bad_request(format!(
+                return Err(ApiStatus::bad_request(format!(
                     "invalid field selector: invalid selector: '{text}'; can't understand '{part}'"
                 )));
             };
             if !selectable(resource).contains(&key) && !["metadata.name", "metadata.namespace"].contains(&key) {
-                return Err(Status::bad_request(format!("field label not supported: {key}")));
+                return Err(ApiStatus::bad_request(format!("field label not supported: {key}")));
             }
             fields.push((format!("/{}", key.replace('.', "/")), equal, value.to_owned()));
         }
-        Ok(Fields(fields))
+        Ok(FieldSelector(fields))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_refused_by_name() {
-        let refused = Fields::parse("spec.image=x", "pods").unwrap_err();
+        let refused = FieldSelector::parse("spec.image=x", "pods").unwrap_err();
         assert_eq!(refused.message, "field label not supported: spec.image");
     }
 }

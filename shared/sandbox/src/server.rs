@@ -19,16 +19,16 @@ use tokio_util::task::TaskTracker;
 use crate::access::User;
 use crate::controllers;
 use crate::discovery;
-use crate::fault::{Fault, Faults, Harm};
+use crate::fault::{ClusterFault, ClusterFaults, ClusterHarm};
 use crate::openapi;
-use crate::query::Query;
-use crate::reply::{self, Reply};
-use crate::resources::{self, Ask};
-use crate::route::{self, Route};
+use crate::query::UrlQuery;
+use crate::reply::{self, SandboxReply};
+use crate::resources::{self, ResourceRequest};
+use crate::route::{self, ClusterRoute};
 use crate::seed::Seed;
-use crate::status::Status;
+use crate::status::ApiStatus;
 use crate::subresources::exec;
-use crate::world::{World, random};
+use crate::world::{ClusterWorld, random};
 
 /// The largest body that is read, as on the real server.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -41,23 +41,23 @@ const REMEMBERED: usize = 10_000;
 #[derive(Debug)]
 pub struct Sandbox {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ClusterShared>,
     _stop: DropGuard,
 }
 
 #[derive(Debug)]
-struct Shared {
-    world: Arc<Mutex<World>>,
-    border: Mutex<Border>,
+struct ClusterShared {
+    world: Arc<Mutex<ClusterWorld>>,
+    border: Mutex<RequestGate>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 /// What stands at the border: the token, planted faults, and the requests that came by.
 #[derive(Debug, Default)]
-struct Border {
+struct RequestGate {
     token: String,
-    faults: Faults,
+    faults: ClusterFaults,
     requests: Vec<String>,
     writes: Vec<String>,
 }
@@ -76,9 +76,9 @@ impl Sandbox {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClusterShared {
             world: Arc::new(Mutex::new(seed.plant())),
-            border: Mutex::new(Border { token: new_token(), ..Border::default() }),
+            border: Mutex::new(RequestGate { token: new_token(), ..RequestGate::default() }),
             tasks: TaskTracker::new(),
             stop: stop.clone(),
         });
@@ -118,7 +118,7 @@ impl Sandbox {
     }
 
     /// Plants trouble for matching requests.
-    pub fn plant(&self, fault: Fault) {
+    pub fn plant(&self, fault: ClusterFault) {
         lock(&self.shared.border).faults.plant(fault);
     }
 
@@ -151,7 +151,7 @@ fn new_token() -> String {
 }
 
 /// The controllers' loop.
-async fn work(world: Arc<Mutex<World>>, stop: CancellationToken) {
+async fn work(world: Arc<Mutex<ClusterWorld>>, stop: CancellationToken) {
     let tick = lock(&world).pace.tick;
     let mut seen = 0;
     let mut due = None;
@@ -169,7 +169,7 @@ async fn work(world: Arc<Mutex<World>>, stop: CancellationToken) {
     }
 }
 
-async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+async fn accept(shared: Arc<ClusterShared>, listener: TcpListener) {
     let stop = shared.stop.clone();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
@@ -179,7 +179,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-async fn connection(shared: Arc<Shared>, stream: TcpStream) {
+async fn connection(shared: Arc<ClusterShared>, stream: TcpStream) {
     let stop = shared.stop.clone();
     if let Err(why) = stream.set_nodelay(true) {
         tracing::debug!(%why, "small answers may wait");
@@ -195,7 +195,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream) {
 }
 
 /// One request: faults first, then the token, then what it asks for. An error cuts the connection.
-async fn serve(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<Reply> {
+async fn serve(shared: &Arc<ClusterShared>, request: Request<Incoming>) -> io::Result<SandboxReply> {
     let whole = request.uri().path_and_query().map(|path| path.as_str()).unwrap_or_default();
     let whole = whole.replace(&format!("/{}", lock(&shared.border).token), "");
     let method = request.method().clone();
@@ -207,26 +207,28 @@ async fn serve(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<R
         border.faults.meet(method.as_str(), &whole)
     };
     match harm {
-        Some(Harm::Answer(code, retry)) => return Ok(planted(code, retry)),
-        Some(Harm::Cut) => return Err(io::Error::from(io::ErrorKind::ConnectionReset)),
-        Some(Harm::Silence) => {
+        Some(ClusterHarm::Answer(code, retry)) => return Ok(planted(code, retry)),
+        Some(ClusterHarm::Cut) => return Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+        Some(ClusterHarm::Silence) => {
             shared.stop.cancelled().await;
             return Err(io::Error::from(io::ErrorKind::ConnectionReset));
         }
-        Some(Harm::Delay(by)) => tokio::time::sleep(by).await,
-        Some(Harm::CutAfter | Harm::LateAnswer(_)) | None => {}
+        Some(ClusterHarm::Delay(by)) => tokio::time::sleep(by).await,
+        Some(ClusterHarm::CutAfter | ClusterHarm::LateAnswer(_)) | None => {}
     }
     let reply = answer(shared, request).await.unwrap_or_else(|status| reply::refusal(&status));
     match harm {
-        Some(Harm::CutAfter) => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
-        Some(Harm::LateAnswer(code)) => Ok(planted(code, None)),
-        Some(Harm::Answer(..) | Harm::Cut | Harm::Silence | Harm::Delay(_)) | None => Ok(reply),
+        Some(ClusterHarm::CutAfter) => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+        Some(ClusterHarm::LateAnswer(code)) => Ok(planted(code, None)),
+        Some(ClusterHarm::Answer(..) | ClusterHarm::Cut | ClusterHarm::Silence | ClusterHarm::Delay(_)) | None => {
+            Ok(reply)
+        }
     }
 }
 
-fn planted(code: u16, retry: Option<u64>) -> Reply {
+fn planted(code: u16, retry: Option<u64>) -> SandboxReply {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut status = Status::unavailable("the server is currently unable to handle the request");
+    let mut status = ApiStatus::unavailable("the server is currently unable to handle the request");
     status.code = code;
     (status.reason, status.message) = match code.as_u16() {
         429 => (
@@ -248,7 +250,7 @@ fn planted(code: u16, retry: Option<u64>) -> Reply {
     reply
 }
 
-async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Result<Reply, Status> {
+async fn answer(shared: &Arc<ClusterShared>, mut request: Request<Incoming>) -> Result<SandboxReply, ApiStatus> {
     let token = lock(&shared.border).token.clone();
     let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bears = bearer.and_then(|value| value.strip_prefix("Bearer ")) == Some(&token);
@@ -257,15 +259,15 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Result<
     if !bears && inside.is_none() {
         // A body that stays unread would cut the line before the client has seen the answer.
         drop(read_body(request.into_body()).await);
-        return Err(Status::unauthorized());
+        return Err(ApiStatus::unauthorized());
     }
     let path = inside.unwrap_or(path).to_owned();
     let user = User::of(request.headers());
-    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let query = UrlQuery::parse(request.uri().query().unwrap_or_default());
     let route = route::of(&path);
-    let Route::Resource(target) = route else {
+    let ClusterRoute::Resource(target) = route else {
         if request.method() != Method::GET && request.method() != Method::HEAD {
-            return Err(Status::path_forbidden(&user.name, &request.method().as_str().to_lowercase(), &path));
+            return Err(ApiStatus::path_forbidden(&user.name, &request.method().as_str().to_lowercase(), &path));
         }
         return fixed(&lock(&shared.world), &route, &query, request.headers());
     };
@@ -273,7 +275,7 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Result<
     let (parts, body) = request.into_parts();
     let body = read_body(body).await?;
     let write = note_write(&parts.method, &target, &query, &body);
-    let ask = Ask { method: parts.method, target, query, headers: parts.headers, body, user };
+    let ask = ResourceRequest { method: parts.method, target, query, headers: parts.headers, body, user };
     let reply = match upgrade {
         Some(upgrade) => exec::answer(&shared.world, &ask, upgrade, &shared.tasks)?,
         None => resources::answer(&shared.world, ask).await?,
@@ -288,7 +290,7 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>) -> Result<
 }
 
 /// How a write is remembered; reads and dry runs are not.
-fn note_write(method: &Method, target: &route::Target, query: &Query, body: &Bytes) -> Option<String> {
+fn note_write(method: &Method, target: &route::RouteTarget, query: &UrlQuery, body: &Bytes) -> Option<String> {
     let reads = matches!(method.as_str(), "GET" | "HEAD") && target.subresource != "exec";
     let asks = target.group == "authorization.k8s.io" || target.group == "authentication.k8s.io";
     let in_body = || String::from_utf8_lossy(body).replace(' ', "").contains("\"dryRun\":[\"All\"]");
@@ -301,22 +303,27 @@ fn note_write(method: &Method, target: &route::Target, query: &Query, body: &Byt
     Some(format!("{method} {}", path.join("/")))
 }
 
-async fn read_body(body: Incoming) -> Result<Bytes, Status> {
-    let collected = Limited::new(body, LARGEST_BODY).collect().await.map_err(|_| Status::too_large())?;
+async fn read_body(body: Incoming) -> Result<Bytes, ApiStatus> {
+    let collected = Limited::new(body, LARGEST_BODY).collect().await.map_err(|_| ApiStatus::too_large())?;
     Ok(collected.to_bytes())
 }
 
 /// Paths that are no resources.
-fn fixed(world: &World, route: &Route, query: &Query, headers: &http::HeaderMap) -> Result<Reply, Status> {
+fn fixed(
+    world: &ClusterWorld,
+    route: &ClusterRoute,
+    query: &UrlQuery,
+    headers: &http::HeaderMap,
+) -> Result<SandboxReply, ApiStatus> {
     match route {
-        Route::Version => Ok(reply::object(StatusCode::OK, &discovery::version())),
-        Route::Health(check) => discovery::health(check, query.get("verbose").is_some()),
-        Route::Api => Ok(discovery::core(world, headers)),
-        Route::Apis => Ok(discovery::groups(world, headers)),
-        Route::Group(group) => discovery::group(world, group),
-        Route::GroupVersion(group, version) => discovery::resources(world, group, version),
-        Route::OpenApi2 => Ok(openapi::second(world)),
-        Route::OpenApi3(path) => openapi::third(world, path),
-        Route::Resource(_) | Route::Unknown => Err(Status::no_such_path()),
+        ClusterRoute::Version => Ok(reply::object(StatusCode::OK, &discovery::version())),
+        ClusterRoute::Health(check) => discovery::health(check, query.get("verbose").is_some()),
+        ClusterRoute::Api => Ok(discovery::core(world, headers)),
+        ClusterRoute::Apis => Ok(discovery::groups(world, headers)),
+        ClusterRoute::Group(group) => discovery::group(world, group),
+        ClusterRoute::GroupVersion(group, version) => discovery::resources(world, group, version),
+        ClusterRoute::OpenApi2 => Ok(openapi::second(world)),
+        ClusterRoute::OpenApi3(path) => openapi::third(world, path),
+        ClusterRoute::Resource(_) | ClusterRoute::Unknown => Err(ApiStatus::no_such_path()),
     }
 }

@@ -15,15 +15,19 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::json;
-use crate::kinds::Kind;
-use crate::reply::{self, Reply};
-use crate::resources::{self, Ask};
+use crate::kinds::ApiKind;
+use crate::reply::{self, SandboxReply};
+use crate::resources::{self, ResourceRequest};
 use crate::server::lock;
-use crate::status::Status;
-use crate::world::World;
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 /// Answers a request below an object.
-pub(crate) async fn answer(world: &Arc<Mutex<World>>, kind: &Arc<Kind>, ask: Ask) -> Result<Reply, Status> {
+pub(crate) async fn answer(
+    world: &Arc<Mutex<ClusterWorld>>,
+    kind: &Arc<ApiKind>,
+    ask: ResourceRequest,
+) -> Result<SandboxReply, ApiStatus> {
     let is_pod = kind.resource() == "pods";
     match ask.target.subresource.as_str() {
         "status" if kind.status => status(&mut lock(world), kind, &ask),
@@ -33,11 +37,11 @@ pub(crate) async fn answer(world: &Arc<Mutex<World>>, kind: &Arc<Kind>, ask: Ask
         "ephemeralcontainers" if is_pod => ephemeral::answer(&mut lock(world), kind, &ask),
         "proxy" if is_pod || kind.resource() == "services" => proxy::answer(&lock(world), kind, &ask),
         "finalize" if kind.plural == "namespaces" => status(&mut lock(world), kind, &ask),
-        _ => Err(Status::no_such_path()),
+        _ => Err(ApiStatus::no_such_path()),
     }
 }
 
-fn status(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
+fn status(world: &mut ClusterWorld, kind: &ApiKind, ask: &ResourceRequest) -> Result<SandboxReply, ApiStatus> {
     let (namespace, name) = (ask.target.namespace.as_str(), ask.target.name.as_str());
     match ask.method.as_str() {
         "GET" => Ok(reply::object(StatusCode::OK, &*world.get(kind, namespace, name)?)),
@@ -48,19 +52,19 @@ fn status(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
             Ok(reply::object(StatusCode::OK, &written.object))
         }
         "PATCH" => resources::patch_one(world, kind, ask, "status"),
-        other => Err(Status::method_not_supported(&kind.named(), &other.to_lowercase())),
+        other => Err(ApiStatus::method_not_supported(&kind.named(), &other.to_lowercase())),
     }
 }
 
 /// The container a log or exec request is about; several and none named is refused with their names.
-fn container_of<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<&'a Value, Status> {
+fn container_of<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<&'a Value, ApiStatus> {
     let lists = ["/spec/containers", "/spec/initContainers", "/spec/ephemeralContainers"];
     let all = || lists.iter().flat_map(|at| json::list(pod, at));
     let name = json::name(pod);
     let wanted = wanted.filter(|wanted| !wanted.is_empty());
     if let Some(wanted) = wanted {
         let found = all().find(|one| one["name"] == wanted);
-        return found.ok_or_else(|| Status::bad_request(format!("container {wanted} is not valid for pod {name}")));
+        return found.ok_or_else(|| ApiStatus::bad_request(format!("container {wanted} is not valid for pod {name}")));
     }
     let containers = json::list(pod, "/spec/containers");
     if let [only] = containers {
@@ -73,7 +77,7 @@ fn container_of<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<&'a Value, S
     if !inits.is_empty() {
         message.push_str(&format!(" or one of the init containers: [{}]", names(inits)));
     }
-    Err(Status::bad_request(message))
+    Err(ApiStatus::bad_request(message))
 }
 
 /// The status of a container by name.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::json;
-use crate::kinds::Kind;
-use crate::resources::Included;
+use crate::kinds::ApiKind;
+use crate::resources::TableInclusion;
 
 /// Renders objects as a table.
-pub(crate) fn table(kind: &Kind, objects: &[&Value], metadata: &Value, included: Included) -> Value {
+pub(crate) fn table(kind: &ApiKind, objects: &[&Value], metadata: &Value, included: TableInclusion) -> Value {
     let now = Timestamp::now();
     let columns = columns::of(kind);
     let definitions: Vec<Value> = columns
@@ -28,9 +28,9 @@ pub(crate) fn table(kind: &Kind, objects: &[&Value], metadata: &Value, included:
         .map(|object| {
             let cells: Vec<Value> = columns.iter().map(|column| (column.cell)(object, now)).collect();
             let object = match included {
-                Included::Nothing => return json!({ "cells": cells }),
-                Included::Object => (*object).clone(),
-                Included::Metadata => {
+                TableInclusion::Nothing => return json!({ "cells": cells }),
+                TableInclusion::Object => (*object).clone(),
+                TableInclusion::Metadata => {
                     let metadata = &object["metadata"];
                     json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata })
                 }

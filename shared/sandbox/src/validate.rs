@@ -8,9 +8,9 @@ use serde_json::Value;
 pub(crate) use self::fixed::check_fixed;
 pub(crate) use self::rules::check_rules;
 use crate::json;
-use crate::kinds::Kind;
-use crate::schema::{Place, Shape, Types};
-use crate::status::{Cause, Status};
+use crate::kinds::ApiKind;
+use crate::schema::{FieldShape, SchemaNode, Types};
+use crate::status::{ApiStatus, FieldCause};
 
 /// What is to happen with fields nobody knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub(crate) struct Findings {
 }
 
 /// Walks an object along its type; unknown fields are taken out.
-pub(crate) fn prune(object: &mut Value, types: &Types, place: &Place) -> Findings {
+pub(crate) fn prune(object: &mut Value, types: &Types, place: &SchemaNode) -> Findings {
     let mut findings = Findings::default();
     walk(object, types, place, &mut String::new(), &mut findings);
     findings
 }
 
-fn walk(value: &mut Value, types: &Types, place: &Place, path: &mut String, findings: &mut Findings) {
-    if value.is_null() || place.shape == Shape::Any {
+fn walk(value: &mut Value, types: &Types, place: &SchemaNode, path: &mut String, findings: &mut Findings) {
+    if value.is_null() || place.shape == FieldShape::Any {
         return;
     }
     if let Some((wanted, found)) = misfit(value, &place.shape) {
@@ -70,16 +70,16 @@ fn walk(value: &mut Value, types: &Types, place: &Place, path: &mut String, find
 }
 
 /// What was expected and what was found, if they differ.
-fn misfit(value: &Value, shape: &Shape) -> Option<(&'static str, &'static str)> {
+fn misfit(value: &Value, shape: &FieldShape) -> Option<(&'static str, &'static str)> {
     let (fits, wanted) = match shape {
-        Shape::Text | Shape::Bytes | Shape::Time => (value.is_string(), "string"),
-        Shape::Quantity | Shape::IntOrText => (value.is_string() || value.is_number(), "string"),
-        Shape::Int => (value.is_i64() || value.as_f64().is_some_and(|number| number.fract() == 0.0), "int32"),
-        Shape::Number => (value.is_number(), "float64"),
-        Shape::Bool => (value.is_boolean(), "bool"),
-        Shape::Struct(_) | Shape::Map(_) => (value.is_object(), "map"),
-        Shape::List(_) => (value.is_array(), "list"),
-        Shape::Any => (true, ""),
+        FieldShape::Text | FieldShape::Bytes | FieldShape::Time => (value.is_string(), "string"),
+        FieldShape::Quantity | FieldShape::IntOrText => (value.is_string() || value.is_number(), "string"),
+        FieldShape::Int => (value.is_i64() || value.as_f64().is_some_and(|number| number.fract() == 0.0), "int32"),
+        FieldShape::Number => (value.is_number(), "float64"),
+        FieldShape::Bool => (value.is_boolean(), "bool"),
+        FieldShape::Struct(_) | FieldShape::Map(_) => (value.is_object(), "map"),
+        FieldShape::List(_) => (value.is_array(), "list"),
+        FieldShape::Any => (true, ""),
     };
     (!fits).then_some((wanted, name_of(value)))
 }
@@ -96,18 +96,18 @@ fn name_of(value: &Value) -> &'static str {
 }
 
 /// The refusal of a misshapen or unknown field in a create or replace; else the warnings to send along.
-pub(crate) fn judge(findings: &Findings, unknown: Unknown, kind: &Kind) -> Result<Vec<String>, Status> {
+pub(crate) fn judge(findings: &Findings, unknown: Unknown, kind: &ApiKind) -> Result<Vec<String>, ApiStatus> {
     let head = format!("{} in version {:?} cannot be handled as a {}", kind.kind, kind.version, kind.kind);
     if let Some((path, wanted, found)) = findings.misshapen.first() {
         let why = format!("json: cannot unmarshal {found} into Go struct field {}.{path} of type {wanted}", kind.kind);
-        return Err(Status::bad_request(format!("{head}: {why}")));
+        return Err(ApiStatus::bad_request(format!("{head}: {why}")));
     }
     let lines: Vec<String> = findings.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
     match unknown {
         _ if lines.is_empty() => Ok(Vec::new()),
         Unknown::Ignore => Ok(Vec::new()),
         Unknown::Warn => Ok(lines),
-        Unknown::Refuse => Err(Status::bad_request(format!("{head}: strict decoding error: {}", lines.join(", ")))),
+        Unknown::Refuse => Err(ApiStatus::bad_request(format!("{head}: strict decoding error: {}", lines.join(", ")))),
     }
 }
 
@@ -115,18 +115,18 @@ pub(crate) fn judge(findings: &Findings, unknown: Unknown, kind: &Kind) -> Resul
 pub(crate) fn judge_patch(
     findings: &Findings,
     unknown: Unknown,
-    kind: &Kind,
+    kind: &ApiKind,
     patch: &Value,
-) -> Result<Vec<String>, Status> {
+) -> Result<Vec<String>, ApiStatus> {
     judge(findings, unknown, kind).map_err(|refused| {
-        let nothing = crate::status::Named { group: String::new(), plural: String::new(), kind: String::new() };
+        let nothing = crate::status::KindNames { group: String::new(), plural: String::new(), kind: String::new() };
         let why = refused.message.split_once(": ").map_or(refused.message.as_str(), |(_, why)| why).to_owned();
-        Status::invalid(&nothing, "", &[Cause::invalid("patch", &Value::String(patch.to_string()), &why)])
+        ApiStatus::invalid(&nothing, "", &[FieldCause::invalid("patch", &Value::String(patch.to_string()), &why)])
     })
 }
 
 /// The same for server-side apply, whose refusal comes from the typed merge.
-pub(crate) fn judge_apply(findings: &Findings, kind: &Kind, object: &Value) -> Result<(), Status> {
+pub(crate) fn judge_apply(findings: &Findings, kind: &ApiKind, object: &Value) -> Result<(), ApiStatus> {
     let mut lines: Vec<String> =
         findings.unknown.iter().map(|path| format!(".{path}: field not declared in schema")).collect();
     let shapes = findings.misshapen.iter();
@@ -139,26 +139,26 @@ pub(crate) fn judge_apply(findings: &Findings, kind: &Kind, object: &Value) -> R
     let name = if namespace.is_empty() { format!("/{name}") } else { format!("{namespace}/{name}") };
     let what = format!("{name}; {}, Kind={}", kind.api_version(), kind.kind);
     let why = if lines.len() == 1 { lines[0].clone() } else { format!("errors:\n  {}", lines.join("\n  ")) };
-    Err(Status::unclassified(format!("failed to create typed patch object ({what}): {why}")))
+    Err(ApiStatus::unclassified(format!("failed to create typed patch object ({what}): {why}")))
 }
 
 /// Fields that must be given, wherever the type is present.
-pub(crate) fn missing(object: &Value, types: &Types, place: &Place) -> Vec<Cause> {
+pub(crate) fn missing(object: &Value, types: &Types, place: &SchemaNode) -> Vec<FieldCause> {
     let mut causes = Vec::new();
     find_missing(object, types, place, &mut String::new(), &mut causes);
     causes
 }
 
-fn find_missing(value: &Value, types: &Types, place: &Place, path: &mut String, causes: &mut Vec<Cause>) {
+fn find_missing(value: &Value, types: &Types, place: &SchemaNode, path: &mut String, causes: &mut Vec<FieldCause>) {
     let length = path.len();
     if let Value::Object(map) = value {
-        if let Shape::Struct(name) = &place.shape
+        if let FieldShape::Struct(name) = &place.shape
             && let Some(ty) = types.find(name)
         {
             for (field, _) in ty.fields.iter().filter(|(key, field)| field.required && !map.contains_key(*key)) {
                 let at = if path.is_empty() { field.clone() } else { format!("{path}.{field}") };
                 if !at.starts_with("status") {
-                    causes.push(Cause::required(at, ""));
+                    causes.push(FieldCause::required(at, ""));
                 }
             }
         }

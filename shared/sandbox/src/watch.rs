@@ -13,25 +13,25 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::kinds::Kind;
-use crate::list::Filter;
-use crate::query::Query;
-use crate::reply::Reply;
-use crate::resources::Form;
+use crate::kinds::ApiKind;
+use crate::list::ListFilter;
+use crate::query::UrlQuery;
+use crate::reply::SandboxReply;
+use crate::resources::ObjectForm;
 use crate::server::lock;
-use crate::status::Status;
-use crate::world::World;
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 /// How long a watch is held when the client does not say.
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 /// How often a client that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
-struct Watch {
-    world: Arc<Mutex<World>>,
-    kind: Arc<Kind>,
-    filter: Filter,
-    form: Form,
+struct ObjectWatch {
+    world: Arc<Mutex<ClusterWorld>>,
+    kind: Arc<ApiKind>,
+    filter: ListFilter,
+    form: ObjectForm,
     version: u64,
     waiting: VecDeque<Bytes>,
     moved: tokio::sync::watch::Receiver<u64>,
@@ -42,17 +42,17 @@ struct Watch {
 
 /// GET with `watch=true`: a stream of events, one JSON object per line.
 pub(crate) fn start(
-    world: &Arc<Mutex<World>>,
-    kind: Arc<Kind>,
-    filter: Filter,
-    query: &Query,
-    form: Form,
-) -> Result<Reply, Status> {
+    world: &Arc<Mutex<ClusterWorld>>,
+    kind: Arc<ApiKind>,
+    filter: ListFilter,
+    query: &UrlQuery,
+    form: ObjectForm,
+) -> Result<SandboxReply, ApiStatus> {
     if query.is_true("sendInitialEvents") {
         let of =
-            crate::status::Named { group: "meta.k8s.io".into(), plural: String::new(), kind: "ListOptions".into() };
+            crate::status::KindNames { group: "meta.k8s.io".into(), plural: String::new(), kind: "ListOptions".into() };
         let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
-        return Err(Status::invalid(&of, "", &[crate::status::Cause::forbidden("sendInitialEvents", why)]));
+        return Err(ApiStatus::invalid(&of, "", &[crate::status::FieldCause::forbidden("sendInitialEvents", why)]));
     }
     let asked = query.get("resourceVersion").unwrap_or_default();
     let guard = lock(world);
@@ -60,18 +60,18 @@ pub(crate) fn start(
     let version = match asked {
         // No version, or any: what is there now comes first, as if it had just been added.
         "" | "0" => {
-            let page = guard.list(&kind, &filter, &Query::default())?;
+            let page = guard.list(&kind, &filter, &UrlQuery::default())?;
             waiting.extend(page.items.iter().map(|object| line("ADDED", form.one(&kind, object))));
             guard.objects.version()
         }
         text => text.parse().map_err(|_| {
-            Status::bad_request(format!(
+            ApiStatus::bad_request(format!(
                 "invalid resource version {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
             ))
         })?,
     };
     let length = query.number("timeoutSeconds").map_or(DEFAULT_LENGTH, Duration::from_secs);
-    let watch = Watch {
+    let watch = ObjectWatch {
         moved: guard.objects.subscribe(),
         world: world.clone(),
         kind,
@@ -95,7 +95,7 @@ pub(crate) fn start(
     Ok(reply)
 }
 
-impl Watch {
+impl ObjectWatch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.waiting.pop_front() {
@@ -136,7 +136,7 @@ impl Watch {
         let resource = self.kind.resource();
         let Some(changes) = world.objects.since(self.version) else {
             let message = format!("too old resource version: {} ({})", self.version, world.objects.version());
-            self.waiting.push_back(line("ERROR", Status::expired(message).body()));
+            self.waiting.push_back(line("ERROR", ApiStatus::expired(message).body()));
             return false;
         };
         for change in changes.filter(|change| change.resource == resource) {

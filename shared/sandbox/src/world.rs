@@ -7,47 +7,47 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, SandboxClock};
 use crate::json;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{ApiKind, ApiKinds};
 use crate::objects::Objects;
-use crate::schema::{Place, Types};
+use crate::schema::{SchemaNode, Types};
 
 /// How quickly the simulated nodes and controllers go to work.
-#[derive(Debug, Clone, Copy)]
-pub struct Pace {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SimulationPace {
     /// How often the controllers look.
     pub tick: Duration,
     /// How long one step of a pod's life takes: placing it, fetching an image, starting, stopping.
     pub step: Duration,
 }
 
-impl Default for Pace {
+impl Default for SimulationPace {
     fn default() -> Self {
-        Pace { tick: Duration::from_millis(50), step: Duration::from_millis(120) }
+        SimulationPace { tick: Duration::from_millis(50), step: Duration::from_millis(120) }
     }
 }
 
 /// Everything there is.
-#[derive(Debug)]
-pub(crate) struct World {
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterWorld {
     pub(crate) objects: Objects,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: ApiKinds,
     pub(crate) types: Types,
-    pub(crate) clock: Clock,
-    pub(crate) pace: Pace,
+    pub(crate) clock: SandboxClock,
+    pub(crate) pace: SimulationPace,
     /// What nodes know about their pods beyond the status, by uid: when the next step is due.
     pub(crate) due: BTreeMap<String, Timestamp>,
     addresses: u32,
 }
 
-impl World {
-    pub(crate) fn new(pace: Pace) -> World {
-        World {
+impl ClusterWorld {
+    pub(crate) fn new(pace: SimulationPace) -> ClusterWorld {
+        ClusterWorld {
             objects: Objects::new(),
-            kinds: Kinds::builtin(),
+            kinds: ApiKinds::builtin(),
             types: Types::builtin(),
-            clock: Clock::Wall,
+            clock: SandboxClock::Wall,
             pace,
             due: BTreeMap::new(),
             addresses: 0,
@@ -62,8 +62,8 @@ impl World {
         clock::stamp(self.now())
     }
 
-    pub(crate) fn place(&self, kind: &Kind) -> Place {
-        if kind.type_name.is_empty() { Place::UNKNOWN } else { Place::of_type(&kind.type_name) }
+    pub(crate) fn place(&self, kind: &ApiKind) -> SchemaNode {
+        if kind.type_name.is_empty() { SchemaNode::UNKNOWN } else { SchemaNode::of_type(&kind.type_name) }
     }
 
     /// An address nobody else has: 10.96.x.y for services, 10.244.x.y for pods.

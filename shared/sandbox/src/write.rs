@@ -11,18 +11,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::checks::{check_identity, check_version};
-pub(crate) use self::delete::{Deleted, Deletion, Propagation};
+pub(crate) use self::delete::{DeletionOptions, DeletionResult, Propagation};
 use crate::json;
-use crate::kinds::Kind;
-use crate::managers::Author;
-use crate::patch::{self, Form};
-use crate::status::Status;
+use crate::kinds::ApiKind;
+use crate::managers::FieldAuthor;
+use crate::patch::{self, PatchBodyForm};
+use crate::status::ApiStatus;
 use crate::validate::{self, Unknown};
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 /// How a write is meant, from its query.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
+pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) manager: String,
     pub(crate) force: bool,
@@ -33,21 +33,21 @@ pub(crate) struct Options {
 
 /// What became of a write.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct ApiWriteResult {
     pub(crate) object: Arc<Value>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
 
-impl World {
+impl ClusterWorld {
     /// POST: a new object.
     pub(crate) fn create(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         namespace: &str,
         mut object: Value,
-        options: &Options,
-    ) -> Result<Written, Status> {
+        options: &WriteOptions,
+    ) -> Result<ApiWriteResult, ApiStatus> {
         check_identity(&object, kind)?;
         self.adopt_namespace(kind, namespace, &mut object)?;
         let findings = validate::prune(&mut object, &self.types, &self.place(kind));
@@ -59,50 +59,50 @@ impl World {
             json::set(&mut object, "/metadata/name", name);
         }
         if self.objects.find(&kind.resource(), namespace, json::name(&object)).is_some() {
-            return Err(Status::already_exists(&kind.named(), json::name(&object)));
+            return Err(ApiStatus::already_exists(&kind.named(), json::name(&object)));
         }
         if json::text(&object, "/metadata/resourceVersion").is_some_and(|version| !version.is_empty()) {
-            return Err(Status::unclassified("resourceVersion should not be set on objects to be created"));
+            return Err(ApiStatus::unclassified("resourceVersion should not be set on objects to be created"));
         }
         let object = self.prepare_new(kind, namespace, object, options, None)?;
-        Ok(Written { object: self.commit(kind, object, options), created: true, warnings })
+        Ok(ApiWriteResult { object: self.commit(kind, object, options), created: true, warnings })
     }
 
     /// PUT: the whole object as it shall be.
     pub(crate) fn replace(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         (namespace, name): (&str, &str),
         mut object: Value,
-        options: &Options,
-    ) -> Result<Written, Status> {
+        options: &WriteOptions,
+    ) -> Result<ApiWriteResult, ApiStatus> {
         check_identity(&object, kind)?;
         self.adopt_namespace(kind, namespace, &mut object)?;
         if json::name(&object) != name {
             let said = json::name(&object);
             let message = format!("the name of the object ({said}) does not match the name on the URL ({name})");
-            return Err(Status::bad_request(message));
+            return Err(ApiStatus::bad_request(message));
         }
         let findings = validate::prune(&mut object, &self.types, &self.place(kind));
         let warnings = validate::judge(&findings, options.unknown, kind)?;
         let live = self.get(kind, namespace, name)?;
         let object = self.prepare_next(kind, &live, object, options)?;
-        Ok(Written { object: self.commit(kind, object, options), created: false, warnings })
+        Ok(ApiWriteResult { object: self.commit(kind, object, options), created: false, warnings })
     }
 
     /// PATCH in one of the three forms that need a live object, or server-side apply, which may create it.
     pub(crate) fn patch(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         (namespace, name): (&str, &str),
-        (form, change): (Form, &Value),
-        options: &Options,
-    ) -> Result<Written, Status> {
-        if form == Form::Apply {
+        (form, change): (PatchBodyForm, &Value),
+        options: &WriteOptions,
+    ) -> Result<ApiWriteResult, ApiStatus> {
+        if form == PatchBodyForm::Apply {
             return self.apply(kind, (namespace, name), change.clone(), options);
         }
-        if form == Form::Strategic && kind.custom {
-            return Err(Status::unsupported_media_type(
+        if form == PatchBodyForm::Strategic && kind.custom {
+            return Err(ApiStatus::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: \
                  application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             ));
@@ -115,31 +115,31 @@ impl World {
         if json::name(&object) != name {
             let said = json::name(&object);
             let message = format!("the name of the object ({said}) does not match the name on the URL ({name})");
-            return Err(Status::bad_request(message));
+            return Err(ApiStatus::bad_request(message));
         }
         let object = self.prepare_next(kind, &live, object, options)?;
-        Ok(Written { object: self.commit(kind, object, options), created: false, warnings })
+        Ok(ApiWriteResult { object: self.commit(kind, object, options), created: false, warnings })
     }
 
     fn apply(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         (namespace, name): (&str, &str),
         mut intent: Value,
-        options: &Options,
-    ) -> Result<Written, Status> {
+        options: &WriteOptions,
+    ) -> Result<ApiWriteResult, ApiStatus> {
         if options.manager.is_empty() {
-            return Err(Status::apply_without_manager());
+            return Err(ApiStatus::apply_without_manager());
         }
         check_identity(&intent, kind)?;
         if intent.pointer("/metadata/managedFields").is_some() {
-            return Err(Status::bad_request("metadata.managedFields must be nil"));
+            return Err(ApiStatus::bad_request("metadata.managedFields must be nil"));
         }
         json::set_default(&mut intent, "/metadata/name", name);
         if json::name(&intent) != name {
             let said = json::name(&intent);
             let message = format!("the name of the object ({said}) does not match the name on the URL ({name})");
-            return Err(Status::bad_request(message));
+            return Err(ApiStatus::bad_request(message));
         }
         self.adopt_namespace(kind, namespace, &mut intent)?;
         let place = self.place(kind);
@@ -148,14 +148,18 @@ impl World {
         let live = self.objects.find(&kind.resource(), namespace, name).cloned();
         let Some(live) = live else {
             if options.subresource == "status" || options.subresource == "scale" {
-                return Err(Status::not_found(&kind.named(), name));
+                return Err(ApiStatus::not_found(&kind.named(), name));
             }
             let object = self.prepare_new(kind, namespace, intent.clone(), options, Some(&intent))?;
-            return Ok(Written { object: self.commit(kind, object, options), created: true, warnings: Vec::new() });
+            return Ok(ApiWriteResult {
+                object: self.commit(kind, object, options),
+                created: true,
+                warnings: Vec::new(),
+            });
         };
         check_version(kind, &live, &intent)?;
         let (api_version, time) = (kind.api_version(), self.stamp());
-        let author = Author {
+        let author = FieldAuthor {
             manager: &options.manager,
             subresource: options.subresource,
             api_version: &api_version,
@@ -165,17 +169,17 @@ impl World {
         json::take(&mut intent, "/metadata/uid");
         let merged = patch::apply::apply(&live, &intent, &author, options.force, (&self.types, &place))?;
         let object = self.finish_next(kind, &live, merged, options)?;
-        Ok(Written { object: self.commit(kind, object, options), created: false, warnings: Vec::new() })
+        Ok(ApiWriteResult { object: self.commit(kind, object, options), created: false, warnings: Vec::new() })
     }
 
     /// The live object, or the refusal that it is not there.
-    pub(crate) fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Value>, Status> {
+    pub(crate) fn get(&self, kind: &ApiKind, namespace: &str, name: &str) -> Result<Arc<Value>, ApiStatus> {
         let found = self.objects.find(&kind.resource(), namespace, name);
-        found.cloned().ok_or_else(|| Status::not_found(&kind.named(), name))
+        found.cloned().ok_or_else(|| ApiStatus::not_found(&kind.named(), name))
     }
 
     /// Stores what was prepared, unless it is a rehearsal; an object whose last finalizer went is removed.
-    fn commit(&mut self, kind: &Kind, object: Value, options: &Options) -> Arc<Value> {
+    fn commit(&mut self, kind: &ApiKind, object: Value, options: &WriteOptions) -> Arc<Value> {
         if options.dry_run {
             return Arc::new(object);
         }
@@ -190,7 +194,7 @@ impl World {
     }
 
     /// A stored definition makes its kinds known at once.
-    fn after_write(&mut self, kind: &Kind, stored: &Value) {
+    fn after_write(&mut self, kind: &ApiKind, stored: &Value) {
         if kind.plural == "customresourcedefinitions" {
             crate::controllers::definitions::learn(self, stored);
         }

@@ -1,12 +1,12 @@
 //! The ledger of one tenant: opened before the act, closed after it.
 //!
-//! Opening is part of [`Shelf::begin`](crate::Shelf::begin), which gives the [`Receipt`]. A change carries its entry in
+//! Opening is part of [`TenantStore::begin`](crate::TenantStore::begin), which gives the [`OpenAuditEntry`]. A change carries its entry in
 //! its own commit. What is here: closing, noting what stands alone, and reading.
 //! Not here: the chain of links over the entries, which is made by the sealer.
 
 use crate::entry::{AuditEntry, CloseFacts, Phase};
 use crate::ops::{Op, StreamId};
-use crate::{Shelf, StoreError, Stream, random_bits};
+use crate::{StoreError, StreamName, TenantStore, random_bits};
 use domain::{AuditId, CallId, Moment, SessionId, ToolName};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
@@ -14,14 +14,14 @@ use std::sync::atomic::Ordering;
 /// Proof that the entry of a call is open. Whoever acts asks to see it; closing uses it up.
 #[derive(Debug)]
 #[must_use = "an entry that is opened has to be closed"]
-pub struct Receipt {
+pub struct OpenAuditEntry {
     pub(crate) call: CallId,
     pub(crate) session: Option<SessionId>,
     pub(crate) tool: ToolName,
     pub(crate) trace: Option<String>,
 }
 
-impl Receipt {
+impl OpenAuditEntry {
     /// The call it was opened for.
     pub fn call(&self) -> CallId {
         self.call
@@ -30,7 +30,7 @@ impl Receipt {
 
 /// One entry as it stands in the ledger.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Noted {
+pub struct RecordedEntry {
     /// Its place, which is also its store time.
     pub id: StreamId,
     /// The entry, with the store's time filled in.
@@ -39,21 +39,21 @@ pub struct Noted {
 
 /// The ledger of one tenant.
 #[derive(Debug, Clone)]
-pub struct Audit(Shelf);
+pub struct AuditStore(TenantStore);
 
-impl Audit {
-    pub(crate) fn new(shelf: Shelf) -> Audit {
-        Audit(shelf)
+impl AuditStore {
+    pub(crate) fn new(shelf: TenantStore) -> AuditStore {
+        AuditStore(shelf)
     }
 
     /// Closes a call whose answer need not wait for the ledger: a read. Waits only when the queue is full.
-    pub async fn close(&self, receipt: Receipt, facts: &CloseFacts) -> Result<(), StoreError> {
+    pub async fn close(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
         let entry = self.closing(receipt, facts)?;
         self.0.store().queue().push(entry).await
     }
 
     /// Closes a call and waits until that is written.
-    pub async fn close_now(&self, receipt: Receipt, facts: &CloseFacts) -> Result<(), StoreError> {
+    pub async fn close_now(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
         let entry = self.closing(receipt, facts)?;
         self.0.run(&[entry]).await.map(|_| ())
     }
@@ -65,14 +65,14 @@ impl Audit {
     }
 
     /// Entries behind `after`, oldest first.
-    pub async fn page(&self, after: Option<StreamId>, limit: usize) -> Result<Vec<Noted>, StoreError> {
-        let entries = self.0.read(&Stream::audit(), after, limit).await?;
+    pub async fn page(&self, after: Option<StreamId>, limit: usize) -> Result<Vec<RecordedEntry>, StoreError> {
+        let entries = self.0.read(&StreamName::audit(), after, limit).await?;
         entries.into_iter().map(noted).collect()
     }
 
     /// Entries before `before`, newest first.
-    pub async fn page_back(&self, before: Option<StreamId>, limit: usize) -> Result<Vec<Noted>, StoreError> {
-        let entries = self.0.read_back(&Stream::audit(), before, limit).await?;
+    pub async fn page_back(&self, before: Option<StreamId>, limit: usize) -> Result<Vec<RecordedEntry>, StoreError> {
+        let entries = self.0.read_back(&StreamName::audit(), before, limit).await?;
         entries.into_iter().map(noted).collect()
     }
 
@@ -82,27 +82,27 @@ impl Audit {
     }
 
     /// The entry as it rides in the commit of the change it records.
-    pub(crate) fn write_out(&self, entry: &AuditEntry) -> Result<(Stream, Vec<u8>), StoreError> {
+    pub(crate) fn write_out(&self, entry: &AuditEntry) -> Result<(StreamName, Vec<u8>), StoreError> {
         crate::failpoint::audit(entry)?;
         let id = AuditId::from_random(random_bits()?);
         let replica = self.0.store().replica();
-        Ok((Stream::audit(), entry.to_bytes(self.0.tenant(), id, replica)))
+        Ok((StreamName::audit(), entry.to_bytes(self.0.tenant(), id, replica)))
     }
 
-    fn closing(&self, receipt: Receipt, facts: &CloseFacts) -> Result<Op, StoreError> {
+    fn closing(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<Op, StoreError> {
         self.0.store().receipts().fetch_sub(1, Ordering::Relaxed);
-        let Receipt { call, session, tool, trace } = receipt;
+        let OpenAuditEntry { call, session, tool, trace } = receipt;
         let (call, tool, outcome) = (Some(call), Some(tool), Some(facts.clone()));
         self.append(&AuditEntry { call, session, tool, trace, outcome, ..AuditEntry::new(Phase::Close) })
     }
 }
 
-fn noted((id, body): (StreamId, Vec<u8>)) -> Result<Noted, StoreError> {
+fn noted((id, body): (StreamId, Vec<u8>)) -> Result<RecordedEntry, StoreError> {
     const UNREADABLE: StoreError = StoreError::Corrupt { what: "an audit entry" };
     let mut entry: Value = serde_json::from_slice(&body).map_err(|_| UNREADABLE)?;
     let at = entry.get_mut("at").and_then(Value::as_object_mut).ok_or(UNREADABLE)?;
     let host = at.get("host").and_then(Value::as_u64).map(Moment::from_millis).ok_or(UNREADABLE)?;
     at.insert("host".to_owned(), Value::String(host.to_string()));
     at.insert("store".to_owned(), Value::String(id.at.to_string()));
-    Ok(Noted { id, entry })
+    Ok(RecordedEntry { id, entry })
 }

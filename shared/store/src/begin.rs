@@ -1,12 +1,12 @@
 //! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
 
-use crate::audit::Receipt;
-use crate::entry::{ActorKind, Line, Phase, Who};
+use crate::audit::OpenAuditEntry;
+use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
 use crate::ops::Op;
 use crate::runs::{FULL, first};
-use crate::sessions::{Held, SessionConfig, live};
-use crate::{Index, RecordKey, Shelf, StoreError, Stream, random_bits};
-use domain::{AuditId, Call, Moment, RunId, SessionId};
+use crate::sessions::{SessionConfig, VersionedSession, live};
+use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
+use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// What is known when a call begins.
 #[derive(Debug, Clone)]
-pub struct Opening<'a> {
+pub struct CallOpening<'a> {
     /// The call.
     pub call: &'a Call,
     /// What kind of principal asks.
@@ -33,12 +33,12 @@ pub struct Opening<'a> {
     /// How long sessions live.
     pub lives: SessionConfig,
     /// What to look up when the call may have to wait for a person.
-    pub gated: Option<Gated<'a>>,
+    pub gated: Option<ApprovalLookup<'a>>,
 }
 
 /// What identifies a call that may have been asked before.
 #[derive(Debug, Clone, Copy)]
-pub struct Gated<'a> {
+pub struct ApprovalLookup<'a> {
     /// The digest of the call.
     pub digest: &'a str,
     /// The caller's own key.
@@ -51,7 +51,7 @@ pub struct Gated<'a> {
 
 /// What is known of earlier runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct PriorRuns {
     /// The newest run with the same digest.
     pub same_digest: Option<RunId>,
     /// The run under the same key.
@@ -64,23 +64,37 @@ pub struct Past {
 
 /// What a call begins with.
 #[derive(Debug)]
-pub struct Begun {
+pub struct CallStart {
     /// Proof that the audit entry is open.
-    pub receipt: Receipt,
+    pub receipt: OpenAuditEntry,
     /// The session; `None` if it is absent, over, or somebody else's.
-    pub session: Option<Held>,
+    pub session: Option<VersionedSession>,
     /// Calls of the tenant in the present minute, this one included.
     pub calls_this_minute: u64,
     /// The store's time.
     pub now: Moment,
     /// Earlier runs, if they were asked for.
-    pub past: Past,
+    pub past: PriorRuns,
 }
 
-impl Shelf {
+impl OpenedCall for CallStart {
+    fn session(&self) -> Option<&Session> {
+        self.session.as_ref().map(|held| &held.session)
+    }
+
+    fn calls_this_minute(&self) -> u64 {
+        self.calls_this_minute
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.past.stopped_by.is_some()
+    }
+}
+
+impl TenantStore {
     /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
     /// No receipt, no action.
-    pub async fn begin(&self, opening: &Opening<'_>) -> Result<Begun, StoreError> {
+    pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallStart, StoreError> {
         crate::failpoint::audit_open()?;
         let mut ops = Vec::with_capacity(3);
         ops.push(self.opened(opening)?);
@@ -93,11 +107,11 @@ impl Shelf {
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
             let newest = |index| Op::Range { index: self.space.index(&index), from: 0, to: FULL, limit: 1 };
-            let waiting = self.space.index(&Index::waiting(owner, gated.reviewed));
-            ops.push(newest(Index::same_digest(gated.digest)));
+            let waiting = self.space.index(&IndexName::waiting(owner, gated.reviewed));
+            ops.push(newest(IndexName::same_digest(gated.digest)));
             ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
-            ops.extend(opening.session.map(|session| newest(Index::stopped(session))));
-            ops.extend(gated.key.map(|key| newest(Index::same_key(owner, key))));
+            ops.extend(opening.session.map(|session| newest(IndexName::stopped(session))));
+            ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
         // The place of an entry is the store's time, so nobody has to ask for it.
@@ -105,33 +119,37 @@ impl Shelf {
         // From here on the entry is open, whatever else may be wrong.
         self.store().receipts().fetch_add(1, Ordering::Relaxed);
         let call = opening.call;
-        let receipt =
-            Receipt { call: call.id, session: opening.session, tool: call.tool.clone(), trace: opening.trace.clone() };
+        let receipt = OpenAuditEntry {
+            call: call.id,
+            session: opening.session,
+            tool: call.tool.clone(),
+            trace: opening.trace.clone(),
+        };
         let calls_this_minute = answers.count()?;
         let session = match opening.session {
             Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
             None => None,
         };
         let past = match &opening.gated {
-            None => Past::default(),
+            None => PriorRuns::default(),
             Some(gated) => {
                 let same_digest = first(&answers.members()?);
                 let waiting = answers.members()?.len();
                 let stopped_by = if opening.session.is_some() { first(&answers.members()?) } else { None };
                 let same_key = if gated.key.is_some() { first(&answers.members()?) } else { None };
-                Past { same_digest, same_key, waiting, stopped_by }
+                PriorRuns { same_digest, same_key, waiting, stopped_by }
             }
         };
-        Ok(Begun { receipt, session, calls_this_minute, now, past })
+        Ok(CallStart { receipt, session, calls_this_minute, now, past })
     }
 
     /// The opening entry, written straight from what is known, without a copy of any of it.
-    fn opened(&self, opening: &Opening<'_>) -> Result<Op, StoreError> {
-        let (call, stream) = (opening.call, Stream::audit());
+    fn opened(&self, opening: &CallOpening<'_>) -> Result<Op, StoreError> {
+        let (call, stream) = (opening.call, StreamName::audit());
         let caller = &call.caller;
         let id = AuditId::from_random(random_bits()?);
-        let line = Line {
-            actor: Some(Who::new(&caller.principal, opening.kind, caller.scopes, opening.token.as_deref())),
+        let line = EntryRecord {
+            actor: Some(EntryCaller::new(&caller.principal, opening.kind, caller.scopes, opening.token.as_deref())),
             session: opening.session.map(|id| id.to_string()),
             call: Some(call.id.to_string()),
             tool: Some(call.tool.as_str()),
@@ -140,7 +158,7 @@ impl Shelf {
             target: opening.target.as_deref(),
             args: Some(&opening.args),
             trace: opening.trace.as_deref(),
-            ..Line::new(self.tenant(), id, self.store().replica(), Phase::Open)
+            ..EntryRecord::new(self.tenant(), id, self.store().replica(), Phase::Open)
         };
         Ok(Op::Append { stream: self.space.stream(&stream), body: line.to_bytes(), lives: stream.lives })
     }

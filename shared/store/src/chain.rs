@@ -4,7 +4,7 @@
 //! `link n = SHA-256(link n-1 ‖ milliseconds ‖ number ‖ body)`, both halves of the place as eight bytes, highest first,
 //! and `link 0 = SHA-256("quartermaster ledger 1" ‖ 0 ‖ tenant)`.
 //!
-//! Not here: when links are made (see [`Shelf::seal`](crate::Shelf::seal)) and how a broken chain is told (see
+//! Not here: when links are made (see [`TenantStore::seal`](crate::TenantStore::seal)) and how a broken chain is told (see
 //! [`Walker`](crate::Walker)). A chain is no signature: whoever can write everything can also link everything anew.
 
 use crate::StreamId;
@@ -19,8 +19,8 @@ const SCHEME: &str = "sha256:";
 
 /// The link of one entry. The newest one of a ledger is its seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Shape", try_from = "Shape")]
-pub struct Link {
+#[serde(into = "StoredLink", try_from = "StoredLink")]
+pub struct ChainLink {
     /// Which entry of the ledger it is, counted from 1.
     pub seq: u64,
     /// The entry's place.
@@ -36,25 +36,25 @@ pub struct NotALink;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shape {
+struct StoredLink {
     seq: u64,
     entry: String,
     link: String,
 }
 
-impl From<Link> for Shape {
-    fn from(link: Link) -> Shape {
-        Shape { seq: link.seq, entry: link.entry.to_string(), link: format!("{SCHEME}{}", json::hex(&link.link)) }
+impl From<ChainLink> for StoredLink {
+    fn from(link: ChainLink) -> StoredLink {
+        StoredLink { seq: link.seq, entry: link.entry.to_string(), link: format!("{SCHEME}{}", json::hex(&link.link)) }
     }
 }
 
-impl TryFrom<Shape> for Link {
+impl TryFrom<StoredLink> for ChainLink {
     type Error = NotALink;
 
-    fn try_from(shape: Shape) -> Result<Link, NotALink> {
+    fn try_from(shape: StoredLink) -> Result<ChainLink, NotALink> {
         let entry = StreamId::parse(&shape.entry).ok_or(NotALink)?;
         let link = shape.link.strip_prefix(SCHEME).and_then(unhex).ok_or(NotALink)?;
-        Ok(Link { seq: shape.seq, entry, link })
+        Ok(ChainLink { seq: shape.seq, entry, link })
     }
 }
 
@@ -90,7 +90,7 @@ impl Chain {
     }
 
     /// The chain that goes on behind this link.
-    pub fn behind(link: &Link) -> Chain {
+    pub fn behind(link: &ChainLink) -> Chain {
         Chain { seq: link.seq, tip: link.link }
     }
 
@@ -105,18 +105,18 @@ impl Chain {
     }
 
     /// The link that an entry would have as the next one.
-    pub fn link(&self, entry: StreamId, body: &[u8]) -> Link {
+    pub fn link(&self, entry: StreamId, body: &[u8]) -> ChainLink {
         let mut hash = Sha256::new();
         hash.update(self.tip);
         // Fixed widths in front, so that no two pairs of place and body read alike.
         hash.update(entry.at.millis().to_be_bytes());
         hash.update(entry.seq.to_be_bytes());
         hash.update(body);
-        Link { seq: self.seq.saturating_add(1), entry, link: hash.finalize().into() }
+        ChainLink { seq: self.seq.saturating_add(1), entry, link: hash.finalize().into() }
     }
 
     /// Takes an entry in as the next one.
-    pub fn add(&mut self, entry: StreamId, body: &[u8]) -> Link {
+    pub fn add(&mut self, entry: StreamId, body: &[u8]) -> ChainLink {
         let link = self.link(entry, body);
         *self = Chain::behind(&link);
         link
@@ -186,7 +186,7 @@ mod tests {
     fn a_link_reads_back_as_itself_and_nothing_else_reads_as_one() {
         let link = chain("acme").add(place(5, 6), b"x");
         let text = serde_json::to_string(&link).unwrap();
-        assert_eq!(serde_json::from_str::<Link>(&text).unwrap(), link);
+        assert_eq!(serde_json::from_str::<ChainLink>(&text).unwrap(), link);
         let hex = "0".repeat(64);
         for (entry, digest) in [
             ("5", format!("sha256:{hex}")),
@@ -197,8 +197,8 @@ mod tests {
             ("5-6", format!("sha256:{}é", &hex[2..])),
         ] {
             let bad = serde_json::json!({ "seq": 1, "entry": entry, "link": digest });
-            assert!(serde_json::from_value::<Link>(bad.clone()).is_err(), "{bad}");
+            assert!(serde_json::from_value::<ChainLink>(bad.clone()).is_err(), "{bad}");
         }
-        assert!(serde_json::from_str::<Link>(&text.replace('{', r#"{"more":1,"#)).is_err());
+        assert!(serde_json::from_str::<ChainLink>(&text.replace('{', r#"{"more":1,"#)).is_err());
     }
 }

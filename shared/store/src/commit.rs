@@ -3,21 +3,21 @@
 //! The record, what is appended or kept beside it, its place in indexes and the wake-up cannot disagree, because they
 //! are written together or not at all. What a change means is pure Rust elsewhere; here are only versions and the clock.
 
-use crate::{Index, RecordKey, Stream, Topic};
+use crate::{IndexName, RecordKey, StreamName, Topic};
 use domain::Moment;
 use std::time::Duration;
 
 /// Counts the changes of one record. A record that was deleted and made anew starts again at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Version(u64);
+pub struct RecordVersion(u64);
 
-impl Version {
+impl RecordVersion {
     /// No record.
-    pub const NONE: Version = Version(0);
+    pub const NONE: RecordVersion = RecordVersion(0);
 
     /// From its number.
-    pub const fn new(number: u64) -> Version {
-        Version(number)
+    pub const fn new(number: u64) -> RecordVersion {
+        RecordVersion(number)
     }
 
     /// Its number.
@@ -25,34 +25,34 @@ impl Version {
         self.0
     }
 
-    pub(crate) const fn next(self) -> Version {
-        Version(self.0.saturating_add(1))
+    pub(crate) const fn next(self) -> RecordVersion {
+        RecordVersion(self.0.saturating_add(1))
     }
 }
 
 /// A record as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct StoredRecord {
     /// How often it was changed.
-    pub version: Version,
+    pub version: RecordVersion,
     /// What it holds.
     pub body: Vec<u8>,
 }
 
 /// One member's new place in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placing {
+pub struct IndexUpdate {
     /// The index.
-    pub index: Index,
+    pub index: IndexName,
     /// The member.
     pub member: String,
     /// Where it will stand.
-    pub rank: Rank,
+    pub rank: Score,
 }
 
 /// Where a member of an index will stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rank {
+pub enum Score {
     /// Here: usually a moment's milliseconds, at most 2^53.
     At(u64),
     /// Above every other member, at the store's milliseconds or later. Chosen inside the change, so whoever has read up
@@ -64,15 +64,15 @@ pub enum Rank {
     OutUpTo(u64),
 }
 
-impl From<Option<u64>> for Rank {
-    fn from(rank: Option<u64>) -> Rank {
-        rank.map_or(Rank::Out, Rank::At)
+impl From<Option<u64>> for Score {
+    fn from(rank: Option<u64>) -> Score {
+        rank.map_or(Score::Out, Score::At)
     }
 }
 
 /// What happens to something that has no version of its own, because it only changes together with the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beside {
+pub enum SideWrite {
     /// A record is written, whatever was there, to be forgotten that long after.
     Write(RecordKey, Vec<u8>, Option<Duration>),
     /// A record gets another body and keeps its end, if it is there at all.
@@ -82,7 +82,7 @@ pub enum Beside {
     /// A record is deleted.
     Forget(RecordKey),
     /// A stream is deleted.
-    ForgetStream(Stream),
+    ForgetStream(StreamName),
 }
 
 /// One all-or-nothing change inside one tenant.
@@ -90,8 +90,8 @@ pub enum Beside {
 pub struct Commit {
     /// The versioned record.
     pub record: RecordKey,
-    /// The version it must have; [`Version::NONE`] if it must not exist yet.
-    pub expect: Version,
+    /// The version it must have; [`RecordVersion::NONE`] if it must not exist yet.
+    pub expect: RecordVersion,
     /// What it will hold; `None` deletes it.
     pub body: Option<Vec<u8>>,
     /// When it is forgotten, counted from this change; `None` keeps it for good.
@@ -99,25 +99,25 @@ pub struct Commit {
     /// The last moment, by the store's own clock, at which the change still counts.
     pub not_after: Option<Moment>,
     /// What is appended beside it.
-    pub append: Vec<(Stream, Vec<u8>)>,
+    pub append: Vec<(StreamName, Vec<u8>)>,
     /// What moves in indexes beside it.
-    pub index: Vec<Placing>,
+    pub index: Vec<IndexUpdate>,
     /// What else changes beside it.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<SideWrite>,
     /// Whom to wake.
     pub wake: Option<Topic>,
     /// An index that must hold fewer members than this before the change.
-    pub room: Option<(Index, u64)>,
+    pub room: Option<(IndexName, u64)>,
 }
 
 impl Commit {
     /// Writes a record and nothing beside it.
-    pub fn write(record: RecordKey, expect: Version, body: Vec<u8>) -> Commit {
+    pub fn write(record: RecordKey, expect: RecordVersion, body: Vec<u8>) -> Commit {
         Commit { body: Some(body), ..Commit::delete(record, expect) }
     }
 
     /// Deletes a record and does nothing beside it.
-    pub fn delete(record: RecordKey, expect: Version) -> Commit {
+    pub fn delete(record: RecordKey, expect: RecordVersion) -> Commit {
         let (append, index, beside) = (Vec::new(), Vec::new(), Vec::new());
         let (body, expires, not_after, wake, room) = (None, None, None, None, None);
         Commit { record, expect, body, expires, not_after, append, index, beside, wake, room }
@@ -128,11 +128,11 @@ impl Commit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a conflict or a late change wrote nothing"]
 pub enum Committed {
-    /// Written, as this version, at this moment. A deletion ends in [`Version::NONE`].
-    Done(Version, Moment),
+    /// Written, as this version, at this moment. A deletion ends in [`RecordVersion::NONE`].
+    Done(RecordVersion, Moment),
     /// The record had another version: this one, with this body, so the caller can fold again without asking.
-    /// [`Version::NONE`] and no bytes when there is no record.
-    Conflict(Version, Vec<u8>),
+    /// [`RecordVersion::NONE`] and no bytes when there is no record.
+    Conflict(RecordVersion, Vec<u8>),
     /// It was already later than `not_after`, or there was no `room`; this is the store's time.
     Late(Moment),
 }

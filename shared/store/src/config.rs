@@ -1,6 +1,6 @@
 //! The settings of the store, and which backend an address means.
 
-use crate::error::OpenError;
+use crate::error::StoreOpenError;
 use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -37,14 +37,16 @@ impl<'de> Deserialize<'de> for Confirm {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Confirm, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "store.confirm_replicas must be \"auto\" or a number up to 255")]
-        enum Said {
+        enum ConfiguredValue {
             Number(u8),
             Word(String),
         }
-        match Said::deserialize(deserializer)? {
-            Said::Number(many) => Ok(Confirm::Exactly(many)),
-            Said::Word(word) if word == "auto" => Ok(Confirm::Auto),
-            Said::Word(_) => Err(serde::de::Error::custom("store.confirm_replicas must be \"auto\" or a number")),
+        match ConfiguredValue::deserialize(deserializer)? {
+            ConfiguredValue::Number(many) => Ok(Confirm::Exactly(many)),
+            ConfiguredValue::Word(word) if word == "auto" => Ok(Confirm::Auto),
+            ConfiguredValue::Word(_) => {
+                Err(serde::de::Error::custom("store.confirm_replicas must be \"auto\" or a number"))
+            }
         }
     }
 }
@@ -65,7 +67,7 @@ impl fmt::Debug for Config {
 
 /// What an address means.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     Redis,
     File(PathBuf),
     Memory,
@@ -73,19 +75,19 @@ pub(crate) enum Place {
 
 impl Config {
     /// Checks address, prefix and deadline before anything is opened.
-    pub(crate) fn place(&self) -> Result<Place, OpenError> {
+    pub(crate) fn place(&self) -> Result<StoreLocation, StoreOpenError> {
         let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
         if !(1..=32).contains(&self.prefix.len()) || !self.prefix.bytes().all(letter) {
-            return Err(OpenError::Prefix);
+            return Err(StoreOpenError::Prefix);
         }
         if self.deadline.is_zero() {
-            return Err(OpenError::Deadline);
+            return Err(StoreOpenError::Deadline);
         }
         match self.url.split_once(':') {
-            Some(("redis" | "rediss", _)) => Ok(Place::Redis),
-            Some(("memory", "")) => Ok(Place::Memory),
-            Some(("file", path)) if !path.is_empty() => Ok(Place::File(PathBuf::from(path))),
-            Some(_) | None => Err(OpenError::Address),
+            Some(("redis" | "rediss", _)) => Ok(StoreLocation::Redis),
+            Some(("memory", "")) => Ok(StoreLocation::Memory),
+            Some(("file", path)) if !path.is_empty() => Ok(StoreLocation::File(PathBuf::from(path))),
+            Some(_) | None => Err(StoreOpenError::Address),
         }
     }
 }
@@ -106,19 +108,19 @@ mod tests {
 
     #[test]
     fn an_address_names_its_backend() {
-        assert_eq!(config("redis://h:1/0", "qm").place().unwrap(), Place::Redis);
-        assert_eq!(config("rediss://h", "qm").place().unwrap(), Place::Redis);
-        assert_eq!(config("memory:", "qm").place().unwrap(), Place::Memory);
-        assert_eq!(config("file:a/b.redb", "qm").place().unwrap(), Place::File("a/b.redb".into()));
+        assert_eq!(config("redis://h:1/0", "qm").place().unwrap(), StoreLocation::Redis);
+        assert_eq!(config("rediss://h", "qm").place().unwrap(), StoreLocation::Redis);
+        assert_eq!(config("memory:", "qm").place().unwrap(), StoreLocation::Memory);
+        assert_eq!(config("file:a/b.redb", "qm").place().unwrap(), StoreLocation::File("a/b.redb".into()));
     }
 
     #[test]
     fn other_addresses_and_prefixes_are_refused() {
         for url in ["", "file:", "memory", "memory:x", "http://h", "/a/b"] {
-            assert!(matches!(config(url, "qm").place(), Err(OpenError::Address)), "{url}");
+            assert!(matches!(config(url, "qm").place(), Err(StoreOpenError::Address)), "{url}");
         }
         for prefix in ["", "a:b", "{x}", "Q", "a b", &"x".repeat(33)] {
-            assert!(matches!(config("memory:", prefix).place(), Err(OpenError::Prefix)), "{prefix}");
+            assert!(matches!(config("memory:", prefix).place(), Err(StoreOpenError::Prefix)), "{prefix}");
         }
     }
 
@@ -138,7 +140,7 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Config>(&bad).is_err(), "{bad}");
         }
-        assert!(matches!(Config { deadline: Duration::ZERO, ..config }.place(), Err(OpenError::Deadline)));
+        assert!(matches!(Config { deadline: Duration::ZERO, ..config }.place(), Err(StoreOpenError::Deadline)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A document of a tenant's memory and its versions, as others see them.
 //!
-//! Not here: the shape in which they are stored (see `shape`), and when they change (see [`Memory`](crate::Memory)).
+//! Not here: the shape in which they are stored (see `shape`), and when they change (see [`DocumentStore`](crate::DocumentStore)).
 
 mod shape;
 
@@ -66,7 +66,7 @@ pub struct Reference {
 
 /// The document that a promoted one was taken from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct PromotedFrom {
     /// Where it stood.
     pub path: String,
     /// Its number among the versions.
@@ -136,7 +136,7 @@ pub struct Draft {
     /// What changes against the version before, as a unified diff.
     pub diff: String,
     /// What it was promoted from.
-    pub source: Option<Source>,
+    pub source: Option<PromotedFrom>,
     /// Who writes it.
     pub actor: Principal,
     /// `agent`, `person` or `service`.
@@ -156,7 +156,7 @@ pub struct Draft {
 pub struct Removal {
     /// Why.
     pub reason: String,
-    /// How long the scope keeps its documents, as in [`Limits`](crate::Limits).
+    /// How long the scope keeps its documents, as in [`ScopeLimits`](crate::ScopeLimits).
     pub keep: Option<Duration>,
     /// Who.
     pub actor: Principal,
@@ -211,7 +211,7 @@ pub struct Document {
     pub diff: String,
     /// What it was promoted from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Source>,
+    pub source: Option<PromotedFrom>,
     /// Where it came from.
     pub provenance: Provenance,
     /// When it was written, by the store's clock.
@@ -226,7 +226,7 @@ pub struct Document {
 
 /// A document without its text, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct DocumentHead {
     /// Where in its scope.
     pub path: String,
     /// What it is called.
@@ -250,10 +250,10 @@ pub struct Head {
     pub updated_at: Moment,
 }
 
-impl From<&Document> for Head {
-    fn from(document: &Document) -> Head {
+impl From<&Document> for DocumentHead {
+    fn from(document: &Document) -> DocumentHead {
         let Document { path, title, kind, tags, trust, suspect, version, sha256, content, updated_at, .. } = document;
-        Head {
+        DocumentHead {
             path: path.clone(),
             title: title.clone(),
             kind: kind.clone(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 mod line;
 
-pub(crate) use line::{Ended, Line, Who};
+pub(crate) use line::{EntryCaller, EntryEnd, EntryRecord};
 
 /// What an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,14 +77,14 @@ pub struct Actor {
 }
 
 impl Actor {
-    fn who(&self) -> Who<'_> {
-        Who::new(&self.principal, self.kind, self.scopes, self.token.as_deref())
+    fn who(&self) -> EntryCaller<'_> {
+        EntryCaller::new(&self.principal, self.kind, self.scopes, self.token.as_deref())
     }
 }
 
 /// What was decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct CallVerdict {
     /// `permit`, `ask` or `deny`.
     pub verdict: &'static str,
     /// The rule or the run it rests on.
@@ -126,7 +126,7 @@ pub struct AuditEntry {
     /// A keyed digest of the arguments.
     pub args: Option<String>,
     /// What was decided.
-    pub decision: Option<Verdict>,
+    pub decision: Option<CallVerdict>,
     /// How it ended.
     pub outcome: Option<CloseFacts>,
     /// The run that moved.
@@ -173,7 +173,7 @@ impl AuditEntry {
 
     /// The bytes of the entry.
     pub(crate) fn to_bytes(&self, tenant: &Tenant, id: AuditId, replica: &str) -> Vec<u8> {
-        let line = Line {
+        let line = EntryRecord {
             actor: self.actor.as_ref().map(Actor::who),
             session: self.session.map(|id| id.to_string()),
             call: self.call.map(|id| id.to_string()),
@@ -183,10 +183,10 @@ impl AuditEntry {
             target: self.target.as_deref(),
             args: self.args.as_deref(),
             decision: self.decision.as_ref(),
-            outcome: self.outcome.as_ref().map(Ended::of),
+            outcome: self.outcome.as_ref().map(EntryEnd::of),
             run: self.run.as_ref(),
             trace: self.trace.as_deref(),
-            ..Line::new(tenant, id, replica, self.phase)
+            ..EntryRecord::new(tenant, id, replica, self.phase)
         };
         line.to_bytes()
     }

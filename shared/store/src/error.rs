@@ -3,7 +3,7 @@
 use domain::Code;
 
 /// The cause below an error of ours.
-pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a call to the store gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum StoreError {
     Unavailable {
         /// The cause below.
         #[source]
-        source: Cause,
+        source: SourceError,
     },
     /// No answer within the deadline. Whether a change was made is unknown.
     #[error("the store did not answer in time")]
@@ -42,20 +42,20 @@ impl StoreError {
         }
     }
 
-    pub(crate) fn unavailable(source: impl Into<Cause>) -> StoreError {
+    pub(crate) fn unavailable(source: impl Into<SourceError>) -> StoreError {
         StoreError::Unavailable { source: source.into() }
     }
 }
 
 /// Why the store was not opened. A Redis that is away is no reason: it may come back.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum StoreOpenError {
     /// The address is of no known kind.
     #[error("store.url must be redis://…, rediss://…, file:PATH or memory:")]
     Address,
     /// The Redis address does not parse.
     #[error("store.url is not a usable Redis address")]
-    RedisAddress(#[source] Cause),
+    RedisAddress(#[source] SourceError),
     /// The prefix could bend a key.
     #[error("store.prefix must be 1 to 32 of a-z, 0-9, '_' and '-'")]
     Prefix,
@@ -67,11 +67,11 @@ pub enum OpenError {
     Locked,
     /// The file is no store, or a damaged one.
     #[error("the store's file is damaged or is not a store; move it away to begin anew")]
-    Damaged(#[source] Cause),
+    Damaged(#[source] SourceError),
     /// The file can be neither opened nor made.
     #[error("the store's file cannot be opened")]
-    File(#[source] Cause),
+    File(#[source] SourceError),
     /// The system gave no randomness or no thread.
     #[error("the system refused what the store needs to start")]
-    System(#[source] Cause),
+    System(#[source] SourceError),
 }

@@ -9,7 +9,7 @@
 
 use crate::StoreError;
 use crate::entry::{AuditEntry, Phase};
-use domain::run::State;
+use domain::run::RunState;
 use std::time::Duration;
 
 /// Before a round trip.
@@ -39,10 +39,10 @@ fn audit_close() -> Result<(), StoreError> {
 
 /// Before any other entry: what a run's claim is to its execution, its end is as well.
 pub(crate) fn audit(entry: &AuditEntry) -> Result<(), StoreError> {
-    let before = [State::PendingApproval, State::Approved];
+    let before = [RunState::PendingApproval, RunState::Approved];
     match (entry.phase, &entry.run) {
         (Phase::Close, _) => audit_close(),
-        (Phase::Transition, Some(run)) if run.to == State::Executing.as_str() => audit_open(),
+        (Phase::Transition, Some(run)) if run.to == RunState::Executing.as_str() => audit_open(),
         (Phase::Transition, Some(run)) if before.iter().all(|state| run.to != state.as_str()) => audit_close(),
         (Phase::Open | Phase::Transition | Phase::Fenced | Phase::Admin | Phase::Denied, _) => Ok(()),
     }

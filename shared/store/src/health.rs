@@ -2,7 +2,7 @@
 
 /// One thing that is not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Finding {
+pub enum HealthFinding {
     /// It does not answer.
     StoreUnreachable,
     /// It answers but takes no changes.
@@ -19,45 +19,45 @@ pub enum Finding {
     StoreSettingsUnreadable,
 }
 
-impl Finding {
+impl HealthFinding {
     /// The stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Finding::StoreUnreachable => "store_unreachable",
-            Finding::StoreReadonly => "store_readonly",
-            Finding::StoreEvicts => "store_evicts",
-            Finding::StoreNotPersistent => "store_not_persistent",
-            Finding::StoreFull => "store_full",
-            Finding::StoreLost => "store_lost",
-            Finding::StoreSettingsUnreadable => "store_settings_unreadable",
+            HealthFinding::StoreUnreachable => "store_unreachable",
+            HealthFinding::StoreReadonly => "store_readonly",
+            HealthFinding::StoreEvicts => "store_evicts",
+            HealthFinding::StoreNotPersistent => "store_not_persistent",
+            HealthFinding::StoreFull => "store_full",
+            HealthFinding::StoreLost => "store_lost",
+            HealthFinding::StoreSettingsUnreadable => "store_settings_unreadable",
         }
     }
 }
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Health {
+pub struct HealthReport {
     /// Why a replica on this store must not serve; empty when it may.
-    pub reasons: Vec<Finding>,
+    pub reasons: Vec<HealthFinding>,
     /// What an operator should know, though it stops nothing.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<HealthFinding>,
 }
 
-impl Health {
+impl HealthReport {
     /// Whether a replica on this store may serve.
     pub fn ready(&self) -> bool {
         self.reasons.is_empty()
     }
 
-    pub(crate) fn unreachable() -> Health {
-        Health { reasons: vec![Finding::StoreUnreachable], warnings: Vec::new() }
+    pub(crate) fn unreachable() -> HealthReport {
+        HealthReport { reasons: vec![HealthFinding::StoreUnreachable], warnings: Vec::new() }
     }
 
-    pub(crate) fn refuse(&mut self, finding: Finding) {
+    pub(crate) fn refuse(&mut self, finding: HealthFinding) {
         self.reasons.push(finding);
     }
 
-    pub(crate) fn warn(&mut self, finding: Finding) {
+    pub(crate) fn warn(&mut self, finding: HealthFinding) {
         self.warnings.push(finding);
     }
 }

@@ -1,50 +1,50 @@
 //! What a run holds for itself alone while it is at work, across replicas. A hold that is not renewed ends by itself.
 
-use crate::{Commit, Committed, RecordKey, Shelf, StoreError, Version};
+use crate::{Commit, Committed, RecordKey, RecordVersion, StoreError, TenantStore};
 use domain::{Moment, RunId};
 use std::time::Duration;
 
 /// The holds of one tenant.
 #[derive(Debug, Clone)]
-pub struct Holds(Shelf);
+pub struct LockStore(TenantStore);
 
 /// One hold. Has to be renewed before it ends, and given back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "it lasts until it is given back or runs out"]
-pub struct Hold {
+pub struct Lock {
     key: RecordKey,
     run: RunId,
-    version: Version,
+    version: RecordVersion,
     /// The last moment at which it is certainly this run's. Versions begin anew with every record, so they do not tell.
     until: Moment,
 }
 
 /// Whether a run got what it wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum LockResult {
     /// It is the run's.
-    Mine(Hold),
+    Mine(Lock),
     /// Another run has it.
     Busy(RunId),
 }
 
-impl Holds {
-    pub(crate) fn new(shelf: Shelf) -> Holds {
-        Holds(shelf)
+impl LockStore {
+    pub(crate) fn new(shelf: TenantStore) -> LockStore {
+        LockStore(shelf)
     }
 
     /// Takes it for a run, unless another run has it. The same run may take it again: then it was lost by a crash.
-    pub async fn take(&self, key: &RecordKey, run: RunId, lasts: Duration) -> Result<Taken, StoreError> {
-        let mut expect = Version::NONE;
+    pub async fn take(&self, key: &RecordKey, run: RunId, lasts: Duration) -> Result<LockResult, StoreError> {
+        let mut expect = RecordVersion::NONE;
         loop {
             match self.0.commit(written(key, expect, run, lasts)).await? {
                 Committed::Done(version, at) => {
                     let until = last_moment(at, lasts);
-                    return Ok(Taken::Mine(Hold { key: key.clone(), run, version, until }));
+                    return Ok(LockResult::Mine(Lock { key: key.clone(), run, version, until }));
                 }
-                Committed::Conflict(Version::NONE, _) => expect = Version::NONE,
+                Committed::Conflict(RecordVersion::NONE, _) => expect = RecordVersion::NONE,
                 Committed::Conflict(version, body) => match owner(&body)? {
-                    other if other != run => return Ok(Taken::Busy(other)),
+                    other if other != run => return Ok(LockResult::Busy(other)),
                     _ => expect = version,
                 },
                 Committed::Late(_) => return Err(StoreError::Corrupt { what: "a hold" }),
@@ -58,7 +58,7 @@ impl Holds {
     }
 
     /// Makes it last longer, from now. `false`: it ran out, and may be another's.
-    pub async fn renew(&self, hold: &mut Hold, lasts: Duration) -> Result<bool, StoreError> {
+    pub async fn renew(&self, hold: &mut Lock, lasts: Duration) -> Result<bool, StoreError> {
         let commit = written(&hold.key, hold.version, hold.run, lasts);
         match self.0.commit(Commit { not_after: Some(hold.until), ..commit }).await? {
             Committed::Done(version, at) => {
@@ -70,7 +70,7 @@ impl Holds {
     }
 
     /// Gives it back. One that ran out meanwhile is left to whoever has it.
-    pub async fn free(&self, hold: Hold) -> Result<(), StoreError> {
+    pub async fn free(&self, hold: Lock) -> Result<(), StoreError> {
         let commit = Commit { not_after: Some(hold.until), ..Commit::delete(hold.key, hold.version) };
         match self.0.commit(commit).await? {
             Committed::Done(..) | Committed::Conflict(..) | Committed::Late(_) => Ok(()),
@@ -83,7 +83,7 @@ fn last_moment(taken: Moment, lasts: Duration) -> Moment {
     taken.plus(lasts.saturating_sub(Duration::from_millis(1)))
 }
 
-fn written(key: &RecordKey, expect: Version, run: RunId, lasts: Duration) -> Commit {
+fn written(key: &RecordKey, expect: RecordVersion, run: RunId, lasts: Duration) -> Commit {
     Commit { expires: Some(lasts), ..Commit::write(key.clone(), expect, run.to_string().into_bytes()) }
 }
 
@@ -115,16 +115,18 @@ mod tests {
         let key = RecordKey::release("main", "shop", "web");
         let (one, two) = (RunId::from_random([1; 16]), RunId::from_random([2; 16]));
         let long = Duration::from_secs(60);
-        let Taken::Mine(mut hold) = holds.take(&key, one, long).await.unwrap() else { panic!("it was free") };
-        assert_eq!(holds.take(&key, two, long).await.unwrap(), Taken::Busy(one));
+        let LockResult::Mine(mut hold) = holds.take(&key, one, long).await.unwrap() else { panic!("it was free") };
+        assert_eq!(holds.take(&key, two, long).await.unwrap(), LockResult::Busy(one));
         assert!(holds.renew(&mut hold, long).await.unwrap());
         holds.free(hold).await.unwrap();
         assert_eq!(holds.holder(&key).await.unwrap(), None);
 
-        let Taken::Mine(mut short) = holds.take(&key, one, Duration::from_millis(20)).await.unwrap() else { panic!() };
+        let LockResult::Mine(mut short) = holds.take(&key, one, Duration::from_millis(20)).await.unwrap() else {
+            panic!()
+        };
         let taken = async {
             loop {
-                if let Taken::Mine(hold) = holds.take(&key, two, long).await.unwrap() {
+                if let LockResult::Mine(hold) = holds.take(&key, two, long).await.unwrap() {
                     return hold;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,8 +1,8 @@
 //! Wake-ups inside one process: who watches which tenant, and how a message reaches them.
 //!
 //! The embedded store sends straight into the hub. With Redis one task listens for all of them
-//! (see `redis::subscriber`) and keeps its subscriptions equal to [`Hub::wanted`].
-//! Every watch begins with [`Wake::Resync`]: from then on nothing is missed without another one being sent.
+//! (see `redis::subscriber`) and keeps its subscriptions equal to [`Notifier::wanted`].
+//! Every watch begins with [`WakeUp::Resync`]: from then on nothing is missed without another one being sent.
 
 use crate::Topic;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ const BACKLOG: usize = 256;
 
 /// One wake-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wake {
+pub enum WakeUp {
     /// This moved.
     Topic(Topic),
     /// Something may have been missed: look at everything again.
@@ -22,30 +22,30 @@ pub enum Wake {
 }
 
 struct Channel {
-    sender: broadcast::Sender<Wake>,
+    sender: broadcast::Sender<WakeUp>,
     watchers: usize,
     /// Whether messages arrive here by now.
     live: bool,
 }
 
-pub(crate) struct Hub {
+pub(crate) struct Notifier {
     channels: Mutex<HashMap<String, Channel>>,
     changed: Notify,
     local: bool,
 }
 
-impl Hub {
+impl Notifier {
     /// A hub whose messages come from this process alone, and are therefore never lost on the way.
-    pub(crate) fn local() -> Arc<Hub> {
-        Arc::new(Hub { channels: Mutex::default(), changed: Notify::new(), local: true })
+    pub(crate) fn local() -> Arc<Notifier> {
+        Arc::new(Notifier { channels: Mutex::default(), changed: Notify::new(), local: true })
     }
 
     /// A hub that somebody else subscribes for.
-    pub(crate) fn remote() -> Arc<Hub> {
-        Arc::new(Hub { channels: Mutex::default(), changed: Notify::new(), local: false })
+    pub(crate) fn remote() -> Arc<Notifier> {
+        Arc::new(Notifier { channels: Mutex::default(), changed: Notify::new(), local: false })
     }
 
-    pub(crate) fn watch(self: &Arc<Hub>, name: String) -> Watch {
+    pub(crate) fn watch(self: &Arc<Notifier>, name: String) -> TenantWatch {
         let mut channels = self.lock();
         let channel = channels.entry(name.clone()).or_insert_with(|| Channel {
             sender: broadcast::Sender::new(BACKLOG),
@@ -56,13 +56,13 @@ impl Hub {
         let (receiver, owed) = (channel.sender.subscribe(), channel.live);
         drop(channels);
         self.changed.notify_one();
-        Watch { hub: Arc::clone(self), name, receiver, owed }
+        TenantWatch { hub: Arc::clone(self), name, receiver, owed }
     }
 
     /// Hands a message to whoever watches the channel.
     pub(crate) fn deliver(&self, name: &str, text: &str) {
         if let (Some(channel), Some(topic)) = (self.lock().get(name), Topic::parse(text)) {
-            send(channel, Wake::Topic(topic));
+            send(channel, WakeUp::Topic(topic));
         }
     }
 
@@ -82,7 +82,7 @@ impl Hub {
         for name in names {
             if let Some(channel) = channels.get_mut(name).filter(|channel| !channel.live) {
                 channel.live = true;
-                send(channel, Wake::Resync);
+                send(channel, WakeUp::Resync);
             }
         }
     }
@@ -110,43 +110,43 @@ impl Hub {
     }
 }
 
-fn send(channel: &Channel, wake: Wake) {
+fn send(channel: &Channel, wake: WakeUp) {
     // An error means that nobody listens at this moment, which is no loss.
     drop(channel.sender.send(wake));
 }
 
 /// Hears the wake-ups of one tenant for as long as it is held.
-pub struct Watch {
-    hub: Arc<Hub>,
+pub struct TenantWatch {
+    hub: Arc<Notifier>,
     name: String,
-    receiver: broadcast::Receiver<Wake>,
-    /// Whether the first [`Wake::Resync`] is still due, the channel having been live already.
+    receiver: broadcast::Receiver<WakeUp>,
+    /// Whether the first [`WakeUp::Resync`] is still due, the channel having been live already.
     owed: bool,
 }
 
-impl Watch {
-    /// Waits for the next wake-up. The first one is always [`Wake::Resync`], sent once messages arrive.
+impl TenantWatch {
+    /// Waits for the next wake-up. The first one is always [`WakeUp::Resync`], sent once messages arrive.
     /// Safe to abandon and call again.
-    pub async fn next(&mut self) -> Wake {
+    pub async fn next(&mut self) -> WakeUp {
         if std::mem::take(&mut self.owed) {
-            return Wake::Resync;
+            return WakeUp::Resync;
         }
         match self.receiver.recv().await {
             Ok(wake) => wake,
-            Err(broadcast::error::RecvError::Lagged(_)) => Wake::Resync,
+            Err(broadcast::error::RecvError::Lagged(_)) => WakeUp::Resync,
             // The hub keeps the sender while we are counted, so this is never reached; waiting is harmless.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
     }
 }
 
-impl Drop for Watch {
+impl Drop for TenantWatch {
     fn drop(&mut self) {
         self.hub.leave(&self.name);
     }
 }
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for TenantWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch").field("channel", &self.name).finish_non_exhaustive()
     }
@@ -158,40 +158,40 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_begins_with_resync_and_then_hears_its_own_channel() {
-        let hub = Hub::local();
+        let hub = Notifier::local();
         let mut watch = hub.watch("a".into());
         hub.deliver("b", "c");
         hub.deliver("a", "d");
-        assert_eq!(watch.next().await, Wake::Resync);
-        assert_eq!(watch.next().await, Wake::Topic(Topic::Document));
+        assert_eq!(watch.next().await, WakeUp::Resync);
+        assert_eq!(watch.next().await, WakeUp::Topic(Topic::Document));
     }
 
     #[tokio::test]
     async fn a_remote_watch_hears_resync_when_messages_begin_and_when_they_begin_again() {
-        let hub = Hub::remote();
+        let hub = Notifier::remote();
         let mut watch = hub.watch("a".into());
         hub.live(&["a".to_owned()]);
         hub.live(&["a".to_owned()]);
         hub.cut();
         hub.live(&["a".to_owned()]);
         hub.deliver("a", "c");
-        assert_eq!([watch.next().await, watch.next().await], [Wake::Resync, Wake::Resync]);
-        assert_eq!(watch.next().await, Wake::Topic(Topic::Catalog));
+        assert_eq!([watch.next().await, watch.next().await], [WakeUp::Resync, WakeUp::Resync]);
+        assert_eq!(watch.next().await, WakeUp::Topic(Topic::Catalog));
     }
 
     #[tokio::test]
     async fn a_watcher_that_falls_behind_is_told_to_look_at_everything() {
-        let hub = Hub::local();
+        let hub = Notifier::local();
         let mut watch = hub.watch("a".into());
-        assert_eq!(watch.next().await, Wake::Resync);
+        assert_eq!(watch.next().await, WakeUp::Resync);
         (0..=BACKLOG).for_each(|_| hub.deliver("a", "c"));
-        assert_eq!(watch.next().await, Wake::Resync);
-        assert_eq!(watch.next().await, Wake::Topic(Topic::Catalog));
+        assert_eq!(watch.next().await, WakeUp::Resync);
+        assert_eq!(watch.next().await, WakeUp::Topic(Topic::Catalog));
     }
 
     #[test]
     fn a_channel_is_wanted_while_anybody_watches() {
-        let hub = Hub::remote();
+        let hub = Notifier::remote();
         let (first, second) = (hub.watch("a".into()), hub.watch("a".into()));
         drop(first);
         assert_eq!(hub.wanted(), ["a"]);

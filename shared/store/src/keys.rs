@@ -93,136 +93,136 @@ impl RecordKey {
 
 /// Names one append-only stream of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stream {
+pub struct StreamName {
     name: String,
     pub(crate) lives: Option<Duration>,
 }
 
-impl Stream {
+impl StreamName {
     /// The tenant's ledger.
-    pub fn audit() -> Stream {
-        Stream { name: "audit".into(), lives: None }
+    pub fn audit() -> StreamName {
+        StreamName { name: "audit".into(), lives: None }
     }
 
     /// The links of the ledger's entries.
-    pub fn links() -> Stream {
-        Stream { name: "links".into(), lives: None }
+    pub fn links() -> StreamName {
+        StreamName { name: "links".into(), lives: None }
     }
 
     /// All versions of a document, as builds kept them that could not redact; each version is a record now.
-    pub fn versions(scope: &DocScope, path: &str) -> Stream {
-        Stream { name: format!("memv:{}:{path}", scope_name(scope)), lives: None }
+    pub fn versions(scope: &DocScope, path: &str) -> StreamName {
+        StreamName { name: format!("memv:{}:{path}", scope_name(scope)), lives: None }
     }
 
     /// The same stream, to be forgotten that long after its last entry.
     #[must_use]
-    pub fn forgotten_after(self, lives: Option<Duration>) -> Stream {
-        Stream { lives, ..self }
+    pub fn forgotten_after(self, lives: Option<Duration>) -> StreamName {
+        StreamName { lives, ..self }
     }
 }
 
 /// Names one index of a tenant: members, each with a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Index {
+pub struct IndexName {
     name: String,
     pub(crate) lives: Option<Duration>,
 }
 
-impl Index {
+impl IndexName {
     /// The documents of a scope: paths, ranked by when they last changed.
-    pub fn documents(scope: &DocScope) -> Index {
-        Index { name: format!("memi:{}", scope_name(scope)), lives: None }
+    pub fn documents(scope: &DocScope) -> IndexName {
+        IndexName { name: format!("memi:{}", scope_name(scope)), lives: None }
     }
 
     /// The documents of a scope: paths, ranked by how many bytes they hold.
-    pub fn document_sizes(scope: &DocScope) -> Index {
-        Index { name: format!("memz:{}", scope_name(scope)), lives: None }
+    pub fn document_sizes(scope: &DocScope) -> IndexName {
+        IndexName { name: format!("memz:{}", scope_name(scope)), lives: None }
     }
 
     /// All that ever happened to the documents of a scope: paths, deleted ones as well, ranked by their last change so
     /// that no two share a rank and every change is above those before it.
-    pub fn document_changes(scope: &DocScope) -> Index {
-        Index { name: format!("memc:{}", scope_name(scope)), lives: None }
+    pub fn document_changes(scope: &DocScope) -> IndexName {
+        IndexName { name: format!("memc:{}", scope_name(scope)), lives: None }
     }
 
     /// The deleted documents of a scope: paths, ranked by when that was.
-    pub fn deleted_documents(scope: &DocScope) -> Index {
-        Index { name: format!("memx:{}", scope_name(scope)), lives: None }
+    pub fn deleted_documents(scope: &DocScope) -> IndexName {
+        IndexName { name: format!("memx:{}", scope_name(scope)), lives: None }
     }
 
     /// The sealed secrets of the tenant: names, ranked by when they were last set.
-    pub fn tenant_secrets() -> Index {
-        Index { name: "secs".into(), lives: None }
+    pub fn tenant_secrets() -> IndexName {
+        IndexName { name: "secs".into(), lives: None }
     }
 
     /// All changes of the tenant's sealed secrets: names, ranked so that every change is above those before it.
-    pub fn tenant_secret_changes() -> Index {
-        Index { name: "secc".into(), lives: None }
+    pub fn tenant_secret_changes() -> IndexName {
+        IndexName { name: "secc".into(), lives: None }
     }
 
     /// The versions of the configuration that was set over HTTP: numbers, ranked by themselves.
-    pub fn tenant_text_versions() -> Index {
-        Index { name: "cfgi".into(), lives: None }
+    pub fn tenant_text_versions() -> IndexName {
+        IndexName { name: "cfgi".into(), lives: None }
     }
 
     /// All runs, newest first.
-    pub fn runs() -> Index {
-        Index { name: "runs".into(), lives: None }
+    pub fn runs() -> IndexName {
+        IndexName { name: "runs".into(), lives: None }
     }
 
     /// Runs somebody has to look at, ranked by when.
-    pub fn due() -> Index {
-        Index { name: "due".into(), lives: None }
+    pub fn due() -> IndexName {
+        IndexName { name: "due".into(), lives: None }
     }
 
     /// Runs that asked for exactly this, newest first.
-    pub fn same_digest(digest: &str) -> Index {
-        Index { name: format!("dig:{digest}"), lives: None }
+    pub fn same_digest(digest: &str) -> IndexName {
+        IndexName { name: format!("dig:{digest}"), lives: None }
     }
 
     /// Runs that a principal asked for under this key of its own, newest first.
-    pub fn same_key(owner: &Principal, key: &str) -> Index {
+    pub fn same_key(owner: &Principal, key: &str) -> IndexName {
         let word = hex(&Sha256::digest(key.as_bytes()));
-        Index { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
     }
 
     /// Runs of a principal that wait for a person. Those that people review at their own pace are counted apart, so that
     /// they never stand in the way of what is urgent.
-    pub fn waiting(owner: &Principal, reviewed: bool) -> Index {
+    pub fn waiting(owner: &Principal, reviewed: bool) -> IndexName {
         let queue = if reviewed { "rev" } else { "wait" };
-        Index { name: format!("{queue}:{}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("{queue}:{}", fingerprint(owner)), lives: None }
     }
 
     /// Rejected runs that ended a session's step and were not cleared since.
-    pub fn stopped(session: SessionId) -> Index {
-        Index { name: format!("stop:{session}"), lives: None }
+    pub fn stopped(session: SessionId) -> IndexName {
+        IndexName { name: format!("stop:{session}"), lives: None }
     }
 
     /// The same index, to be forgotten that long after its last change.
     #[must_use]
-    pub fn forgotten_after(self, lives: Option<Duration>) -> Index {
-        Index { lives, ..self }
+    pub fn forgotten_after(self, lives: Option<Duration>) -> IndexName {
+        IndexName { lives, ..self }
     }
 }
 
 /// The part of the key space that belongs to one tenant.
 #[derive(Debug, Clone)]
-pub(crate) struct Space(Arc<str>);
+pub(crate) struct KeySpace(Arc<str>);
 
-impl Space {
-    pub(crate) fn of(prefix: &str, tenant: &Tenant) -> Space {
-        Space(format!("{prefix}:{{{tenant}}}:").into())
+impl KeySpace {
+    pub(crate) fn of(prefix: &str, tenant: &Tenant) -> KeySpace {
+        KeySpace(format!("{prefix}:{{{tenant}}}:").into())
     }
 
     pub(crate) fn record(&self, key: &RecordKey) -> String {
         format!("{}{}", self.0, key.0)
     }
 
-    pub(crate) fn stream(&self, stream: &Stream) -> String {
+    pub(crate) fn stream(&self, stream: &StreamName) -> String {
         format!("{}{}", self.0, stream.name)
     }
 
-    pub(crate) fn index(&self, index: &Index) -> String {
+    pub(crate) fn index(&self, index: &IndexName) -> String {
         format!("{}{}", self.0, index.name)
     }
 
@@ -288,11 +288,11 @@ mod tests {
 
     #[test]
     fn a_key_is_tagged_by_its_tenant() {
-        let space = Space::of("qm", &Tenant::parse("acme").unwrap());
+        let space = KeySpace::of("qm", &Tenant::parse("acme").unwrap());
         let id = SessionId::from_random([0; 16]);
         assert_eq!(space.record(&RecordKey::session(id)), "qm:{acme}:ses:ses_0000000000000000000000");
-        assert_eq!(space.stream(&Stream::audit()), "qm:{acme}:audit");
-        assert_eq!(space.stream(&Stream::links()), "qm:{acme}:links");
+        assert_eq!(space.stream(&StreamName::audit()), "qm:{acme}:audit");
+        assert_eq!(space.stream(&StreamName::links()), "qm:{acme}:links");
         assert_eq!(space.record(&RecordKey::seal()), "qm:{acme}:seal");
         assert_eq!(space.wake(), "qm:{acme}:wake");
         assert_eq!(probe("qm"), "qm:{~}:probe");

@@ -5,11 +5,11 @@
 //!
 //! Not here: what makes a ledger a good one (see [`Walker`]).
 
-use crate::chain::Link;
-use crate::ops::{Op, StreamId, Walk};
+use crate::chain::ChainLink;
+use crate::ops::{Op, StreamId, StreamWalk};
 use crate::seal::{link_of, seal_of};
-use crate::walker::{ChainBreak, Flaw, Verified, Walker};
-use crate::{Shelf, StoreError, Stream};
+use crate::walker::{ChainBreak, LedgerFlaw, VerifiedLedger, Walker};
+use crate::{StoreError, StreamName, TenantStore};
 use domain::Moment;
 use std::fmt;
 
@@ -18,7 +18,7 @@ const PAGE: usize = 512;
 
 /// Where a page of the ledger ended, in both streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LedgerPosition {
     entry: StreamId,
     link: StreamId,
 }
@@ -26,19 +26,20 @@ pub struct Place {
 /// Before everything; no entry stands here, because the store's clock is far beyond it.
 const START: StreamId = StreamId { at: Moment::from_millis(0), seq: 0 };
 
-impl Place {
-    const START: Place = Place { entry: START, link: START };
+impl LedgerPosition {
+    const START: LedgerPosition = LedgerPosition { entry: START, link: START };
 
     /// Reads what [`Display`](fmt::Display) wrote.
-    pub fn parse(text: &str) -> Option<Place> {
+    pub fn parse(text: &str) -> Option<LedgerPosition> {
         let (entry, link) = text.split_once('.')?;
-        let place = Place { entry: StreamId::parse(entry)?, link: StreamId::parse(link)? };
-        let nowhere = Walk::After(Some(place.entry)).leads_nowhere() || Walk::After(Some(place.link)).leads_nowhere();
+        let place = LedgerPosition { entry: StreamId::parse(entry)?, link: StreamId::parse(link)? };
+        let nowhere =
+            StreamWalk::After(Some(place.entry)).leads_nowhere() || StreamWalk::After(Some(place.link)).leads_nowhere();
         (!nowhere).then_some(place)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LedgerPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.entry, self.link)
     }
@@ -52,20 +53,20 @@ pub struct LedgerEntry {
     /// What was written.
     pub body: Vec<u8>,
     /// Its link; `None` as long as it is not sealed.
-    pub link: Option<Link>,
+    pub link: Option<ChainLink>,
 }
 
 /// A stretch of the ledger, oldest entry first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerPage {
     /// How far the ledger was sealed before this page was read.
-    pub seal: Option<Link>,
+    pub seal: Option<ChainLink>,
     /// The entries.
     pub entries: Vec<LedgerEntry>,
     /// Links of this stretch that belong to no entry in it. There are none unless somebody meddled.
-    pub loose: Vec<Link>,
+    pub loose: Vec<ChainLink>,
     /// Where the next page begins; `None` if there was nothing behind this one.
-    pub next: Option<Place>,
+    pub next: Option<LedgerPosition>,
 }
 
 /// Why a ledger was not found to be in order.
@@ -79,36 +80,38 @@ pub enum VerifyError {
     Unread(#[source] StoreError),
 }
 
-impl Shelf {
+impl TenantStore {
     /// Entries of the ledger behind `after`, with their links.
-    pub async fn ledger(&self, after: Option<Place>, limit: usize) -> Result<LedgerPage, StoreError> {
-        let (after, limit) = (after.unwrap_or(Place::START), limit.max(1));
+    pub async fn ledger(&self, after: Option<LedgerPosition>, limit: usize) -> Result<LedgerPage, StoreError> {
+        let (after, limit) = (after.unwrap_or(LedgerPosition::START), limit.max(1));
         // One more than asked for tells whether there is more, of entries and of links.
         let asked = limit.saturating_add(1);
-        let (entries, links) =
-            (self.behind(&Stream::audit(), after.entry, asked), self.behind(&Stream::links(), after.link, asked));
+        let (entries, links) = (
+            self.behind(&StreamName::audit(), after.entry, asked),
+            self.behind(&StreamName::links(), after.link, asked),
+        );
         let mut answers = self.run(&[self.read_seal(), entries, links]).await?;
         let seal = answers.record()?.map(|record| seal_of(&record)).transpose()?;
         let (mut entries, mut links) = (answers.entries()?, answers.entries()?);
         let more = entries.len() > limit;
         entries.truncate(limit);
         let entries = entries.into_iter().map(|(id, body)| LedgerEntry { id, body, link: None }).collect();
-        let mut page = Pairing { after, seal, entries, loose: Vec::new(), more, link: after.link };
+        let mut page = LinkedPage { after, seal, entries, loose: Vec::new(), more, link: after.link };
         // Links of entries on earlier pages, sealed since then, come first; there may be many.
         while page.take(&links) && links.len() == asked {
-            links = self.read(&Stream::links(), Some(page.link), asked).await?;
+            links = self.read(&StreamName::links(), Some(page.link), asked).await?;
         }
-        let next = page.last().filter(|_| more).map(|entry| Place { entry, link: page.link });
+        let next = page.last().filter(|_| more).map(|entry| LedgerPosition { entry, link: page.link });
         Ok(LedgerPage { seal, entries: page.entries, loose: page.loose, next })
     }
 
     /// Computes the whole chain again and names the first entry that is not as it was sealed.
-    pub async fn verify(&self) -> Result<Verified, VerifyError> {
+    pub async fn verify(&self) -> Result<VerifiedLedger, VerifyError> {
         let seal = self.find_seal().await.map_err(VerifyError::Unread)?;
         let mut walker = Walker::new(self.tenant(), seal);
         let (mut entries_at, mut links_at, mut beyond) = (Some(START), Some(START), None);
         while let (Some(_), _) | (_, Some(_)) = (entries_at, links_at) {
-            let links = self.next(&Stream::links(), &mut links_at).await?;
+            let links = self.next(&StreamName::links(), &mut links_at).await?;
             for link in links.iter().filter_map(link_of) {
                 if seal.is_some_and(|seal| link.seq <= seal.seq) {
                     walker.link(link).map_err(VerifyError::Broken)?;
@@ -118,7 +121,7 @@ impl Shelf {
                     break;
                 }
             }
-            for (id, body) in self.next(&Stream::audit(), &mut entries_at).await? {
+            for (id, body) in self.next(&StreamName::audit(), &mut entries_at).await? {
                 walker.entry(id, body).map_err(VerifyError::Broken)?;
             }
         }
@@ -130,18 +133,18 @@ impl Shelf {
     }
 
     /// A link is written together with the seal, so a seal read after the link must reach as far.
-    async fn is_under_seal(&self, link: &Link) -> Result<(), VerifyError> {
+    async fn is_under_seal(&self, link: &ChainLink) -> Result<(), VerifyError> {
         let seal = self.find_seal().await.map_err(VerifyError::Unread)?;
         if seal.is_some_and(|seal| link.seq <= seal.seq) {
             return Ok(());
         }
-        Err(VerifyError::Broken(ChainBreak { seq: link.seq, entry: Some(link.entry), what: Flaw::Inserted }))
+        Err(VerifyError::Broken(ChainBreak { seq: link.seq, entry: Some(link.entry), what: LedgerFlaw::Inserted }))
     }
 
     /// The next page of a stream; at its end the place becomes `None`.
     async fn next(
         &self,
-        stream: &Stream,
+        stream: &StreamName,
         place: &mut Option<StreamId>,
     ) -> Result<Vec<(StreamId, Vec<u8>)>, VerifyError> {
         let Some(after) = *place else { return Ok(Vec::new()) };
@@ -150,23 +153,23 @@ impl Shelf {
         Ok(page)
     }
 
-    fn behind(&self, stream: &Stream, place: StreamId, limit: usize) -> Op {
-        Op::Read { stream: self.space.stream(stream), walk: Walk::After(Some(place)), limit }
+    fn behind(&self, stream: &StreamName, place: StreamId, limit: usize) -> Op {
+        Op::Read { stream: self.space.stream(stream), walk: StreamWalk::After(Some(place)), limit }
     }
 }
 
 /// A page that is being given its links.
-struct Pairing {
-    after: Place,
-    seal: Option<Link>,
+struct LinkedPage {
+    after: LedgerPosition,
+    seal: Option<ChainLink>,
     entries: Vec<LedgerEntry>,
-    loose: Vec<Link>,
+    loose: Vec<ChainLink>,
     more: bool,
     /// The last link that was looked at.
     link: StreamId,
 }
 
-impl Pairing {
+impl LinkedPage {
     fn last(&self) -> Option<StreamId> {
         self.entries.last().map(|entry| entry.id)
     }
@@ -189,7 +192,7 @@ impl Pairing {
         true
     }
 
-    fn pair(&mut self, link: Link) {
+    fn pair(&mut self, link: ChainLink) {
         let found = self.entries.binary_search_by_key(&link.entry, |entry| entry.id);
         match found.ok().map(|at| &mut self.entries[at].link) {
             Some(free @ None) => *free = Some(link),
@@ -205,11 +208,11 @@ mod tests {
     #[test]
     fn a_place_reads_back_as_itself_and_nothing_else_reads_as_one() {
         let text = "1763280000000-3.1763280000999-0";
-        assert_eq!(Place::parse(text).map(|place| place.to_string()).as_deref(), Some(text));
+        assert_eq!(LedgerPosition::parse(text).map(|place| place.to_string()).as_deref(), Some(text));
         let end = "18446744073709551615-18446744073709551615";
         for bad in ["", ".", "1-0", "1-0.", ".1-0", "1-0.1", "1-0.1-0.1-0", "a.b", &format!("{end}.0-0")] {
-            assert_eq!(Place::parse(bad), None, "{bad}");
+            assert_eq!(LedgerPosition::parse(bad), None, "{bad}");
         }
-        assert_eq!(Place::parse(&format!("0-0.{end}")), None);
+        assert_eq!(LedgerPosition::parse(&format!("0-0.{end}")), None);
     }
 }

@@ -1,8 +1,8 @@
 //! The state store: records, streams, indexes, counters and wake-ups, on Redis or embedded.
 //!
-//! Reading order: [`Store`] and [`Shelf`] are the way in, [`Commit`] is the one way to change a record, `keys` writes
-//! every key. Above them stand the nouns: [`Sessions`], [`Audit`] with [`Shelf::begin`], [`Memory`]. Over the ledger
-//! stand [`Chain`], [`Shelf::seal`] and [`Walker`]. Below everything stand `ops`, the small steps a round trip is made
+//! Reading order: [`Store`] and [`TenantStore`] are the way in, [`Commit`] is the one way to change a record, `keys` writes
+//! every key. Above them stand the nouns: [`SessionStore`], [`AuditStore`] with [`TenantStore::begin`], [`DocumentStore`]. Over the ledger
+//! stand [`Chain`], [`TenantStore::seal`] and [`Walker`]. Below everything stand `ops`, the small steps a round trip is made
 //! of, and the two backends `redis` and `embedded`.
 //!
 //! Not here: what may happen to a session or a run (see `domain`), who may do it (see `policy`).
@@ -43,31 +43,37 @@ mod topic;
 mod walker;
 
 pub use crate::duration::deserialize as span;
-pub use audit::{Audit, Noted, Receipt};
-pub use begin::{Begun, Gated, Opening, Past};
-pub use chain::{Chain, Link, NotALink};
-pub use commit::{Beside, Commit, Committed, Placing, Rank, Record, Version};
+pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
+pub use begin::{ApprovalLookup, CallOpening, CallStart, PriorRuns};
+pub use chain::{Chain, ChainLink, NotALink};
+pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};
-pub use document::{DocOp, DocScope, Document, Draft, Head, Provenance, Redaction, Reference, Removal, Source, Trust};
-pub use entry::{Actor, ActorKind, AuditEntry, CloseFacts, Phase, RunMove, Verdict};
-pub use error::{OpenError, StoreError};
-pub use health::{Finding, Health};
-pub use holds::{Hold, Holds, Taken};
-pub use hub::{Wake, Watch};
-pub use keys::{Index, RecordKey, Stream};
-pub use ledger::{LedgerEntry, LedgerPage, Place, VerifyError};
-pub use lineage::{Lineage, Lineages};
-pub use memory::{Base, Change, Limits, Memory, Part, Put, Removed, Room};
+pub use document::{
+    DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
+};
+pub use entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RunMove};
+pub use error::{StoreError, StoreOpenError};
+pub use health::{HealthFinding, HealthReport};
+pub use holds::{Lock, LockResult, LockStore};
+pub use hub::{TenantWatch, WakeUp};
+pub use keys::{IndexName, RecordKey, StreamName};
+pub use ledger::{LedgerEntry, LedgerPage, LedgerPosition, VerifyError};
+pub use lineage::{StoreEpoch, StoreEpochs};
+pub use memory::{
+    DocumentStore, PathChange, PrefixLimit, QuotaExceeded, RemovalOutcome, ScopeLimits, WriteOutcome, WritePrecondition,
+};
 pub use ops::StreamId;
 pub use random::random_bits;
-pub use references::Cited;
-pub use runs::{FoldedRun, HeldRun, Runs, StandingRun};
-pub use seal::Sealed;
-pub use secrets::{MOST_SECRETS, SealedSecret, SecretForgotten, SecretPut, Secrets};
-pub use servers::{FetchLease, Fetched, HeldListing, Listing, Pin, Pinned, Pins, Servers, Trouble};
-pub use sessions::{Folded, Held, SessionConfig, Sessions};
-pub use shelf::Shelf;
+pub use references::EvidenceCitation;
+pub use runs::{RunCasOutcome, RunStore, StandingRun, VersionedRun};
+pub use seal::SealedBatch;
+pub use secrets::{MOST_SECRETS, SealedSecret, SecretForgotten, SecretPut, SecretStore};
+pub use servers::{
+    AcceptedPins, FetchFailure, FetchLease, FetchedList, ListFacts, Pin, PinOutcome, ServerStore, VersionedListing,
+};
+pub use sessions::{SessionConfig, SessionStore, SessionUpdate, VersionedSession};
+pub use shelf::TenantStore;
 pub use store::Store;
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
-pub use walker::{ChainBreak, Flaw, Verified, Walker};
+pub use walker::{ChainBreak, LedgerFlaw, VerifiedLedger, Walker};

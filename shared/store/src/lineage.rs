@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// Which store this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lineage {
+pub struct StoreEpoch {
     /// Counts up with every loss of all records; 0 while nobody could look.
     pub generation: u64,
     /// When another server took over, by that server's clock: what was written before may have been forgotten since.
@@ -18,7 +18,7 @@ pub struct Lineage {
     pub since: Option<Moment>,
 }
 
-impl Lineage {
+impl StoreEpoch {
     /// Whether what was written at this moment may have been followed by something that is forgotten.
     pub fn doubts(&self, at: Moment) -> bool {
         self.since.is_some_and(|since| at < since)
@@ -27,25 +27,25 @@ impl Lineage {
 
 /// Tells which store this is, and when it becomes another.
 #[derive(Debug, Clone)]
-pub struct Lineages(watch::Receiver<Lineage>);
+pub struct StoreEpochs(watch::Receiver<StoreEpoch>);
 
-impl Lineages {
-    pub(crate) fn new(told: watch::Receiver<Lineage>) -> Lineages {
-        Lineages(told)
+impl StoreEpochs {
+    pub(crate) fn new(told: watch::Receiver<StoreEpoch>) -> StoreEpochs {
+        StoreEpochs(told)
     }
 
     /// The store of one file.
-    pub(crate) fn constant() -> Lineages {
-        Lineages(watch::Sender::new(Lineage { generation: 1, since: None }).subscribe())
+    pub(crate) fn constant() -> StoreEpochs {
+        StoreEpochs(watch::Sender::new(StoreEpoch { generation: 1, since: None }).subscribe())
     }
 
     /// Which store this is.
-    pub fn now(&self) -> Lineage {
+    pub fn now(&self) -> StoreEpoch {
         *self.0.borrow()
     }
 
     /// Waits until it is another one. Safe to abandon and call again.
-    pub async fn changed(&mut self) -> Lineage {
+    pub async fn changed(&mut self) -> StoreEpoch {
         if self.0.changed().await.is_err() {
             // Nobody is left who could tell: the store is closed, or can never change.
             std::future::pending::<()>().await;

@@ -13,12 +13,12 @@ mod forget;
 mod redact;
 mod write;
 
-pub use forget::Removed;
-pub use write::{Base, Limits, Part, Put, Room};
+pub use forget::RemovalOutcome;
+pub use write::{PrefixLimit, QuotaExceeded, ScopeLimits, WriteOutcome, WritePrecondition};
 
-use crate::document::{DocScope, Document, Head};
+use crate::document::{DocScope, Document, DocumentHead};
 use crate::ops::Op;
-use crate::{Index, Record, RecordKey, Shelf, StoreError, Stream};
+use crate::{IndexName, RecordKey, StoreError, StoredRecord, StreamName, TenantStore};
 use std::time::Duration;
 
 /// How many heads are read in one round trip.
@@ -34,8 +34,8 @@ const TRIES: usize = 16;
 
 /// A path that changed, and where it stands among the changes of its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The document's path. Whether it is still there tells [`Memory::get`].
+pub struct PathChange {
+    /// The document's path. Whether it is still there tells [`DocumentStore::get`].
     pub path: String,
     /// The rank to ask beyond.
     pub mark: u64,
@@ -43,11 +43,11 @@ pub struct Change {
 
 /// The documents of one tenant.
 #[derive(Debug, Clone)]
-pub struct Memory(Shelf);
+pub struct DocumentStore(TenantStore);
 
-impl Memory {
-    pub(crate) fn new(shelf: Shelf) -> Memory {
-        Memory(shelf)
+impl DocumentStore {
+    pub(crate) fn new(shelf: TenantStore) -> DocumentStore {
+        DocumentStore(shelf)
     }
 
     /// Reads a document.
@@ -68,8 +68,8 @@ impl Memory {
     }
 
     /// The documents of a scope whose path begins with `prefix`, by path, without their text.
-    pub async fn heads(&self, scope: &DocScope, prefix: &str) -> Result<Vec<Head>, StoreError> {
-        let members = self.0.range(&Index::documents(scope), 0, u64::MAX, usize::MAX).await?;
+    pub async fn heads(&self, scope: &DocScope, prefix: &str) -> Result<Vec<DocumentHead>, StoreError> {
+        let members = self.0.range(&IndexName::documents(scope), 0, u64::MAX, usize::MAX).await?;
         let mut paths: Vec<String> = members.into_iter().map(|(path, _)| path).collect();
         paths.retain(|path| path.starts_with(prefix));
         paths.sort_unstable();
@@ -78,14 +78,14 @@ impl Memory {
             let records = self.records(some.iter().map(|path| RecordKey::document_head(scope, path))).await?;
             for (path, record) in some.iter().zip(records) {
                 match record {
-                    Some(record) => heads.push(Head::from_bytes(&record.body)?),
+                    Some(record) => heads.push(DocumentHead::from_bytes(&record.body)?),
                     None => without.push(path.clone()),
                 }
             }
         }
         // Written by a build that kept no heads, or ended since the index was read.
         for some in without.chunks(AT_ONCE) {
-            heads.extend(self.get_many(scope, some).await?.iter().flatten().map(Head::from));
+            heads.extend(self.get_many(scope, some).await?.iter().flatten().map(DocumentHead::from));
         }
         heads.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         Ok(heads)
@@ -93,12 +93,16 @@ impl Memory {
 
     /// The paths of a scope that changed since `after`, in the order of their last change; zero gives all there are,
     /// and those whose document is gone by now.
-    pub async fn changes(&self, scope: &DocScope, after: u64) -> Result<Vec<Change>, StoreError> {
-        let range =
-            |index: Index, from| Op::Range { index: self.0.space.index(&index), from, to: u64::MAX, limit: usize::MAX };
-        let mut ops = vec![range(Index::document_changes(scope), after.saturating_add(1))];
+    pub async fn changes(&self, scope: &DocScope, after: u64) -> Result<Vec<PathChange>, StoreError> {
+        let range = |index: IndexName, from| Op::Range {
+            index: self.0.space.index(&index),
+            from,
+            to: u64::MAX,
+            limit: usize::MAX,
+        };
+        let mut ops = vec![range(IndexName::document_changes(scope), after.saturating_add(1))];
         if after == 0 {
-            ops.push(range(Index::documents(scope), 0));
+            ops.push(range(IndexName::documents(scope), 0));
         }
         let mut answers = self.0.run(&ops).await?;
         let marked = answers.members()?;
@@ -107,9 +111,9 @@ impl Memory {
             // Written by a build that kept no changes.
             let known: std::collections::HashSet<&str> = marked.iter().map(|(path, _)| path.as_str()).collect();
             let unmarked = answers.members()?.into_iter().filter(|(path, _)| !known.contains(path.as_str()));
-            changes.extend(unmarked.map(|(path, _)| Change { path, mark: BEFORE_ALL }));
+            changes.extend(unmarked.map(|(path, _)| PathChange { path, mark: BEFORE_ALL }));
         }
-        changes.extend(marked.into_iter().map(|(path, mark)| Change { path, mark }));
+        changes.extend(marked.into_iter().map(|(path, mark)| PathChange { path, mark }));
         Ok(changes)
     }
 
@@ -164,7 +168,7 @@ impl Memory {
 
     /// The versions kept by a build that did not keep each as a record.
     async fn unnumbered(&self, scope: &DocScope, path: &str) -> Result<Vec<Document>, StoreError> {
-        let entries = self.0.read(&Stream::versions(scope, path), None, usize::MAX).await?;
+        let entries = self.0.read(&StreamName::versions(scope, path), None, usize::MAX).await?;
         entries.into_iter().map(|(_, body)| Document::from_bytes(&body)).collect()
     }
 
@@ -172,7 +176,7 @@ impl Memory {
         self.records(keys).await?.into_iter().map(read).collect()
     }
 
-    async fn records(&self, keys: impl Iterator<Item = RecordKey>) -> Result<Vec<Option<Record>>, StoreError> {
+    async fn records(&self, keys: impl Iterator<Item = RecordKey>) -> Result<Vec<Option<StoredRecord>>, StoreError> {
         let ops: Vec<Op> = keys.map(|key| Op::Get { key: self.0.space.record(&key) }).collect();
         if ops.is_empty() {
             return Ok(Vec::new());
@@ -182,6 +186,6 @@ impl Memory {
     }
 }
 
-fn read(record: Option<Record>) -> Result<Option<Document>, StoreError> {
+fn read(record: Option<StoredRecord>) -> Result<Option<Document>, StoreError> {
     record.map(|record| Document::from_bytes(&record.body)).transpose()
 }

@@ -3,8 +3,8 @@
 //! A batch of them is one pipeline on Redis and one transaction in the embedded store. The compare-and-set is not
 //! among them: it must be alone, because a script that Redis has forgotten is sent a second time.
 
-use crate::commit::Rank;
-use crate::{Record, StoreError};
+use crate::commit::Score;
+use crate::{StoreError, StoredRecord};
 use domain::Moment;
 use std::time::Duration;
 
@@ -33,29 +33,29 @@ impl std::fmt::Display for StreamId {
 
 /// Which way a stream is read, and from where.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Walk {
+pub(crate) enum StreamWalk {
     /// Oldest first, beginning behind this entry.
     After(Option<StreamId>),
     /// Newest first, beginning before this entry.
     Before(Option<StreamId>),
 }
 
-impl Walk {
+impl StreamWalk {
     /// Whether the walk begins at the very end of all places. Places come back from clients as cursors, and an empty
     /// interval is an error on Redis.
     pub(crate) fn leads_nowhere(self) -> bool {
         let end = |at: u64, seq: u64| Some(StreamId { at: Moment::from_millis(at), seq });
         match self {
-            Walk::After(id) => id == end(u64::MAX, u64::MAX),
-            Walk::Before(id) => id == end(0, 0),
+            StreamWalk::After(id) => id == end(u64::MAX, u64::MAX),
+            StreamWalk::Before(id) => id == end(0, 0),
         }
     }
 }
 
 /// A record as a server holds it, and whether enough of its replicas have all it was told before.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
-    pub(crate) record: Option<Record>,
+pub(crate) struct HeldRecord {
+    pub(crate) record: Option<StoredRecord>,
     pub(crate) enough: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) enum Op {
     },
     Read {
         stream: String,
-        walk: Walk,
+        walk: StreamWalk,
         limit: usize,
     },
     /// Takes members out of an index.
@@ -109,8 +109,8 @@ pub(crate) enum Op {
 
 /// What a step gave, in the order of the steps.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
-    Record(Option<Record>),
+pub(crate) enum OpResult {
+    Record(Option<StoredRecord>),
     Appended(StreamId),
     Count(u64),
     Members(Vec<(String, u64)>),
@@ -120,42 +120,42 @@ pub(crate) enum Answer {
 }
 
 /// The answers of one batch, taken one by one.
-pub(crate) struct Answers(std::vec::IntoIter<Answer>);
+pub(crate) struct OpResults(std::vec::IntoIter<OpResult>);
 
 const MIXED_UP: StoreError = StoreError::Corrupt { what: "an answer of another kind than asked for" };
 
-impl Answers {
-    pub(crate) fn new(answers: Vec<Answer>) -> Answers {
-        Answers(answers.into_iter())
+impl OpResults {
+    pub(crate) fn new(answers: Vec<OpResult>) -> OpResults {
+        OpResults(answers.into_iter())
     }
 
-    pub(crate) fn record(&mut self) -> Result<Option<Record>, StoreError> {
-        let Some(Answer::Record(record)) = self.0.next() else { return Err(MIXED_UP) };
+    pub(crate) fn record(&mut self) -> Result<Option<StoredRecord>, StoreError> {
+        let Some(OpResult::Record(record)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(record)
     }
 
     pub(crate) fn appended(&mut self) -> Result<StreamId, StoreError> {
-        let Some(Answer::Appended(id)) = self.0.next() else { return Err(MIXED_UP) };
+        let Some(OpResult::Appended(id)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(id)
     }
 
     pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
-        let Some(Answer::Count(count)) = self.0.next() else { return Err(MIXED_UP) };
+        let Some(OpResult::Count(count)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(count)
     }
 
     pub(crate) fn members(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
-        let Some(Answer::Members(members)) = self.0.next() else { return Err(MIXED_UP) };
+        let Some(OpResult::Members(members)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(members)
     }
 
     pub(crate) fn entries(&mut self) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
-        let Some(Answer::Entries(entries)) = self.0.next() else { return Err(MIXED_UP) };
+        let Some(OpResult::Entries(entries)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(entries)
     }
 
     pub(crate) fn now(&mut self) -> Result<Moment, StoreError> {
-        let Some(Answer::Now(now)) = self.0.next() else { return Err(MIXED_UP) };
+        let Some(OpResult::Now(now)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(now)
     }
 }
@@ -186,7 +186,7 @@ pub(crate) struct RawAppend {
 pub(crate) struct RawPlacing {
     pub(crate) index: String,
     pub(crate) member: String,
-    pub(crate) rank: Rank,
+    pub(crate) rank: Score,
     pub(crate) lives: Option<Duration>,
 }
 

@@ -9,13 +9,13 @@ use std::cell::RefCell;
 /// How much is drawn at once.
 const STOCK: usize = 1_024;
 
-struct Stock {
+struct RandomStock {
     bytes: [u8; STOCK],
     used: usize,
 }
 
 thread_local! {
-    static MINE: RefCell<Stock> = const { RefCell::new(Stock { bytes: [0; STOCK], used: STOCK }) };
+    static MINE: RefCell<RandomStock> = const { RefCell::new(RandomStock { bytes: [0; STOCK], used: STOCK }) };
 }
 
 /// 128 random bits for a name; fails only if the system gives no randomness.
@@ -23,7 +23,7 @@ pub fn random_bits() -> Result<[u8; 16], StoreError> {
     MINE.with_borrow_mut(|stock| stock.take(|bytes| getrandom::fill(bytes).map_err(StoreError::unavailable)))
 }
 
-impl Stock {
+impl RandomStock {
     fn take(&mut self, fill: impl FnOnce(&mut [u8]) -> Result<(), StoreError>) -> Result<[u8; 16], StoreError> {
         let mut bits = [0; 16];
         if self.used + bits.len() > STOCK {
@@ -45,8 +45,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    fn empty() -> Stock {
-        Stock { bytes: [0; STOCK], used: STOCK }
+    fn empty() -> RandomStock {
+        RandomStock { bytes: [0; STOCK], used: STOCK }
     }
 
     #[test]

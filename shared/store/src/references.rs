@@ -4,7 +4,7 @@
 //! pay for it and hardly any is ever cited: the newest entries are looked through, and what lies further back is unknown.
 
 use crate::document::Reference;
-use crate::{Shelf, StoreError, Stream};
+use crate::{StoreError, StreamName, TenantStore};
 use domain::{CallId, Principal, RunId, SessionId};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -18,21 +18,21 @@ const PAGES: usize = 8;
 
 /// What a text cites.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Cited {
+pub struct EvidenceCitation {
     /// What the ledger knows, in the order of the text.
     pub known: Vec<Reference>,
     /// What it does not know, or not of this session and this principal.
     pub unknown: Vec<String>,
 }
 
-impl Shelf {
+impl TenantStore {
     /// Looks up every call and run that a text names. Somebody else's are as unknown as those that never were.
     pub async fn references(
         &self,
         session: Option<SessionId>,
         owner: &Principal,
         text: &str,
-    ) -> Result<Cited, StoreError> {
+    ) -> Result<EvidenceCitation, StoreError> {
         let names = named_in(text);
         let looked_up = &names[..names.len().min(MOST_CITED)];
         let calls = looked_up.iter().filter(|name| CallId::parse(name).is_ok()).map(String::as_str).collect();
@@ -45,7 +45,7 @@ impl Shelf {
             let (id, tool, at) = (run.id.to_string(), run.asked.tool.to_string(), run.asked.asked_at);
             found.insert(id.clone(), Reference { id, tool, at, outcome: run.state.as_str().to_owned() });
         }
-        let mut cited = Cited::default();
+        let mut cited = EvidenceCitation::default();
         for name in names {
             match found.remove(&name) {
                 Some(reference) => cited.known.push(reference),
@@ -69,15 +69,15 @@ impl Shelf {
             if wanted.is_empty() {
                 break;
             }
-            let page = self.read_back(&Stream::audit(), before, PAGE).await?;
+            let page = self.read_back(&StreamName::audit(), before, PAGE).await?;
             for (id, body) in &page {
-                let Some(entry) = Entry::read(body).filter(|entry| entry.session == session) else { continue };
+                let Some(entry) = CallEntry::read(body).filter(|entry| entry.session == session) else { continue };
                 let Some(at) = wanted.iter().position(|call| *call == entry.call) else { continue };
                 // Somebody else may have tried the name of this session; that is no call of it.
                 let own = entry.actor.is_some_and(|who| (&who.iss, &who.sub) == (&owner.issuer, &owner.subject));
                 match (entry.phase.as_str(), entry.tool, entry.outcome) {
                     // Newest first: how it ended comes before how it began.
-                    ("close", _, Some(Outcome { code })) => {
+                    ("close", _, Some(RecordedOutcome { code })) => {
                         ends.insert(entry.call, code);
                     }
                     ("open", Some(tool), _) if own => {
@@ -112,33 +112,33 @@ fn named_in(text: &str) -> Vec<String> {
 
 /// As much of an entry as tells about a call.
 #[derive(Deserialize)]
-struct Entry {
+struct CallEntry {
     phase: String,
     #[serde(default)]
     session: String,
     #[serde(default)]
     call: String,
     #[serde(default)]
-    actor: Option<Who>,
+    actor: Option<RecordedCaller>,
     #[serde(default)]
     tool: Option<String>,
     #[serde(default)]
-    outcome: Option<Outcome>,
+    outcome: Option<RecordedOutcome>,
 }
 
 #[derive(Deserialize)]
-struct Who {
+struct RecordedCaller {
     iss: String,
     sub: String,
 }
 
 #[derive(Deserialize)]
-struct Outcome {
+struct RecordedOutcome {
     code: String,
 }
 
-impl Entry {
-    fn read(body: &[u8]) -> Option<Entry> {
+impl CallEntry {
+    fn read(body: &[u8]) -> Option<CallEntry> {
         serde_json::from_slice(body).ok()
     }
 }

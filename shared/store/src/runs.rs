@@ -2,11 +2,11 @@
 //!
 //! Not here: what may happen to a run (see [`domain::run`]), and who makes it happen (see the executor).
 
-use crate::commit::{Commit, Committed, Placing, Rank, Version};
+use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Score};
 use crate::entry::AuditEntry;
-use crate::ops::{Held, Op};
-use crate::{Index, Record, RecordKey, Shelf, StoreError, Topic};
-use domain::run::{Answer, Asked, Claim, Ending, OnReject, Run, State};
+use crate::ops::{HeldRecord, Op};
+use crate::{IndexName, RecordKey, StoreError, StoredRecord, TenantStore, Topic};
+use domain::run::{Answer, Claim, Ending, OnReject, Run, RunRequest, RunState};
 use domain::{Moment, Principal, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -28,23 +28,25 @@ const STEP_ENDED: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 /// A run as it was read, and the version that a change has to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldRun {
+pub struct VersionedRun {
     /// The run.
     pub run: Run,
     /// Its version.
-    pub version: Version,
+    pub version: RecordVersion,
 }
 
 /// How a change of a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only `Done` wrote something"]
-pub enum FoldedRun {
+pub enum RunCasOutcome {
     /// Written; this is the run now.
-    Done(HeldRun),
+    Done(VersionedRun),
     /// Somebody was quicker; this is what to fold on.
-    Conflict(HeldRun),
+    Conflict(VersionedRun),
     /// The store's clock says it is too late.
     Late(Moment),
+    /// As many runs of the requester wait as may, so this one was not opened.
+    TooManyWaiting,
     /// There is no such run any more.
     Gone,
 }
@@ -54,79 +56,82 @@ pub enum FoldedRun {
 #[must_use = "what is not held by enough may be forgotten"]
 pub struct StandingRun {
     /// The run; `None` if there is none (any more).
-    pub held: Option<HeldRun>,
+    pub held: Option<VersionedRun>,
     /// Whether a failover would keep it.
     pub enough: bool,
 }
 
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
-pub struct Runs(Shelf);
+pub struct RunStore(TenantStore);
 
-impl Runs {
-    pub(crate) fn new(shelf: Shelf) -> Runs {
-        Runs(shelf)
+impl RunStore {
+    pub(crate) fn new(shelf: TenantStore) -> RunStore {
+        RunStore(shelf)
     }
 
-    /// Writes a new run. If it is there already, that one is handed back as [`FoldedRun::Conflict`]; if its requester has
-    /// `most` runs waiting already, nothing is written: [`FoldedRun::Late`].
+    /// Writes a new run. If it is there already, that one is handed back as [`RunCasOutcome::Conflict`]; if its requester has
+    /// `most` runs waiting already, nothing is written: [`RunCasOutcome::TooManyWaiting`].
     pub async fn open(
         &self,
         run: &Run,
         key: Option<&str>,
         most: u64,
         entry: &AuditEntry,
-    ) -> Result<FoldedRun, StoreError> {
+    ) -> Result<RunCasOutcome, StoreError> {
         let mut index = places(run);
         let newest = newest_first(run.asked.asked_at);
         let member = run.id.to_string();
-        let remembered = |index: Index| Placing {
+        let remembered = |index: IndexName| IndexUpdate {
             index: index.forgotten_after(Some(REMEMBERED)),
             member: member.clone(),
-            rank: Rank::At(newest),
+            rank: Score::At(newest),
         };
-        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Rank::At(newest) });
-        index.push(remembered(Index::same_digest(&run.asked.digest)));
+        index.push(IndexUpdate { index: IndexName::runs(), member: member.clone(), rank: Score::At(newest) });
+        index.push(remembered(IndexName::same_digest(&run.asked.digest)));
         if let Some(key) = key {
-            index.push(remembered(Index::same_key(&run.asked.requester, key)));
+            index.push(remembered(IndexName::same_key(&run.asked.requester, key)));
         }
         let room = Some((queue(run), most));
-        self.write(Change { room, ..Change::of(Version::NONE, run, index) }, entry).await
+        self.write(RunChange { room, ..RunChange::of(RecordVersion::NONE, run, index) }, entry).await
     }
 
     /// Reads a run, and the store's time with it.
-    pub async fn find(&self, id: RunId) -> Result<(Option<HeldRun>, Moment), StoreError> {
+    pub async fn find(&self, id: RunId) -> Result<(Option<VersionedRun>, Moment), StoreError> {
         let key = self.0.space.record(&RecordKey::run(id));
         let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
-        let held = |record: Record| Ok(HeldRun { run: from_bytes(id, &record.body)?, version: record.version });
+        let held =
+            |record: StoredRecord| Ok(VersionedRun { run: from_bytes(id, &record.body)?, version: record.version });
         Ok((record.map(held).transpose()?, now))
     }
 
     /// Writes the next state of a run; `not_after` is judged by the store's own clock.
     pub async fn commit(
         &self,
-        held: &HeldRun,
+        held: &VersionedRun,
         next: &Run,
         not_after: Option<Moment>,
         entry: &AuditEntry,
-    ) -> Result<FoldedRun, StoreError> {
+    ) -> Result<RunCasOutcome, StoreError> {
         let mut index = places(next);
         if next.state != held.run.state {
             // In the same step as the rejection, so that no replica can die between the two.
             index.extend(ends_step(next));
         }
-        self.write(Change { not_after, ..Change::of(held.version, next, index) }, entry).await
+        self.write(RunChange { not_after, ..RunChange::of(held.version, next, index) }, entry).await
     }
 
     /// Asks how firmly a run stands, with everything that was written before; others may take that long to catch up.
     /// `None`: nobody but the store itself has to hold it, and nobody was asked.
     pub async fn confirm(&self, id: RunId, within: Duration) -> Result<Option<StandingRun>, StoreError> {
         let key = self.0.space.record(&RecordKey::run(id));
-        let Some(Held { record, enough }) = self.0.store().confirm(&key, &self.0.space.ack(), within).await? else {
+        let Some(HeldRecord { record, enough }) = self.0.store().confirm(&key, &self.0.space.ack(), within).await?
+        else {
             return Ok(None);
         };
-        let held = |record: Record| Ok(HeldRun { run: from_bytes(id, &record.body)?, version: record.version });
+        let held =
+            |record: StoredRecord| Ok(VersionedRun { run: from_bytes(id, &record.body)?, version: record.version });
         Ok(Some(StandingRun { held: record.map(held).transpose()?, enough }))
     }
 
@@ -134,40 +139,46 @@ impl Runs {
     pub async fn write_back(
         &self,
         run: &Run,
-        found: Option<&HeldRun>,
+        found: Option<&VersionedRun>,
         entry: &AuditEntry,
-    ) -> Result<FoldedRun, StoreError> {
+    ) -> Result<RunCasOutcome, StoreError> {
         let (newest, member) = (newest_first(run.asked.asked_at), run.id.to_string());
         let mut index = places(run);
-        let digest = Index::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
-        index.push(Placing { index: Index::runs(), member: member.clone(), rank: Rank::At(newest) });
-        index.push(Placing { index: digest, member, rank: Rank::At(newest) });
-        let expect = found.map_or(Version::NONE, |found| found.version);
-        self.write(Change::of(expect, run, index), entry).await
+        let digest = IndexName::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
+        index.push(IndexUpdate { index: IndexName::runs(), member: member.clone(), rank: Score::At(newest) });
+        index.push(IndexUpdate { index: digest, member, rank: Score::At(newest) });
+        let expect = found.map_or(RecordVersion::NONE, |found| found.version);
+        self.write(RunChange::of(expect, run, index), entry).await
     }
 
     /// The rejected run that ended a session's step and was not cleared since.
     pub async fn stopped_by(&self, session: SessionId) -> Result<Option<RunId>, StoreError> {
-        let members = self.0.range(&Index::stopped(session), 0, FULL, 1).await?;
+        let members = self.0.range(&IndexName::stopped(session), 0, FULL, 1).await?;
         Ok(first(&members))
     }
 
     /// Lets a session whose step a run ended go on.
-    pub async fn clear(&self, held: &HeldRun, session: SessionId, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
-        let index = vec![Placing { index: Index::stopped(session), member: held.run.id.to_string(), rank: Rank::Out }];
-        self.write(Change::of(held.version, &held.run, index), entry).await
+    pub async fn clear(
+        &self,
+        held: &VersionedRun,
+        session: SessionId,
+        entry: &AuditEntry,
+    ) -> Result<RunCasOutcome, StoreError> {
+        let index =
+            vec![IndexUpdate { index: IndexName::stopped(session), member: held.run.id.to_string(), rank: Score::Out }];
+        self.write(RunChange::of(held.version, &held.run, index), entry).await
     }
 
     /// Runs somebody has to look at by now, the longest overdue first.
     pub async fn due(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let now = self.0.store().now().await?;
-        let members = self.0.range(&Index::due(), 0, now.millis(), limit).await?;
+        let members = self.0.range(&IndexName::due(), 0, now.millis(), limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
     }
 
     /// Runs that are not over yet, whenever they are due.
     pub async fn open_ones(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        let members = self.0.range(&Index::due(), 0, FULL, limit).await?;
+        let members = self.0.range(&IndexName::due(), 0, FULL, limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
     }
 
@@ -176,7 +187,7 @@ impl Runs {
     pub async fn tidy(&self, limit: usize) -> Result<usize, StoreError> {
         let now = self.0.store().now().await?;
         let before = Moment::from_millis(now.millis().saturating_sub(crate::ops::millis(KEEP)));
-        let members = self.0.range(&Index::runs(), newest_first(before), FULL, limit).await?;
+        let members = self.0.range(&IndexName::runs(), newest_first(before), FULL, limit).await?;
         let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
         let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
         if ids.is_empty() {
@@ -191,7 +202,7 @@ impl Runs {
         }
         let taken = gone.len();
         if taken > 0 {
-            let index = self.0.space.index(&Index::runs());
+            let index = self.0.space.index(&IndexName::runs());
             self.0.run(&[Op::TakeOut { index, members: gone }]).await?;
         }
         Ok(taken)
@@ -199,7 +210,7 @@ impl Runs {
 
     /// Whether a session asked for something that people are still reviewing.
     pub async fn is_under_review(&self, session: SessionId, owner: &Principal) -> Result<bool, StoreError> {
-        let members = self.0.range(&Index::waiting(owner, true), 0, FULL, usize::MAX).await?;
+        let members = self.0.range(&IndexName::waiting(owner, true), 0, FULL, usize::MAX).await?;
         let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
         Ok(self.read(ids).await?.iter().any(|run| run.asked.session == Some(session)))
     }
@@ -221,36 +232,41 @@ impl Runs {
                 return Ok(());
             }
             match self.commit(&held, &next, None, entry).await? {
-                FoldedRun::Done(_) | FoldedRun::Gone => return Ok(()),
-                FoldedRun::Conflict(_) | FoldedRun::Late(_) => {}
+                RunCasOutcome::Done(_) | RunCasOutcome::Gone => return Ok(()),
+                RunCasOutcome::Conflict(_) | RunCasOutcome::Late(_) | RunCasOutcome::TooManyWaiting => {}
             }
         }
     }
 
     /// Lets a caller's own key lead to a run that was there before the key was.
-    pub async fn remember(&self, held: &HeldRun, key: &str, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
-        let index = Index::same_key(&held.run.asked.requester, key).forgotten_after(Some(REMEMBERED));
-        let rank = Rank::At(newest_first(held.run.asked.asked_at));
-        let index = vec![Placing { index, member: held.run.id.to_string(), rank }];
-        self.write(Change::of(held.version, &held.run, index), entry).await
+    pub async fn remember(
+        &self,
+        held: &VersionedRun,
+        key: &str,
+        entry: &AuditEntry,
+    ) -> Result<RunCasOutcome, StoreError> {
+        let index = IndexName::same_key(&held.run.asked.requester, key).forgotten_after(Some(REMEMBERED));
+        let rank = Score::At(newest_first(held.run.asked.asked_at));
+        let index = vec![IndexUpdate { index, member: held.run.id.to_string(), rank }];
+        self.write(RunChange::of(held.version, &held.run, index), entry).await
     }
 
     /// Moves when a run is looked at next, without changing it.
     pub async fn look_again(
         &self,
-        held: &HeldRun,
+        held: &VersionedRun,
         at: Option<Moment>,
         entry: &AuditEntry,
-    ) -> Result<FoldedRun, StoreError> {
+    ) -> Result<RunCasOutcome, StoreError> {
         let member = held.run.id.to_string();
-        let index = vec![Placing { index: Index::due(), member, rank: at.map(Moment::millis).into() }];
-        self.write(Change::of(held.version, &held.run, index), entry).await
+        let index = vec![IndexUpdate { index: IndexName::due(), member, rank: at.map(Moment::millis).into() }];
+        self.write(RunChange::of(held.version, &held.run, index), entry).await
     }
 
     /// Runs, newest first, beginning with those asked at `from`.
     pub async fn page(&self, from: Option<Moment>, limit: usize) -> Result<Vec<Run>, StoreError> {
         let from = from.map_or(0, newest_first);
-        let members = self.0.range(&Index::runs(), from, FULL, limit).await?;
+        let members = self.0.range(&IndexName::runs(), from, FULL, limit).await?;
         self.read(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect()).await
     }
 
@@ -272,8 +288,10 @@ impl Runs {
         Ok(runs)
     }
 
-    async fn write(&self, change: Change<'_>, entry: &AuditEntry) -> Result<FoldedRun, StoreError> {
-        let Change { expect, run, index, not_after, room } = change;
+    async fn write(&self, change: RunChange<'_>, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
+        let RunChange { expect, run, index, not_after, room } = change;
+        // The store refuses for both reasons alike; no change here has both.
+        let limited = room.is_some();
         let commit = Commit {
             // Always past the time a person may take, so that `expired` can be seen.
             expires: Some(KEEP + run.asked.expires_at.since(run.changed_at)),
@@ -285,66 +303,67 @@ impl Runs {
             ..Commit::write(RecordKey::run(run.id), expect, to_bytes(run)?)
         };
         match self.0.commit(commit).await? {
-            Committed::Done(version, _) => Ok(FoldedRun::Done(HeldRun { run: run.clone(), version })),
-            Committed::Late(now) => Ok(FoldedRun::Late(now)),
-            Committed::Conflict(Version::NONE, _) => Ok(FoldedRun::Gone),
+            Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: run.clone(), version })),
+            Committed::Late(_) if limited => Ok(RunCasOutcome::TooManyWaiting),
+            Committed::Late(now) => Ok(RunCasOutcome::Late(now)),
+            Committed::Conflict(RecordVersion::NONE, _) => Ok(RunCasOutcome::Gone),
             Committed::Conflict(version, body) => {
-                Ok(FoldedRun::Conflict(HeldRun { run: from_bytes(run.id, &body)?, version }))
+                Ok(RunCasOutcome::Conflict(VersionedRun { run: from_bytes(run.id, &body)?, version }))
             }
         }
     }
 }
 
 /// One change of one run.
-struct Change<'a> {
-    expect: Version,
+struct RunChange<'a> {
+    expect: RecordVersion,
     run: &'a Run,
-    index: Vec<Placing>,
+    index: Vec<IndexUpdate>,
     not_after: Option<Moment>,
-    room: Option<(Index, u64)>,
+    room: Option<(IndexName, u64)>,
 }
 
-impl Change<'_> {
-    fn of(expect: Version, run: &Run, index: Vec<Placing>) -> Change<'_> {
-        Change { expect, run, index, not_after: None, room: None }
+impl RunChange<'_> {
+    fn of(expect: RecordVersion, run: &Run, index: Vec<IndexUpdate>) -> RunChange<'_> {
+        RunChange { expect, run, index, not_after: None, room: None }
     }
 }
 
 /// The places every change moves: when to look next, and whether it still waits for a person.
-fn places(run: &Run) -> Vec<Placing> {
+fn places(run: &Run) -> Vec<IndexUpdate> {
     let member = run.id.to_string();
     // What is reviewed stays until nothing more can come of it: whatever it was proposed from must last that long.
     let waits = match run.state {
-        State::PendingApproval => true,
-        State::Approved | State::Executing => run.asked.reviewed,
-        State::Rejected
-        | State::Expired
-        | State::Cancelled
-        | State::Succeeded
-        | State::Failed
-        | State::OutcomeUnknown
-        | State::ReconciledSucceeded
-        | State::ReconciledFailed => false,
+        RunState::PendingApproval => true,
+        RunState::Approved | RunState::Executing => run.asked.reviewed,
+        RunState::Rejected
+        | RunState::Expired
+        | RunState::Cancelled
+        | RunState::Succeeded
+        | RunState::Failed
+        | RunState::OutcomeUnknown
+        | RunState::ReconciledSucceeded
+        | RunState::ReconciledFailed => false,
     };
     let waits = waits.then(|| run.asked.asked_at.millis());
     vec![
-        Placing { index: Index::due(), member: member.clone(), rank: run.due().map(Moment::millis).into() },
-        Placing { index: queue(run), member, rank: waits.into() },
+        IndexUpdate { index: IndexName::due(), member: member.clone(), rank: run.due().map(Moment::millis).into() },
+        IndexUpdate { index: queue(run), member, rank: waits.into() },
     ]
 }
 
 /// Where a run is counted among those of its requester.
-fn queue(run: &Run) -> Index {
-    Index::waiting(&run.asked.requester, run.asked.reviewed)
+fn queue(run: &Run) -> IndexName {
+    IndexName::waiting(&run.asked.requester, run.asked.reviewed)
 }
 
 /// A rejection that ends the step of the session that asked.
-fn ends_step(run: &Run) -> Option<Placing> {
+fn ends_step(run: &Run) -> Option<IndexUpdate> {
     let session = run.asked.session?;
-    (run.state == State::Rejected && run.asked.on_reject == OnReject::Fail).then(|| Placing {
-        index: Index::stopped(session).forgotten_after(Some(STEP_ENDED)),
+    (run.state == RunState::Rejected && run.asked.on_reject == OnReject::Fail).then(|| IndexUpdate {
+        index: IndexName::stopped(session).forgotten_after(Some(STEP_ENDED)),
         member: run.id.to_string(),
-        rank: Rank::At(run.changed_at.millis()),
+        rank: Score::At(run.changed_at.millis()),
     })
 }
 
@@ -358,10 +377,10 @@ pub(crate) fn newest_first(at: Moment) -> u64 {
 
 /// The shape in which a run is stored; the number tells later releases how to read it.
 #[derive(Serialize, Deserialize)]
-struct Shape {
+struct StoredRun {
     v: u8,
-    asked: Asked,
-    state: State,
+    asked: RunRequest,
+    state: RunState,
     answers: Vec<Answer>,
     execute_by: Option<Moment>,
     claim: Option<Claim>,
@@ -374,12 +393,12 @@ const UNREADABLE: StoreError = StoreError::Corrupt { what: "a run's record" };
 
 fn to_bytes(run: &Run) -> Result<Vec<u8>, StoreError> {
     let Run { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } = run.clone();
-    let shape = Shape { v: 1, asked, state, answers, execute_by, claim, ending, delivered, changed_at };
+    let shape = StoredRun { v: 1, asked, state, answers, execute_by, claim, ending, delivered, changed_at };
     serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
 }
 
 fn from_bytes(id: RunId, bytes: &[u8]) -> Result<Run, StoreError> {
-    let Shape { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } =
+    let StoredRun { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } =
         serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
     Ok(Run { id, asked, state, answers, execute_by, claim, ending, delivered, changed_at })
 }

@@ -9,10 +9,13 @@
 //!
 //! Not here: sealing, and who may set what (see the vault and the gateway).
 
-use crate::commit::Rank;
+use crate::commit::Score;
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::{Base, Commit, Committed, Index, Placing, Record, RecordKey, Shelf, StoreError, Topic, Version};
+use crate::{
+    Commit, Committed, IndexName, IndexUpdate, RecordKey, RecordVersion, StoreError, StoredRecord, TenantStore, Topic,
+    WritePrecondition,
+};
 use domain::{Moment, Principal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,7 +82,7 @@ pub enum SecretForgotten {
 
 /// What stands before the sealed bytes, on a line of its own.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct SecretHead {
     v: u8,
     by: Principal,
     at: Moment,
@@ -88,23 +91,23 @@ struct Head {
 }
 
 /// What a record says: a secret, or the version of one that is gone.
-struct Standing {
-    record: Version,
+struct SecretRecord {
+    record: RecordVersion,
     secret: Option<SealedSecret>,
 }
 
 /// The sealed secrets of one tenant.
 #[derive(Debug, Clone)]
-pub struct Secrets(Shelf);
+pub struct SecretStore(TenantStore);
 
-impl Secrets {
-    pub(crate) fn new(shelf: Shelf) -> Secrets {
-        Secrets(shelf)
+impl SecretStore {
+    pub(crate) fn new(shelf: TenantStore) -> SecretStore {
+        SecretStore(shelf)
     }
 
     /// The names of all secrets, each with a mark that is another after every change.
     pub async fn marks(&self) -> Result<BTreeMap<String, u64>, StoreError> {
-        let marks = self.0.range(&Index::tenant_secret_changes(), 0, u64::MAX, usize::MAX).await?;
+        let marks = self.0.range(&IndexName::tenant_secret_changes(), 0, u64::MAX, usize::MAX).await?;
         Ok(marks.into_iter().filter(|(name, _)| name != FORGOTTEN).collect())
     }
 
@@ -118,7 +121,7 @@ impl Secrets {
             let ops: Vec<Op> = some.iter().map(|name| Op::Get { key: self.key(name) }).collect();
             let mut answers = self.0.run(&ops).await?;
             for name in some {
-                found.push(Standing::read(name, answers.record()?).map(|standing| standing.secret));
+                found.push(SecretRecord::read(name, answers.record()?).map(|standing| standing.secret));
             }
         }
         Ok(found)
@@ -131,25 +134,25 @@ impl Secrets {
         name: &str,
         sealed: Vec<u8>,
         by: &Principal,
-        base: Option<Base>,
+        base: Option<WritePrecondition>,
         entry: &AuditEntry,
     ) -> Result<SecretPut, StoreError> {
         let mut answers = self.0.run(&[Op::Get { key: self.key(name) }, Op::Now]).await?;
         let (record, at) = (answers.record()?, answers.now()?);
-        let mut standing = Standing::read(name, record)?;
+        let mut standing = SecretRecord::read(name, record)?;
         let mut secret = SealedSecret { name: name.to_owned(), version: 0, by: by.clone(), at, sealed };
         for _ in 0..TRIES {
             if !standing.fits(base) {
                 break;
             }
-            let room = standing.secret.is_none().then_some((Index::tenant_secrets(), MOST_SECRETS));
+            let room = standing.secret.is_none().then_some((IndexName::tenant_secrets(), MOST_SECRETS));
             let commit = Commit { room, ..self.writing(&secret, standing.record, entry)? };
             match self.0.commit(commit).await? {
                 Committed::Done(version, _) => {
                     secret.version = version.number();
                     return Ok(SecretPut::Done(secret));
                 }
-                Committed::Conflict(version, body) => standing = Standing::read(name, there(version, body))?,
+                Committed::Conflict(version, body) => standing = SecretRecord::read(name, there(version, body))?,
                 Committed::Late(_) => return Ok(SecretPut::TooMany),
             }
         }
@@ -164,7 +167,7 @@ impl Secrets {
         entry: &AuditEntry,
     ) -> Result<Option<SealedSecret>, StoreError> {
         let mut anew = SealedSecret { sealed, ..secret.clone() };
-        match self.0.commit(self.writing(&anew, Version::new(secret.version), entry)?).await? {
+        match self.0.commit(self.writing(&anew, RecordVersion::new(secret.version), entry)?).await? {
             Committed::Done(version, _) => {
                 anew.version = version.number();
                 Ok(Some(anew))
@@ -180,7 +183,7 @@ impl Secrets {
         version: Option<u64>,
         entry: &AuditEntry,
     ) -> Result<SecretForgotten, StoreError> {
-        let mut standing = Standing::read(name, self.0.get(&RecordKey::tenant_secret(name)).await?)?;
+        let mut standing = SecretRecord::read(name, self.0.get(&RecordKey::tenant_secret(name)).await?)?;
         for _ in 0..TRIES {
             let Some(secret) = &standing.secret else { return Ok(SecretForgotten::Absent) };
             if version.is_some_and(|version| version != secret.version) {
@@ -188,37 +191,42 @@ impl Secrets {
             }
             match self.0.commit(self.forgetting(secret, standing.record, entry)?).await? {
                 Committed::Done(version, _) => return Ok(SecretForgotten::Done(version.number())),
-                Committed::Conflict(version, body) => standing = Standing::read(name, there(version, body))?,
+                Committed::Conflict(version, body) => standing = SecretRecord::read(name, there(version, body))?,
                 Committed::Late(_) => return Err(UNREADABLE),
             }
         }
         Ok(standing.version().map_or(SecretForgotten::Absent, SecretForgotten::Conflict))
     }
 
-    fn writing(&self, secret: &SealedSecret, expect: Version, entry: &AuditEntry) -> Result<Commit, StoreError> {
-        let place = |index, rank| Placing { index, member: secret.name.clone(), rank };
+    fn writing(&self, secret: &SealedSecret, expect: RecordVersion, entry: &AuditEntry) -> Result<Commit, StoreError> {
+        let place = |index, rank| IndexUpdate { index, member: secret.name.clone(), rank };
         Ok(Commit {
             append: vec![self.0.audit().write_out(&about(&secret.name, entry))?],
             index: vec![
-                place(Index::tenant_secrets(), Rank::At(secret.at.millis())),
-                place(Index::tenant_secret_changes(), Rank::Last),
+                place(IndexName::tenant_secrets(), Score::At(secret.at.millis())),
+                place(IndexName::tenant_secret_changes(), Score::Last),
             ],
             wake: Some(Topic::Secrets),
             ..Commit::write(RecordKey::tenant_secret(&secret.name), expect, secret.to_bytes(false)?)
         })
     }
 
-    fn forgetting(&self, secret: &SealedSecret, expect: Version, entry: &AuditEntry) -> Result<Commit, StoreError> {
-        let place = |index, member: &str, rank| Placing { index, member: member.to_owned(), rank };
+    fn forgetting(
+        &self,
+        secret: &SealedSecret,
+        expect: RecordVersion,
+        entry: &AuditEntry,
+    ) -> Result<Commit, StoreError> {
+        let place = |index, member: &str, rank| IndexUpdate { index, member: member.to_owned(), rank };
         let name = secret.name.as_str();
         Ok(Commit {
             expires: Some(REMEMBERED),
             append: vec![self.0.audit().write_out(&about(name, entry))?],
             index: vec![
-                place(Index::tenant_secrets(), name, Rank::Out),
+                place(IndexName::tenant_secrets(), name, Score::Out),
                 // Before the name goes, so that it stands above the name's own mark.
-                place(Index::tenant_secret_changes(), FORGOTTEN, Rank::Last),
-                place(Index::tenant_secret_changes(), name, Rank::Out),
+                place(IndexName::tenant_secret_changes(), FORGOTTEN, Score::Last),
+                place(IndexName::tenant_secret_changes(), name, Score::Out),
             ],
             wake: Some(Topic::Secrets),
             ..Commit::write(RecordKey::tenant_secret(name), expect, secret.to_bytes(true)?)
@@ -232,7 +240,7 @@ impl Secrets {
 
 impl SealedSecret {
     fn to_bytes(&self, gone: bool) -> Result<Vec<u8>, StoreError> {
-        let head = Head { v: 1, by: self.by.clone(), at: self.at, gone };
+        let head = SecretHead { v: 1, by: self.by.clone(), at: self.at, gone };
         let mut bytes = serde_json::to_vec(&head).map_err(|_| UNREADABLE)?;
         bytes.push(b'\n');
         if !gone {
@@ -242,39 +250,39 @@ impl SealedSecret {
     }
 }
 
-impl Standing {
-    fn read(name: &str, record: Option<Record>) -> Result<Standing, StoreError> {
-        let Some(Record { version, body }) = record else {
-            return Ok(Standing { record: Version::NONE, secret: None });
+impl SecretRecord {
+    fn read(name: &str, record: Option<StoredRecord>) -> Result<SecretRecord, StoreError> {
+        let Some(StoredRecord { version, body }) = record else {
+            return Ok(SecretRecord { record: RecordVersion::NONE, secret: None });
         };
         // JSON of one line holds no line break, so the first one ends the head.
         let end = body.iter().position(|byte| *byte == b'\n').ok_or(UNREADABLE)?;
-        let head: Head = serde_json::from_slice(&body[..end]).map_err(|_| UNREADABLE)?;
+        let head: SecretHead = serde_json::from_slice(&body[..end]).map_err(|_| UNREADABLE)?;
         if head.v != 1 {
             return Err(UNREADABLE);
         }
-        let Head { by, at, gone, .. } = head;
+        let SecretHead { by, at, gone, .. } = head;
         let (number, sealed) = (version.number(), body[end + 1..].to_vec());
         let secret = (!gone).then(|| SealedSecret { name: name.to_owned(), version: number, by, at, sealed });
-        Ok(Standing { record: version, secret })
+        Ok(SecretRecord { record: version, secret })
     }
 
     fn version(&self) -> Option<u64> {
         self.secret.as_ref().map(|secret| secret.version)
     }
 
-    fn fits(&self, base: Option<Base>) -> bool {
+    fn fits(&self, base: Option<WritePrecondition>) -> bool {
         match base {
             None => true,
-            Some(Base::Absent) => self.secret.is_none(),
-            Some(Base::Version(version)) => self.version() == Some(version),
+            Some(WritePrecondition::Absent) => self.secret.is_none(),
+            Some(WritePrecondition::Version(version)) => self.version() == Some(version),
         }
     }
 }
 
 /// What a conflict says stands there.
-fn there(version: Version, body: Vec<u8>) -> Option<Record> {
-    (version != Version::NONE).then_some(Record { version, body })
+fn there(version: RecordVersion, body: Vec<u8>) -> Option<StoredRecord> {
+    (version != RecordVersion::NONE).then_some(StoredRecord { version, body })
 }
 
 fn about(name: &str, entry: &AuditEntry) -> AuditEntry {

@@ -6,10 +6,10 @@
 //!
 //! Not here: what a definition means, and whether it is the accepted one (see `upstream`).
 
-use crate::commit::Beside;
+use crate::commit::SideWrite;
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::{Commit, Committed, RecordKey, Shelf, StoreError, Topic, Version};
+use crate::{Commit, Committed, RecordKey, RecordVersion, StoreError, TenantStore, Topic};
 use domain::{Moment, Principal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,18 +22,18 @@ const BAD_PINS: StoreError = StoreError::Corrupt { what: "the accepted tools of 
 
 /// What is known of a server's list, without the list itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listing {
+pub struct ListFacts {
     /// The last list that was fetched.
-    pub fetched: Option<Fetched>,
+    pub fetched: Option<FetchedList>,
     /// Who fetches it now.
     pub lease: Option<FetchLease>,
     /// Why the last attempt gave none.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<FetchFailure>,
 }
 
 /// One fetched list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fetched {
+pub struct FetchedList {
     /// When, by the store's clock.
     pub at: Moment,
     /// Names the list.
@@ -55,7 +55,7 @@ pub struct FetchLease {
 
 /// Why a list could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct FetchFailure {
     /// The stable name of the failure.
     pub code: String,
     /// In words.
@@ -68,15 +68,15 @@ pub struct Trouble {
 
 /// What is known of a list, and the version that a change has to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldListing {
+pub struct VersionedListing {
     /// What is known.
-    pub listing: Listing,
-    version: Version,
+    pub listing: ListFacts,
+    version: RecordVersion,
 }
 
 /// The tools that were accepted, by the server's own names for them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pins {
+pub struct AcceptedPins {
     /// Each with its pin.
     pub tools: BTreeMap<String, Pin>,
 }
@@ -99,7 +99,7 @@ pub struct Pin {
 /// How a change of pins ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only `Done` wrote something"]
-pub enum Pinned {
+pub enum PinOutcome {
     /// Written.
     Done,
     /// Somebody was quicker: read again and fold again.
@@ -108,24 +108,24 @@ pub enum Pinned {
 
 /// The external servers of one tenant.
 #[derive(Debug, Clone)]
-pub struct Servers(Shelf);
+pub struct ServerStore(TenantStore);
 
-impl Servers {
-    pub(crate) fn new(shelf: Shelf) -> Servers {
-        Servers(shelf)
+impl ServerStore {
+    pub(crate) fn new(shelf: TenantStore) -> ServerStore {
+        ServerStore(shelf)
     }
 
     /// What is known of a server's list, and the store's time with it.
-    pub async fn listing(&self, server: &str) -> Result<(HeldListing, Moment), StoreError> {
+    pub async fn listing(&self, server: &str) -> Result<(VersionedListing, Moment), StoreError> {
         let key = self.0.space.record(&RecordKey::server_fetch(server));
         let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
         let held = match record {
             // A cache: what cannot be read is fetched again and written over.
             Some(record) => {
-                HeldListing { listing: listing_of(&record.body).unwrap_or_default(), version: record.version }
+                VersionedListing { listing: listing_of(&record.body).unwrap_or_default(), version: record.version }
             }
-            None => HeldListing { listing: Listing::default(), version: Version::NONE },
+            None => VersionedListing { listing: ListFacts::default(), version: RecordVersion::NONE },
         };
         Ok((held, now))
     }
@@ -139,12 +139,12 @@ impl Servers {
     pub async fn lease(
         &self,
         server: &str,
-        held: &HeldListing,
+        held: &VersionedListing,
         lease: FetchLease,
-    ) -> Result<Option<HeldListing>, StoreError> {
-        let listing = Listing { lease: Some(lease), ..held.listing.clone() };
+    ) -> Result<Option<VersionedListing>, StoreError> {
+        let listing = ListFacts { lease: Some(lease), ..held.listing.clone() };
         match self.0.commit(written(server, held.version, &listing)?).await? {
-            Committed::Done(version, _) => Ok(Some(HeldListing { listing, version })),
+            Committed::Done(version, _) => Ok(Some(VersionedListing { listing, version })),
             Committed::Conflict(..) | Committed::Late(_) => Ok(None),
         }
     }
@@ -154,32 +154,37 @@ impl Servers {
     pub async fn fetched(
         &self,
         server: &str,
-        held: &HeldListing,
-        fetched: Fetched,
+        held: &VersionedListing,
+        fetched: FetchedList,
         list: Vec<u8>,
     ) -> Result<bool, StoreError> {
         let before = held.listing.fetched.as_ref();
         let other = before.is_none_or(|before| before.digest != fetched.digest) || held.listing.trouble.is_some();
-        let listing = Listing { fetched: Some(fetched), lease: None, trouble: None };
+        let listing = ListFacts { fetched: Some(fetched), lease: None, trouble: None };
         let mut commit = written(server, held.version, &listing)?;
-        commit.beside.push(Beside::Write(RecordKey::server_tools(server), list, Some(KEEP)));
+        commit.beside.push(SideWrite::Write(RecordKey::server_tools(server), list, Some(KEEP)));
         commit.wake = other.then_some(Topic::Servers);
         done(self.0.commit(commit).await?)
     }
 
     /// Writes why there is no list and gives the right back. The list from before stays. `false`: as for a list.
-    pub async fn failed(&self, server: &str, held: &HeldListing, trouble: Trouble) -> Result<bool, StoreError> {
+    pub async fn failed(
+        &self,
+        server: &str,
+        held: &VersionedListing,
+        trouble: FetchFailure,
+    ) -> Result<bool, StoreError> {
         let since = held.listing.trouble.as_ref().map_or(trouble.since, |before| before.since);
-        let trouble = Some(Trouble { since, ..trouble });
-        let listing = Listing { lease: None, trouble, ..held.listing.clone() };
+        let trouble = Some(FetchFailure { since, ..trouble });
+        let listing = ListFacts { lease: None, trouble, ..held.listing.clone() };
         done(self.0.commit(written(server, held.version, &listing)?).await?)
     }
 
     /// What was accepted; `None` if nothing ever was.
-    pub async fn pins(&self, server: &str) -> Result<(Option<Pins>, Version), StoreError> {
+    pub async fn pins(&self, server: &str) -> Result<(Option<AcceptedPins>, RecordVersion), StoreError> {
         match self.0.get(&RecordKey::server_pins(server)).await? {
             Some(record) => Ok((Some(pins_of(&record.body)?), record.version)),
-            None => Ok((None, Version::NONE)),
+            None => Ok((None, RecordVersion::NONE)),
         }
     }
 
@@ -187,17 +192,17 @@ impl Servers {
     pub async fn pin(
         &self,
         server: &str,
-        version: Version,
-        pins: &Pins,
+        version: RecordVersion,
+        pins: &AcceptedPins,
         entry: &AuditEntry,
-    ) -> Result<Pinned, StoreError> {
+    ) -> Result<PinOutcome, StoreError> {
         let body = serde_json::to_vec(&PinsShape { v: 1, tools: pins.tools.clone() }).map_err(|_| BAD_PINS)?;
         let mut commit = Commit::write(RecordKey::server_pins(server), version, body);
         commit.append.push(self.0.audit().write_out(entry)?);
         commit.wake = Some(Topic::Servers);
         match self.0.commit(commit).await? {
-            Committed::Done(..) => Ok(Pinned::Done),
-            Committed::Conflict(..) | Committed::Late(_) => Ok(Pinned::Conflict),
+            Committed::Done(..) => Ok(PinOutcome::Done),
+            Committed::Conflict(..) | Committed::Late(_) => Ok(PinOutcome::Conflict),
         }
     }
 }
@@ -209,8 +214,8 @@ fn done(committed: Committed) -> Result<bool, StoreError> {
     }
 }
 
-fn written(server: &str, expect: Version, listing: &Listing) -> Result<Commit, StoreError> {
-    let Listing { fetched, lease, trouble } = listing.clone();
+fn written(server: &str, expect: RecordVersion, listing: &ListFacts) -> Result<Commit, StoreError> {
+    let ListFacts { fetched, lease, trouble } = listing.clone();
     let body = serde_json::to_vec(&ListingShape { v: 1, fetched, lease, trouble }).map_err(|_| BAD_LISTING)?;
     Ok(Commit { expires: Some(KEEP), ..Commit::write(RecordKey::server_fetch(server), expect, body) })
 }
@@ -219,11 +224,11 @@ fn written(server: &str, expect: Version, listing: &Listing) -> Result<Commit, S
 struct ListingShape {
     v: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    fetched: Option<Fetched>,
+    fetched: Option<FetchedList>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<FetchLease>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    trouble: Option<Trouble>,
+    trouble: Option<FetchFailure>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -232,16 +237,16 @@ struct PinsShape {
     tools: BTreeMap<String, Pin>,
 }
 
-fn listing_of(body: &[u8]) -> Result<Listing, StoreError> {
+fn listing_of(body: &[u8]) -> Result<ListFacts, StoreError> {
     match serde_json::from_slice(body) {
-        Ok(ListingShape { v: 1, fetched, lease, trouble }) => Ok(Listing { fetched, lease, trouble }),
+        Ok(ListingShape { v: 1, fetched, lease, trouble }) => Ok(ListFacts { fetched, lease, trouble }),
         Ok(_) | Err(_) => Err(BAD_LISTING),
     }
 }
 
-fn pins_of(body: &[u8]) -> Result<Pins, StoreError> {
+fn pins_of(body: &[u8]) -> Result<AcceptedPins, StoreError> {
     match serde_json::from_slice(body) {
-        Ok(PinsShape { v: 1, tools }) => Ok(Pins { tools }),
+        Ok(PinsShape { v: 1, tools }) => Ok(AcceptedPins { tools }),
         Ok(_) | Err(_) => Err(BAD_PINS),
     }
 }
@@ -252,18 +257,18 @@ mod whose {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
-    struct Shape {
+    struct StoredPrincipal {
         iss: String,
         sub: String,
     }
 
     pub(super) fn serialize<S: Serializer>(by: &Option<Principal>, to: S) -> Result<S::Ok, S::Error> {
-        by.as_ref().map(|by| Shape { iss: by.issuer.clone(), sub: by.subject.clone() }).serialize(to)
+        by.as_ref().map(|by| StoredPrincipal { iss: by.issuer.clone(), sub: by.subject.clone() }).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Principal>, D::Error> {
-        let shape = Option::<Shape>::deserialize(from)?;
-        Ok(shape.map(|Shape { iss, sub }| Principal { issuer: iss, subject: sub }))
+        let shape = Option::<StoredPrincipal>::deserialize(from)?;
+        Ok(shape.map(|StoredPrincipal { iss, sub }| Principal { issuer: iss, subject: sub }))
     }
 }
 
@@ -278,7 +283,7 @@ mod tests {
     #[test]
     fn what_an_older_build_wrote_reads_back_and_is_written_the_same() {
         let listing = listing_of(LISTING.as_bytes()).unwrap();
-        assert_eq!(written("wiki", Version::NONE, &listing).unwrap().body.unwrap(), LISTING.as_bytes());
+        assert_eq!(written("wiki", RecordVersion::NONE, &listing).unwrap().body.unwrap(), LISTING.as_bytes());
         let pins = pins_of(PINS.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&PinsShape { v: 1, tools: pins.tools }).unwrap(), PINS);
     }

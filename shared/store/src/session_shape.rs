@@ -1,14 +1,14 @@
 //! A session as it is stored: a shape of our own with a number, so that the noun may change without the records.
 
 use crate::StoreError;
-use domain::{Assignment, Level, Mode, Moment, Principal, Session, SessionId, ToolsetName};
+use domain::{Assignment, Level, Moment, Principal, Session, SessionId, SessionMode, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const UNREADABLE: StoreError = StoreError::Corrupt { what: "a session record" };
 
 #[derive(Serialize, Deserialize)]
-struct Shape {
+struct StoredSession {
     v: u8,
     iss: String,
     sub: String,
@@ -23,7 +23,7 @@ struct Shape {
 }
 
 pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
-    let shape = Shape {
+    let shape = StoredSession {
         v: 1,
         iss: session.owner.issuer.clone(),
         sub: session.owner.subject.clone(),
@@ -39,12 +39,12 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
 }
 
 pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreError> {
-    let shape: Shape = serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
+    let shape: StoredSession = serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
     let set = |(name, level): (String, String)| {
         let level = [Level::Read, Level::Write].into_iter().find(|known| known.as_str() == level);
         Some((ToolsetName::parse(&name).ok()?, level?))
     };
-    let mode = [Mode::Read, Mode::Write].into_iter().find(|mode| mode.as_str() == shape.mode);
+    let mode = [SessionMode::Read, SessionMode::Write].into_iter().find(|mode| mode.as_str() == shape.mode);
     match (shape.v, mode, shape.loaded.into_iter().map(set).collect()) {
         (1, Some(mode), Some(loaded)) => Ok(Session {
             id,
@@ -71,7 +71,7 @@ mod tests {
     fn a_session_written_by_an_older_build_reads_back_and_is_written_the_same() {
         let id = SessionId::from_random([3; 16]);
         let session = from_bytes(id, WRITTEN.as_bytes()).unwrap();
-        assert_eq!((session.id, session.mode, session.grown), (id, Mode::Write, true));
+        assert_eq!((session.id, session.mode, session.grown), (id, SessionMode::Write, true));
         assert_eq!(String::from_utf8(to_bytes(&session).unwrap()).unwrap(), WRITTEN);
     }
 

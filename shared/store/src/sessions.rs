@@ -6,7 +6,7 @@
 use crate::entry::AuditEntry;
 use crate::ops::Op;
 use crate::session_shape::{from_bytes, to_bytes};
-use crate::{Commit, Committed, Record, RecordKey, Shelf, StoreError, Topic, Version};
+use crate::{Commit, Committed, RecordKey, RecordVersion, StoreError, StoredRecord, TenantStore, Topic};
 use domain::{Moment, Principal, Session, SessionId};
 use std::time::Duration;
 
@@ -21,43 +21,48 @@ pub struct SessionConfig {
 
 /// A session as it was read, and the version that a change has to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct VersionedSession {
     /// The session.
     pub session: Session,
     /// Its version.
-    pub version: Version,
+    pub version: RecordVersion,
 }
 
 /// How the folding of a change ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only `Done` wrote something"]
-pub enum Folded {
+pub enum SessionUpdate {
     /// Written; this is the session now.
-    Done(Held),
+    Done(VersionedSession),
     /// Somebody was faster; this is what to fold on.
-    Conflict(Held),
+    Conflict(VersionedSession),
     /// The session is over.
     Gone,
 }
 
 /// The sessions of one tenant.
 #[derive(Debug, Clone)]
-pub struct Sessions(Shelf);
+pub struct SessionStore(TenantStore);
 
-impl Sessions {
-    pub(crate) fn new(shelf: Shelf) -> Sessions {
-        Sessions(shelf)
+impl SessionStore {
+    pub(crate) fn new(shelf: TenantStore) -> SessionStore {
+        SessionStore(shelf)
     }
 
     /// Writes a new session together with its audit entry.
-    pub async fn open(&self, session: &Session, lives: SessionConfig, entry: &AuditEntry) -> Result<Held, StoreError> {
+    pub async fn open(
+        &self,
+        session: &Session,
+        lives: SessionConfig,
+        entry: &AuditEntry,
+    ) -> Result<VersionedSession, StoreError> {
         let commit = Commit {
             expires: Some(lives.idle.min(lives.longest)),
             append: vec![self.0.audit().write_out(entry)?],
-            ..Commit::write(RecordKey::session(session.id), Version::NONE, to_bytes(session)?)
+            ..Commit::write(RecordKey::session(session.id), RecordVersion::NONE, to_bytes(session)?)
         };
         match self.0.commit(commit).await? {
-            Committed::Done(version, _) => Ok(Held { session: session.clone(), version }),
+            Committed::Done(version, _) => Ok(VersionedSession { session: session.clone(), version }),
             Committed::Conflict(..) | Committed::Late(_) => {
                 Err(StoreError::Corrupt { what: "a session id that was drawn twice" })
             }
@@ -70,7 +75,7 @@ impl Sessions {
         id: SessionId,
         owner: &Principal,
         lives: SessionConfig,
-    ) -> Result<Option<Held>, StoreError> {
+    ) -> Result<Option<VersionedSession>, StoreError> {
         let key = self.0.space.record(&RecordKey::session(id));
         let mut answers = self.0.run(&[Op::Touch { key, span: lives.idle }, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
@@ -80,12 +85,12 @@ impl Sessions {
     /// Writes the next state of a session together with its audit entry and its wake-up.
     pub async fn commit(
         &self,
-        held: &Held,
+        held: &VersionedSession,
         next: &Session,
         lives: SessionConfig,
         entry: &AuditEntry,
         wake: Option<Topic>,
-    ) -> Result<Folded, StoreError> {
+    ) -> Result<SessionUpdate, StoreError> {
         let id = held.session.id;
         let commit = Commit {
             expires: Some(lives.idle),
@@ -96,10 +101,10 @@ impl Sessions {
             ..Commit::write(RecordKey::session(id), held.version, to_bytes(next)?)
         };
         match self.0.commit(commit).await? {
-            Committed::Done(version, _) => Ok(Folded::Done(Held { session: next.clone(), version })),
-            Committed::Conflict(Version::NONE, _) | Committed::Late(_) => Ok(Folded::Gone),
+            Committed::Done(version, _) => Ok(SessionUpdate::Done(VersionedSession { session: next.clone(), version })),
+            Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) => Ok(SessionUpdate::Gone),
             Committed::Conflict(version, body) => {
-                Ok(Folded::Conflict(Held { session: from_bytes(id, &body)?, version }))
+                Ok(SessionUpdate::Conflict(VersionedSession { session: from_bytes(id, &body)?, version }))
             }
         }
     }
@@ -119,8 +124,8 @@ impl Sessions {
             };
             found = match self.0.commit(delete).await? {
                 Committed::Done(..) => return Ok(true),
-                Committed::Conflict(Version::NONE, _) | Committed::Late(_) => None,
-                Committed::Conflict(version, body) => Some(Record { version, body }),
+                Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) => None,
+                Committed::Conflict(version, body) => Some(StoredRecord { version, body }),
             };
         }
         Ok(false)
@@ -129,7 +134,7 @@ impl Sessions {
     /// Makes `owner` the holder of the session's open stream; the one before hears of it by a wake-up.
     pub async fn take_stream(&self, id: SessionId, owner: &str, lives: SessionConfig) -> Result<(), StoreError> {
         let key = RecordKey::stream_owner(id);
-        let mut expect = self.0.get(&key).await?.map_or(Version::NONE, |record| record.version);
+        let mut expect = self.0.get(&key).await?.map_or(RecordVersion::NONE, |record| record.version);
         loop {
             let commit = Commit {
                 expires: Some(lives.longest),
@@ -147,21 +152,21 @@ impl Sessions {
     /// Who holds the session's open stream.
     pub async fn stream_owner(&self, id: SessionId) -> Result<Option<String>, StoreError> {
         let record = self.0.get(&RecordKey::stream_owner(id)).await?;
-        let text = |record: Record| String::from_utf8(record.body);
+        let text = |record: StoredRecord| String::from_utf8(record.body);
         record.map(text).transpose().map_err(|_| StoreError::Corrupt { what: "a stream's owner" })
     }
 }
 
 /// The session in a record, if it is this principal's and not over.
 pub(crate) fn live(
-    record: Option<Record>,
+    record: Option<StoredRecord>,
     id: SessionId,
     owner: &Principal,
     lives: SessionConfig,
     now: Moment,
-) -> Result<Option<Held>, StoreError> {
-    let Some(Record { version, body }) = record else { return Ok(None) };
+) -> Result<Option<VersionedSession>, StoreError> {
+    let Some(StoredRecord { version, body }) = record else { return Ok(None) };
     let session = from_bytes(id, &body)?;
     let serves = session.owner == *owner && now <= session.opened_at.plus(lives.longest);
-    Ok(serves.then_some(Held { session, version }))
+    Ok(serves.then_some(VersionedSession { session, version }))
 }

@@ -1,25 +1,25 @@
 //! What belongs to one tenant: records, streams, indexes and wake-ups under its keys and no others.
 
-use crate::commit::Beside;
-use crate::keys::Space;
-use crate::ops::{Answers, Op, RawAppend, RawBeside, RawCommit, RawPlacing, Walk};
+use crate::commit::SideWrite;
+use crate::keys::KeySpace;
+use crate::ops::{Op, OpResults, RawAppend, RawBeside, RawCommit, RawPlacing, StreamWalk};
 use crate::{
-    Audit, Commit, Committed, Index, Memory, Record, RecordKey, Runs, Sessions, Store, StoreError, Stream, StreamId,
-    TenantTexts, Topic, Watch,
+    AuditStore, Commit, Committed, DocumentStore, IndexName, RecordKey, RunStore, SessionStore, Store, StoreError,
+    StoredRecord, StreamId, StreamName, TenantTexts, TenantWatch, Topic,
 };
 use domain::Tenant;
 
 /// One tenant's part of the store. A clone is another handle to the same part.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct TenantStore {
     store: Store,
     tenant: Tenant,
-    pub(crate) space: Space,
+    pub(crate) space: KeySpace,
 }
 
-impl Shelf {
-    pub(crate) fn new(store: Store, tenant: Tenant, space: Space) -> Shelf {
-        Shelf { store, tenant, space }
+impl TenantStore {
+    pub(crate) fn new(store: Store, tenant: Tenant, space: KeySpace) -> TenantStore {
+        TenantStore { store, tenant, space }
     }
 
     /// Whose it is.
@@ -33,7 +33,7 @@ impl Shelf {
     }
 
     /// Reads a record.
-    pub async fn get(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
+    pub async fn get(&self, key: &RecordKey) -> Result<Option<StoredRecord>, StoreError> {
         self.run(&[Op::Get { key: self.space.record(key) }]).await?.record()
     }
 
@@ -45,7 +45,7 @@ impl Shelf {
     /// Members of an index whose rank is in `from..=to`, lowest first, with their ranks.
     pub async fn range(
         &self,
-        index: &Index,
+        index: &IndexName,
         from: u64,
         to: u64,
         limit: usize,
@@ -56,51 +56,51 @@ impl Shelf {
     /// Entries of a stream behind `after`, oldest first.
     pub async fn read(
         &self,
-        stream: &Stream,
+        stream: &StreamName,
         after: Option<StreamId>,
         limit: usize,
     ) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
-        self.walk(stream, Walk::After(after), limit).await
+        self.walk(stream, StreamWalk::After(after), limit).await
     }
 
     /// Entries of a stream before `before`, newest first.
     pub async fn read_back(
         &self,
-        stream: &Stream,
+        stream: &StreamName,
         before: Option<StreamId>,
         limit: usize,
     ) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
-        self.walk(stream, Walk::Before(before), limit).await
+        self.walk(stream, StreamWalk::Before(before), limit).await
     }
 
     /// The tenant's sessions.
-    pub fn sessions(&self) -> Sessions {
-        Sessions::new(self.clone())
+    pub fn sessions(&self) -> SessionStore {
+        SessionStore::new(self.clone())
     }
 
     /// What runs hold for themselves while they are at work.
-    pub fn holds(&self) -> crate::Holds {
-        crate::Holds::new(self.clone())
+    pub fn holds(&self) -> crate::LockStore {
+        crate::LockStore::new(self.clone())
     }
 
     /// The tenant's ledger.
-    pub fn audit(&self) -> Audit {
-        Audit::new(self.clone())
+    pub fn audit(&self) -> AuditStore {
+        AuditStore::new(self.clone())
     }
 
     /// The tenant's documents.
-    pub fn memory(&self) -> Memory {
-        Memory::new(self.clone())
+    pub fn memory(&self) -> DocumentStore {
+        DocumentStore::new(self.clone())
     }
 
     /// The tenant's external servers.
-    pub fn servers(&self) -> crate::Servers {
-        crate::Servers::new(self.clone())
+    pub fn servers(&self) -> crate::ServerStore {
+        crate::ServerStore::new(self.clone())
     }
 
     /// The tenant's runs.
-    pub fn runs(&self) -> Runs {
-        Runs::new(self.clone())
+    pub fn runs(&self) -> RunStore {
+        RunStore::new(self.clone())
     }
 
     /// The tenant's configuration that was set over HTTP.
@@ -109,12 +109,12 @@ impl Shelf {
     }
 
     /// The tenant's sealed secrets.
-    pub fn secrets(&self) -> crate::Secrets {
-        crate::Secrets::new(self.clone())
+    pub fn secrets(&self) -> crate::SecretStore {
+        crate::SecretStore::new(self.clone())
     }
 
     /// Hears the tenant's wake-ups.
-    pub fn watch(&self) -> Watch {
+    pub fn watch(&self) -> TenantWatch {
         self.store.hub().watch(self.space.wake())
     }
 
@@ -124,11 +124,16 @@ impl Shelf {
         self.run(&[publish]).await.map(|_| ())
     }
 
-    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
         self.store.run(ops).await
     }
 
-    async fn walk(&self, stream: &Stream, walk: Walk, limit: usize) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+    async fn walk(
+        &self,
+        stream: &StreamName,
+        walk: StreamWalk,
+        limit: usize,
+    ) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
         if walk.leads_nowhere() {
             return Ok(Vec::new());
         }
@@ -149,11 +154,11 @@ impl Shelf {
             lives: place.index.lives,
         });
         let beside = beside.into_iter().map(|beside| match beside {
-            Beside::Write(key, body, expires) => RawBeside::Write { key: self.space.record(&key), body, expires },
-            Beside::Replace(key, body) => RawBeside::Replace { key: self.space.record(&key), body },
-            Beside::End(key, within) => RawBeside::End { key: self.space.record(&key), within },
-            Beside::Forget(key) => RawBeside::Forget { key: self.space.record(&key) },
-            Beside::ForgetStream(stream) => RawBeside::Forget { key: self.space.stream(&stream) },
+            SideWrite::Write(key, body, expires) => RawBeside::Write { key: self.space.record(&key), body, expires },
+            SideWrite::Replace(key, body) => RawBeside::Replace { key: self.space.record(&key), body },
+            SideWrite::End(key, within) => RawBeside::End { key: self.space.record(&key), within },
+            SideWrite::Forget(key) => RawBeside::Forget { key: self.space.record(&key) },
+            SideWrite::ForgetStream(stream) => RawBeside::Forget { key: self.space.stream(&stream) },
         });
         RawCommit {
             record: self.space.record(&record),

@@ -1,16 +1,16 @@
 //! The store as a whole: opened once, cloned freely, and of no use without a tenant.
 
 use crate::audit_queue::AuditQueue;
-use crate::config::Place;
+use crate::config::StoreLocation;
 use crate::embedded::Embedded;
-use crate::error::{OpenError, StoreError};
-use crate::health::Health;
-use crate::hub::Hub;
-use crate::keys::{self, Space};
-use crate::lineage::Lineages;
-use crate::ops::{Answers, Held, Op, RawCommit};
-use crate::redis::Redis;
-use crate::{Committed, Config, Shelf};
+use crate::error::{StoreError, StoreOpenError};
+use crate::health::HealthReport;
+use crate::hub::Notifier;
+use crate::keys::{self, KeySpace};
+use crate::lineage::StoreEpochs;
+use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
+use crate::redis::RedisBackend;
+use crate::{Committed, Config, TenantStore};
 use domain::{Moment, Tenant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -20,9 +20,9 @@ use tokio_util::task::TaskTracker;
 
 /// The state store. A clone is another handle to the same one.
 #[derive(Clone)]
-pub struct Store(Arc<Parts>);
+pub struct Store(Arc<StoreParts>);
 
-struct Parts {
+struct StoreParts {
     backend: Arc<Backend>,
     queue: AuditQueue,
     tasks: TaskTracker,
@@ -36,17 +36,17 @@ struct Parts {
 
 /// The two backends, closed: everything above sees only this.
 pub(crate) enum Backend {
-    Redis(Redis),
+    Redis(RedisBackend),
     Embedded(Embedded),
 }
 
 impl Backend {
-    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
         match self {
             Backend::Redis(redis) => redis.run(ops).await,
             Backend::Embedded(embedded) => embedded.run(ops).await,
         }
-        .map(Answers::new)
+        .map(OpResults::new)
     }
 
     /// How long entries that nobody waits for may gather.
@@ -70,18 +70,18 @@ impl Backend {
 impl Store {
     /// Opens the store. A Redis that is away is waited for in the background; a file that is locked or damaged is an
     /// error, a missing one is made.
-    pub async fn open(config: &Config) -> Result<Store, OpenError> {
+    pub async fn open(config: &Config) -> Result<Store, StoreOpenError> {
         let place = config.place()?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
-            Place::Redis => Backend::Redis(Redis::open(config, &tasks, &stop).await?),
-            Place::File(path) => Backend::Embedded(Embedded::open(Some(path), config.deadline).await?),
-            Place::Memory => Backend::Embedded(Embedded::open(None, config.deadline).await?),
+            StoreLocation::Redis => Backend::Redis(RedisBackend::open(config, &tasks, &stop).await?),
+            StoreLocation::File(path) => Backend::Embedded(Embedded::open(Some(path), config.deadline).await?),
+            StoreLocation::Memory => Backend::Embedded(Embedded::open(None, config.deadline).await?),
         });
         let queue = AuditQueue::start(Arc::clone(&backend), config.deadline, &tasks);
         let mut bits = [0; 8];
-        getrandom::fill(&mut bits).map_err(|error| OpenError::System(error.into()))?;
-        Ok(Store(Arc::new(Parts {
+        getrandom::fill(&mut bits).map_err(|error| StoreOpenError::System(error.into()))?;
+        Ok(Store(Arc::new(StoreParts {
             backend,
             queue,
             tasks,
@@ -94,8 +94,8 @@ impl Store {
     }
 
     /// What belongs to one tenant: the only way to data.
-    pub fn of(&self, tenant: &Tenant) -> Shelf {
-        Shelf::new(self.clone(), tenant.clone(), Space::of(&self.0.config.prefix, tenant))
+    pub fn of(&self, tenant: &Tenant) -> TenantStore {
+        TenantStore::new(self.clone(), tenant.clone(), KeySpace::of(&self.0.config.prefix, tenant))
     }
 
     /// The store's own time.
@@ -104,7 +104,7 @@ impl Store {
     }
 
     /// Looks whether the store answers, takes changes and is set up to keep them.
-    pub async fn health(&self) -> Health {
+    pub async fn health(&self) -> HealthReport {
         match self.0.backend.as_ref() {
             Backend::Redis(redis) => {
                 redis.health(&keys::probe(&self.0.config.prefix), self.0.config.accept_unsafe).await
@@ -114,10 +114,10 @@ impl Store {
     }
 
     /// Which store this is, and whether it is still the one it was.
-    pub fn lineages(&self) -> Lineages {
+    pub fn lineages(&self) -> StoreEpochs {
         match self.0.backend.as_ref() {
             Backend::Redis(redis) => redis.lineages(),
-            Backend::Embedded(_) => Lineages::constant(),
+            Backend::Embedded(_) => StoreEpochs::constant(),
         }
     }
 
@@ -163,14 +163,14 @@ impl Store {
         &self.0.queue
     }
 
-    pub(crate) fn hub(&self) -> &Arc<Hub> {
+    pub(crate) fn hub(&self) -> &Arc<Notifier> {
         match self.0.backend.as_ref() {
             Backend::Redis(redis) => redis.hub(),
             Backend::Embedded(embedded) => embedded.hub(),
         }
     }
 
-    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Answers, StoreError> {
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
         crate::failpoint::round_trip().await?;
         self.0.round_trips.fetch_add(1, Ordering::Relaxed);
         self.0.backend.run(ops).await
@@ -183,7 +183,12 @@ impl Store {
     }
 
     /// Whether others have what was written before; `None` where there are none who should.
-    pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<Option<Held>, StoreError> {
+    pub(crate) async fn confirm(
+        &self,
+        record: &str,
+        ack: &str,
+        within: Duration,
+    ) -> Result<Option<HeldRecord>, StoreError> {
         match self.0.backend.as_ref() {
             Backend::Redis(redis) if redis.confirms() => {
                 self.0.round_trips.fetch_add(1, Ordering::Relaxed);

@@ -6,10 +6,13 @@
 //!
 //! Not here: what a text may say (see `tenancy`), and when it is in force (see the gateway).
 
-use crate::commit::{Beside, Rank};
+use crate::commit::{Score, SideWrite};
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::{Base, Commit, Committed, Index, Placing, Record, RecordKey, Shelf, StoreError, Topic, Version};
+use crate::{
+    Commit, Committed, IndexName, IndexUpdate, RecordKey, RecordVersion, StoreError, StoredRecord, TenantStore, Topic,
+    WritePrecondition,
+};
 use domain::{Moment, Principal};
 use serde::{Deserialize, Serialize};
 
@@ -47,17 +50,17 @@ pub enum TextChange {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Shape<T> {
+struct StoredTenantText<T> {
     v: u32,
     cfg: T,
 }
 
 /// What one tenant's configuration over HTTP was and is.
 #[derive(Debug, Clone)]
-pub struct TenantTexts(Shelf);
+pub struct TenantTexts(TenantStore);
 
 impl TenantTexts {
-    pub(crate) fn new(shelf: Shelf) -> TenantTexts {
+    pub(crate) fn new(shelf: TenantStore) -> TenantTexts {
         TenantTexts(shelf)
     }
 
@@ -69,7 +72,7 @@ impl TenantTexts {
     /// Sets a text in the place of what `base` names. The entry is completed with the version it is about.
     pub async fn put(
         &self,
-        base: Base,
+        base: WritePrecondition,
         text: String,
         note: Option<String>,
         by: &Principal,
@@ -89,13 +92,13 @@ impl TenantTexts {
         by: &Principal,
         entry: &AuditEntry,
     ) -> Result<TextChange, StoreError> {
-        self.change(Base::Version(version), None, note, by, entry).await
+        self.change(WritePrecondition::Version(version), None, note, by, entry).await
     }
 
     /// The versions before number `before` that are still kept, newest first, removals among them.
     pub async fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<TenantText>, StoreError> {
         let below = before.map_or(u64::MAX, |before| before.saturating_sub(1));
-        let kept = self.0.range(&Index::tenant_text_versions(), 1, below, usize::MAX).await?;
+        let kept = self.0.range(&IndexName::tenant_text_versions(), 1, below, usize::MAX).await?;
         let newest = kept.into_iter().rev().take(limit);
         let ops: Vec<Op> = newest.map(|(_, number)| Op::Get { key: self.key_of(number) }).collect();
         if ops.is_empty() {
@@ -113,7 +116,7 @@ impl TenantTexts {
 
     async fn change(
         &self,
-        base: Base,
+        base: WritePrecondition,
         text: Option<String>,
         note: Option<String>,
         by: &Principal,
@@ -122,7 +125,7 @@ impl TenantTexts {
         let key = self.0.space.record(&RecordKey::tenant_text());
         let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
         let (record, at) = (answers.record()?, answers.now()?);
-        let expect = record.as_ref().map_or(Version::NONE, |record| record.version);
+        let expect = record.as_ref().map_or(RecordVersion::NONE, |record| record.version);
         let before = read(record)?;
         if !fits(base, before.as_ref()) {
             return Ok(TextChange::Conflict(before));
@@ -133,23 +136,26 @@ impl TenantTexts {
             Committed::Done(..) => Ok(TextChange::Done(next)),
             // Every change makes another version, so whoever came first has also changed what `base` named.
             Committed::Conflict(version, body) => {
-                let found = Some(Record { version, body }).filter(|found| found.version != Version::NONE);
+                let found = Some(StoredRecord { version, body }).filter(|found| found.version != RecordVersion::NONE);
                 Ok(TextChange::Conflict(read(found)?))
             }
             Committed::Late(_) => Err(UNREADABLE),
         }
     }
 
-    fn writing(&self, next: &TenantText, expect: Version, entry: &AuditEntry) -> Result<Commit, StoreError> {
+    fn writing(&self, next: &TenantText, expect: RecordVersion, entry: &AuditEntry) -> Result<Commit, StoreError> {
         let body = next.to_bytes()?;
-        let place =
-            |number: u64, rank| Placing { index: Index::tenant_text_versions(), member: number.to_string(), rank };
-        let mut index = vec![place(next.version, Rank::At(next.version))];
-        let mut beside = vec![Beside::Write(RecordKey::tenant_text_version(next.version), body.clone(), None)];
+        let place = |number: u64, rank| IndexUpdate {
+            index: IndexName::tenant_text_versions(),
+            member: number.to_string(),
+            rank,
+        };
+        let mut index = vec![place(next.version, Score::At(next.version))];
+        let mut beside = vec![SideWrite::Write(RecordKey::tenant_text_version(next.version), body.clone(), None)];
         // Each change adds one version, so dropping one keeps the number of them.
         if let Some(oldest) = next.version.checked_sub(KEPT).filter(|oldest| *oldest > 0) {
-            index.push(place(oldest, Rank::Out));
-            beside.push(Beside::Forget(RecordKey::tenant_text_version(oldest)));
+            index.push(place(oldest, Score::Out));
+            beside.push(SideWrite::Forget(RecordKey::tenant_text_version(oldest)));
         }
         let entry = AuditEntry { target: Some(format!("config/{}", next.version)), ..entry.clone() };
         Ok(Commit {
@@ -168,23 +174,23 @@ impl TenantTexts {
 
 impl TenantText {
     fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        serde_json::to_vec(&Shape { v: 1, cfg: self }).map_err(|_| UNREADABLE)
+        serde_json::to_vec(&StoredTenantText { v: 1, cfg: self }).map_err(|_| UNREADABLE)
     }
 }
 
-fn read(record: Option<Record>) -> Result<Option<TenantText>, StoreError> {
-    let read = |record: Record| match serde_json::from_slice(&record.body) {
-        Ok(Shape { v: 1, cfg }) => Ok(cfg),
+fn read(record: Option<StoredRecord>) -> Result<Option<TenantText>, StoreError> {
+    let read = |record: StoredRecord| match serde_json::from_slice(&record.body) {
+        Ok(StoredTenantText { v: 1, cfg }) => Ok(cfg),
         Ok(_) | Err(_) => Err(UNREADABLE),
     };
     record.map(read).transpose()
 }
 
 /// Whether what stands is what a change was made for.
-fn fits(base: Base, found: Option<&TenantText>) -> bool {
+fn fits(base: WritePrecondition, found: Option<&TenantText>) -> bool {
     let set = found.filter(|found| found.text.is_some()).map(|found| found.version);
     match base {
-        Base::Absent => set.is_none(),
-        Base::Version(version) => set == Some(version),
+        WritePrecondition::Absent => set.is_none(),
+        WritePrecondition::Version(version) => set == Some(version),
     }
 }

@@ -6,7 +6,7 @@
 //! Not here: where entries and links come from.
 
 use crate::StreamId;
-use crate::chain::{Chain, Link};
+use crate::chain::{Chain, ChainLink};
 use domain::Tenant;
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +18,7 @@ const FAR_AHEAD: usize = 4 * AHEAD;
 
 /// What is wrong with a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum LedgerFlaw {
     /// The entry, or its link, is not what was sealed.
     Edited,
     /// An entry that was sealed is gone, and later ones are there.
@@ -33,16 +33,16 @@ pub enum Flaw {
     Inserted,
 }
 
-impl Flaw {
+impl LedgerFlaw {
     /// As it is written.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Flaw::Edited => "edited",
-            Flaw::Missing => "missing",
-            Flaw::Unlinked => "unlinked",
-            Flaw::Reordered => "reordered",
-            Flaw::Truncated => "truncated",
-            Flaw::Inserted => "inserted",
+            LedgerFlaw::Edited => "edited",
+            LedgerFlaw::Missing => "missing",
+            LedgerFlaw::Unlinked => "unlinked",
+            LedgerFlaw::Reordered => "reordered",
+            LedgerFlaw::Truncated => "truncated",
+            LedgerFlaw::Inserted => "inserted",
         }
     }
 }
@@ -55,7 +55,7 @@ pub struct ChainBreak {
     /// Its place, as far as it is known.
     pub entry: Option<StreamId>,
     /// What is wrong with it.
-    pub what: Flaw,
+    pub what: LedgerFlaw,
 }
 
 impl fmt::Display for ChainBreak {
@@ -70,7 +70,7 @@ impl fmt::Display for ChainBreak {
 
 /// How much of a ledger was found to be as it was sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedLedger {
     /// Entries seen.
     pub entries: u64,
     /// Of these, how many the seal holds.
@@ -83,16 +83,16 @@ pub struct Verified {
 #[derive(Debug)]
 pub struct Walker {
     chain: Chain,
-    seal: Option<Link>,
+    seal: Option<ChainLink>,
     entries: VecDeque<(StreamId, Vec<u8>)>,
-    links: VecDeque<Link>,
+    links: VecDeque<ChainLink>,
     newest: Option<StreamId>,
     unsealed: u64,
 }
 
 impl Walker {
     /// At the beginning of a tenant's ledger, which is sealed as far as `seal`.
-    pub fn new(tenant: &Tenant, seal: Option<Link>) -> Walker {
+    pub fn new(tenant: &Tenant, seal: Option<ChainLink>) -> Walker {
         let (entries, links) = (VecDeque::new(), VecDeque::new());
         Walker { chain: Chain::of(tenant), seal, entries, links, newest: None, unsealed: 0 }
     }
@@ -104,22 +104,22 @@ impl Walker {
     }
 
     /// Hands over the next link, in the order in which they stand.
-    pub fn link(&mut self, link: Link) -> Result<(), ChainBreak> {
+    pub fn link(&mut self, link: ChainLink) -> Result<(), ChainBreak> {
         self.links.push_back(link);
         self.advance()
     }
 
     /// There is no more; tells how much was found to be in order.
-    pub fn finish(mut self) -> Result<Verified, ChainBreak> {
+    pub fn finish(mut self) -> Result<VerifiedLedger, ChainBreak> {
         while self.under_seal() {
             self.step()?;
         }
         if let Some(extra) = self.links.front() {
-            return Err(ChainBreak { seq: extra.seq, entry: Some(extra.entry), what: Flaw::Inserted });
+            return Err(ChainBreak { seq: extra.seq, entry: Some(extra.entry), what: LedgerFlaw::Inserted });
         }
         self.pass_unsealed()?;
         let sealed = self.chain.len();
-        Ok(Verified { entries: sealed + self.unsealed, sealed, unsealed: self.unsealed })
+        Ok(VerifiedLedger { entries: sealed + self.unsealed, sealed, unsealed: self.unsealed })
     }
 
     fn advance(&mut self) -> Result<(), ChainBreak> {
@@ -141,14 +141,14 @@ impl Walker {
     /// Takes one entry with its link, or tells why that cannot be.
     fn step(&mut self) -> Result<(), ChainBreak> {
         let seq = self.chain.len() + 1;
-        let found = |entry: Option<StreamId>, what: Flaw| Err(ChainBreak { seq, entry, what });
+        let found = |entry: Option<StreamId>, what: LedgerFlaw| Err(ChainBreak { seq, entry, what });
         let present = self.entries.front().map(|(id, _)| *id);
-        let Some(link) = self.links.front().copied() else { return found(present, Flaw::Truncated) };
+        let Some(link) = self.links.front().copied() else { return found(present, LedgerFlaw::Truncated) };
         if link.seq != seq {
             let (entry, what) = self.out_of_turn(seq, &link, present);
             return found(entry, what);
         }
-        let Some((id, body)) = self.entries.front() else { return found(Some(link.entry), Flaw::Truncated) };
+        let Some((id, body)) = self.entries.front() else { return found(Some(link.entry), LedgerFlaw::Truncated) };
         if *id != link.entry {
             let (entry, what) = self.elsewhere(*id, &link);
             return found(Some(entry), what);
@@ -156,7 +156,7 @@ impl Walker {
         let last = self.seal.filter(|seal| seal.seq == seq);
         if self.chain.link(*id, body) != link || last.is_some_and(|seal| seal != link) {
             let moved = self.entries.iter().skip(1).take(AHEAD).any(|(_, body)| self.chain.link(*id, body) == link);
-            return found(Some(*id), if moved { Flaw::Reordered } else { Flaw::Edited });
+            return found(Some(*id), if moved { LedgerFlaw::Reordered } else { LedgerFlaw::Edited });
         }
         self.chain = Chain::behind(&link);
         self.newest = Some(link.entry);
@@ -166,24 +166,24 @@ impl Walker {
     }
 
     /// The link in front has another number than the next one.
-    fn out_of_turn(&self, seq: u64, link: &Link, present: Option<StreamId>) -> (Option<StreamId>, Flaw) {
+    fn out_of_turn(&self, seq: u64, link: &ChainLink, present: Option<StreamId>) -> (Option<StreamId>, LedgerFlaw) {
         if let Some(later) = self.links.iter().take(AHEAD).find(|later| later.seq == seq) {
-            return (Some(later.entry), Flaw::Reordered);
+            return (Some(later.entry), LedgerFlaw::Reordered);
         }
         if link.seq < seq {
-            return (Some(link.entry), Flaw::Inserted);
+            return (Some(link.entry), LedgerFlaw::Inserted);
         }
         // If entry and link in front belong together, both of the one before are gone.
-        if present == Some(link.entry) { (None, Flaw::Missing) } else { (present, Flaw::Unlinked) }
+        if present == Some(link.entry) { (None, LedgerFlaw::Missing) } else { (present, LedgerFlaw::Unlinked) }
     }
 
     /// The entry in front is another one than the link in front is about.
-    fn elsewhere(&self, id: StreamId, link: &Link) -> (StreamId, Flaw) {
+    fn elsewhere(&self, id: StreamId, link: &ChainLink) -> (StreamId, LedgerFlaw) {
         if !self.entries.iter().take(AHEAD).any(|(later, _)| *later == link.entry) {
-            return (link.entry, Flaw::Missing);
+            return (link.entry, LedgerFlaw::Missing);
         }
         let known = self.links.iter().take(AHEAD).any(|later| later.entry == id);
-        (id, if known { Flaw::Reordered } else { Flaw::Inserted })
+        (id, if known { LedgerFlaw::Reordered } else { LedgerFlaw::Inserted })
     }
 
     /// Nothing vouches for these but their own order.
@@ -191,7 +191,7 @@ impl Walker {
         while let Some((id, _)) = self.entries.pop_front() {
             if self.newest.is_some_and(|newest| id <= newest) {
                 let seq = self.chain.len() + self.unsealed + 1;
-                return Err(ChainBreak { seq, entry: Some(id), what: Flaw::Reordered });
+                return Err(ChainBreak { seq, entry: Some(id), what: LedgerFlaw::Reordered });
             }
             self.newest = Some(id);
             self.unsealed += 1;

@@ -27,7 +27,7 @@ pub fn set_parent(span: &tracing::Span, traceparent: &str, tracestate: Option<&s
     if traceparent.len() > MOST_PARENT_BYTES || tracestate.is_some_and(|state| state.len() > MOST_STATE_BYTES) {
         return;
     }
-    let headers = Headers { traceparent, tracestate };
+    let headers = TraceHeaders { traceparent, tracestate };
     let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
     if parent.span().span_context().is_valid() {
         // Refused when the span is switched off or already entered; then it keeps the parent it has.
@@ -35,12 +35,12 @@ pub fn set_parent(span: &tracing::Span, traceparent: &str, tracestate: Option<&s
     }
 }
 
-struct Headers<'h> {
+struct TraceHeaders<'h> {
     traceparent: &'h str,
     tracestate: Option<&'h str>,
 }
 
-impl Extractor for Headers<'_> {
+impl Extractor for TraceHeaders<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         match key {
             "traceparent" => Some(self.traceparent),

@@ -22,9 +22,9 @@ const RECORD: char = '\u{1e}';
 
 /// Fields in the order in which they were set; a later value replaces an earlier one.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Vec<(&'static str, Value)>);
+pub(crate) struct LogFields(Vec<(&'static str, Value)>);
 
-impl Fields {
+impl LogFields {
     pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         let value = value.into();
         match self.0.iter_mut().find(|(known, _)| *known == key) {
@@ -64,7 +64,7 @@ impl Fields {
     }
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.note(field, value);
     }
@@ -92,7 +92,7 @@ impl Visit for Fields {
 
 /// Text up to its bound. What lies beyond is not even formatted.
 fn capped(text: fmt::Arguments<'_>) -> String {
-    let mut capped = Capped(String::new());
+    let mut capped = CappedText(String::new());
     // An error here means that the bound was reached, or that a `Display` gave up; either way this is what there is.
     if capped.write_fmt(text).is_err() {
         capped.0.push('…');
@@ -100,9 +100,9 @@ fn capped(text: fmt::Arguments<'_>) -> String {
     capped.0
 }
 
-struct Capped(String);
+struct CappedText(String);
 
-impl Write for Capped {
+impl Write for CappedText {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = MOST_BYTES.saturating_sub(self.0.len()).min(part.len());
         let end = (0..=room).rev().find(|end| part.is_char_boundary(*end)).unwrap_or(0);
@@ -113,21 +113,21 @@ impl Write for Capped {
 
 /// Keeps the fields of a span that its log lines carry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Carried;
+pub(crate) struct SpanFieldsLayer;
 
-impl<'writer> FormatFields<'writer> for Carried {
+impl<'writer> FormatFields<'writer> for SpanFieldsLayer {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut all = Fields::default();
+        let mut all = LogFields::default();
         fields.record(&mut OnlyCarried(&mut all));
         all.0.iter().try_for_each(|(key, value)| write!(writer, "{key}{UNIT}{value}{RECORD}"))
     }
 }
 
 /// Passes on the fields log lines carry, before anything is formatted for the others.
-struct OnlyCarried<'f>(&'f mut Fields);
+struct OnlyCarried<'f>(&'f mut LogFields);
 
 impl OnlyCarried<'_> {
-    fn when_carried(&mut self, field: &Field, note: impl FnOnce(&mut Fields)) {
+    fn when_carried(&mut self, field: &Field, note: impl FnOnce(&mut LogFields)) {
         if names::log_key(field.name()).is_some() {
             note(self.0);
         }

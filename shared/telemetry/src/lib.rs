@@ -17,4 +17,4 @@ pub mod setup;
 
 pub use config::{Config, Format};
 pub use context::{current_trace_id, set_parent};
-pub use setup::{Guard, NotFlushed, StartError, start};
+pub use setup::{NotFlushed, TelemetryError, TelemetryGuard, start};

@@ -4,7 +4,7 @@
 //! terminal nor a reader of lines can be led astray by text from outside.
 
 use crate::config::Format;
-use crate::fields::{Carried, Fields};
+use crate::fields::{LogFields, SpanFieldsLayer};
 use opentelemetry::Context;
 use opentelemetry::trace::TraceContextExt;
 use serde_json::Value;
@@ -18,19 +18,24 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Writes lines in one format, each signed with the replica.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct LineFormat {
     pub(crate) format: Format,
     pub(crate) replica: Arc<str>,
 }
 
-impl<S> FormatEvent<S, Carried> for Line
+impl<S> FormatEvent<S, SpanFieldsLayer> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    fn format_event(&self, ctx: &FmtContext<'_, S, Carried>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut fields = Fields::default();
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, SpanFieldsLayer>,
+        writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = LogFields::default();
         for span in ctx.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
-            if let Some(carried) = span.extensions().get::<FormattedFields<Carried>>() {
+            if let Some(carried) = span.extensions().get::<FormattedFields<SpanFieldsLayer>>() {
                 fields.set_carried(&carried.fields);
             }
         }
@@ -53,7 +58,7 @@ where
 }
 
 /// The trace the line belongs to, if any.
-fn trace(fields: &mut Fields) {
+fn trace(fields: &mut LogFields) {
     let context = Context::current();
     let span = context.span();
     let span = span.span_context();
@@ -63,7 +68,7 @@ fn trace(fields: &mut Fields) {
     }
 }
 
-fn json(fields: Fields, mut writer: Writer<'_>) -> fmt::Result {
+fn json(fields: LogFields, mut writer: Writer<'_>) -> fmt::Result {
     for (index, (key, value)) in fields.in_order().into_iter().enumerate() {
         let before = if index == 0 { '{' } else { ',' };
         write!(writer, "{before}{}:", Value::from(key))?;
@@ -73,7 +78,7 @@ fn json(fields: Fields, mut writer: Writer<'_>) -> fmt::Result {
 }
 
 /// `ts LEVEL event: msg key=value`.
-fn text(fields: Fields, mut writer: Writer<'_>) -> fmt::Result {
+fn text(fields: LogFields, mut writer: Writer<'_>) -> fmt::Result {
     for (key, value) in fields.in_order() {
         let plain = value.as_str().unwrap_or_default();
         match key {

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 /// How many attributes and events were kept from leaving.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Dropped(Arc<AtomicU64>);
+pub(crate) struct DroppedCount(Arc<AtomicU64>);
 
-impl Dropped {
+impl DroppedCount {
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -28,14 +28,14 @@ impl Dropped {
 
 /// An exporter that sees only listed attributes.
 #[derive(Debug)]
-pub(crate) struct Listed<E> {
+pub(crate) struct AllowListExporter<E> {
     exporter: E,
-    dropped: Dropped,
+    dropped: DroppedCount,
 }
 
-impl<E: SpanExporter> Listed<E> {
-    pub(crate) fn new(exporter: E, dropped: Dropped) -> Listed<E> {
-        Listed { exporter, dropped }
+impl<E: SpanExporter> AllowListExporter<E> {
+    pub(crate) fn new(exporter: E, dropped: DroppedCount) -> AllowListExporter<E> {
+        AllowListExporter { exporter, dropped }
     }
 
     fn strip(&self, span: &mut SpanData) {
@@ -58,7 +58,7 @@ impl<E: SpanExporter> Listed<E> {
     }
 }
 
-impl<E: SpanExporter> SpanExporter for Listed<E> {
+impl<E: SpanExporter> SpanExporter for AllowListExporter<E> {
     fn export(&self, mut batch: Vec<SpanData>) -> impl Future<Output = OTelSdkResult> + Send {
         batch.iter_mut().for_each(|span| self.strip(span));
         self.exporter.export(batch)

@@ -5,9 +5,9 @@
 //! Sending happens on a thread of its own behind a bounded queue. A full queue drops spans and never makes a call wait.
 
 use crate::config::Config;
-use crate::fields::Carried;
-use crate::line::Line;
-use crate::listed::{Dropped, Listed};
+use crate::fields::SpanFieldsLayer;
+use crate::line::LineFormat;
+use crate::listed::{AllowListExporter, DroppedCount};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
@@ -36,7 +36,7 @@ const SEND_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why telemetry could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum TelemetryError {
     /// The log directives cannot be read.
     #[error("could not read the log directives `{log}`")]
     Log {
@@ -71,12 +71,12 @@ pub struct NotFlushed(#[source] OTelSdkError);
 /// Keeps telemetry going; whoever holds it ends it.
 #[derive(Debug)]
 #[must_use = "the last spans are sent by `shutdown`"]
-pub struct Guard {
+pub struct TelemetryGuard {
     provider: Option<SdkTracerProvider>,
-    dropped: Dropped,
+    dropped: DroppedCount,
 }
 
-impl Guard {
+impl TelemetryGuard {
     /// Sends what is still waiting and stops sending. It blocks, and while it does the runtime `start` was called in
     /// must go on: call it from a blocking task.
     pub fn shutdown(self, timeout: Duration) -> Result<(), NotFlushed> {
@@ -94,19 +94,19 @@ impl Guard {
 const QUIET: &str = "kube_client=off,tower_http=off,rmcp=off";
 
 /// Starts logging and tracing for this process. `replica` signs every line and span.
-pub fn start(config: &Config, replica: &str) -> Result<Guard, StartError> {
+pub fn start(config: &Config, replica: &str) -> Result<TelemetryGuard, TelemetryError> {
     let ratio = config.sample_ratio;
     if !(0.0..=1.0).contains(&ratio) {
-        return Err(StartError::Ratio { ratio });
+        return Err(TelemetryError::Ratio { ratio });
     }
-    let dropped = Dropped::default();
+    let dropped = DroppedCount::default();
     let exporter = config.otlp_endpoint.as_deref().map(collector).transpose()?;
     // Without a collector nothing is recorded: a span that nobody will see should cost next to nothing.
     let provider = exporter.map(|exporter| sending(config, replica, exporter, &dropped));
     let subscriber = subscriber(config, replica, provider.as_ref(), std::io::stderr)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(|_| StartError::AlreadyStarted)?;
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadyStarted)?;
     global::set_text_map_propagator(TraceContextPropagator::new());
-    Ok(Guard { provider, dropped })
+    Ok(TelemetryGuard { provider, dropped })
 }
 
 /// Lines to `writer`, spans to `provider` if there is one.
@@ -115,16 +115,16 @@ pub(crate) fn subscriber<W>(
     replica: &str,
     provider: Option<&SdkTracerProvider>,
     writer: W,
-) -> Result<impl Subscriber + Send + Sync + use<W>, StartError>
+) -> Result<impl Subscriber + Send + Sync + use<W>, TelemetryError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let wanted = EnvFilter::try_new(format!("{QUIET},{}", config.log));
-    let wanted = wanted.map_err(|source| StartError::Log { log: config.log.clone(), source })?;
+    let wanted = wanted.map_err(|source| TelemetryError::Log { log: config.log.clone(), source })?;
     // Spans are kept whatever the log level, because a warning without its tenant helps nobody.
     let spans = || filter_fn(is_span).with_max_level_hint(LevelFilter::INFO);
-    let line = Line { format: config.format, replica: replica.into() };
-    let lines = tracing_subscriber::fmt::layer().fmt_fields(Carried).event_format(line).with_writer(writer);
+    let line = LineFormat { format: config.format, replica: replica.into() };
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(SpanFieldsLayer).event_format(line).with_writer(writer);
     let traces = provider.map(|provider| {
         tracing_opentelemetry::layer()
             .with_tracer(provider.tracer("quartermaster"))
@@ -142,14 +142,14 @@ pub(crate) fn sending<E: SpanExporter + 'static>(
     config: &Config,
     replica: &str,
     exporter: E,
-    dropped: &Dropped,
+    dropped: &DroppedCount,
 ) -> SdkTracerProvider {
     let batches = BatchConfigBuilder::default()
         .with_max_queue_size(QUEUE)
         .with_max_export_batch_size(BATCH)
         .with_scheduled_delay(SEND_EVERY)
         .build();
-    let exporter = Listed::new(exporter, dropped.clone());
+    let exporter = AllowListExporter::new(exporter, dropped.clone());
     TracerProviderBuilder::default()
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample_ratio))))
         .with_resource(resource(replica))
@@ -173,8 +173,8 @@ fn resource(replica: &str) -> Resource {
 }
 
 /// The exporter for a collector. It connects when it first has something to send.
-fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, StartError> {
-    tokio::runtime::Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, TelemetryError> {
+    tokio::runtime::Handle::try_current().map_err(|_| TelemetryError::NoRuntime)?;
     let exporter =
         opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).with_timeout(SEND_WITHIN);
     let exporter = if endpoint.starts_with("https://") {
@@ -182,7 +182,7 @@ fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, StartEr
     } else {
         exporter
     };
-    exporter.build().map_err(StartError::Collector)
+    exporter.build().map_err(TelemetryError::Collector)
 }
 
 /// Spans for a collector: the same, and the steps of a call, which only our own crates tell.

@@ -5,9 +5,9 @@
 //!
 //! Not here: noticing that a file changed (see the gateway).
 
-use crate::check::{self, Known};
+use crate::check::{self, KnownNames};
 use crate::config::TenantConfig;
-use crate::problem::{Position, Problem, Report, shown};
+use crate::problem::{Position, Problem, ProblemReport, shown};
 use crate::yaml;
 use domain::Tenant;
 use std::collections::BTreeMap;
@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 
 /// What a folder of tenants' files says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Book {
+pub struct TenantFiles {
     /// The tenants whose files are right.
-    pub tenants: BTreeMap<Tenant, Page>,
+    pub tenants: BTreeMap<Tenant, ConfiguredTenant>,
     /// What is wrong with the others, file by file.
     pub problems: Vec<Problem>,
 }
 
 /// One tenant's configuration and the file it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct ConfiguredTenant {
     /// The configuration.
     pub config: TenantConfig,
     /// The file, as problems name it.
@@ -35,11 +35,11 @@ pub struct Page {
     pub text: String,
 }
 
-impl Book {
+impl TenantFiles {
     /// Reads each `*.yaml` and `*.yml` file directly in the folder, in the order of their names.
     /// Hidden files are left alone: editors and mounted volumes keep their own things there.
-    pub fn read(dir: &Path, known: &Known<'_>) -> Book {
-        let mut book = Book::default();
+    pub fn read(dir: &Path, known: &KnownNames<'_>) -> TenantFiles {
+        let mut book = TenantFiles::default();
         match files(dir) {
             Ok(paths) => paths.iter().for_each(|path| book.add(path, known)),
             Err(error) => book.problems.push(unreadable(&label(dir), &error)),
@@ -48,7 +48,7 @@ impl Book {
     }
 
     /// Keeps what `before` knew of every tenant whose file is now wrong. A file that is gone takes its tenant along.
-    pub fn keep_from(&mut self, before: &Book, dir: &Path) {
+    pub fn keep_from(&mut self, before: &TenantFiles, dir: &Path) {
         let (wrong, folder) = (&self.problems, label(dir));
         let bad = |file: &str| wrong.iter().any(|problem| problem.file == file || problem.file == folder);
         let kept =
@@ -57,18 +57,18 @@ impl Book {
         self.tenants.extend(kept);
     }
 
-    fn add(&mut self, path: &Path, known: &Known<'_>) {
+    fn add(&mut self, path: &Path, known: &KnownNames<'_>) {
         let file = label(path);
         match read_page(path, &file, known) {
             Ok((config, text)) => match self.tenants.get(&config.tenant) {
                 Some(first) => {
-                    let mut report = Report::of(&file);
+                    let mut report = ProblemReport::of(&file);
                     let message = format!("the tenant `{}` already has the file {}", config.tenant, first.file);
                     report.add(Position::START, "duplicate_tenant", message, Some("remove one of them".to_owned()));
                     self.problems.extend(report.judge(None::<()>).err().unwrap_or_default());
                 }
                 None => {
-                    self.tenants.insert(config.tenant.clone(), Page { config, file, text });
+                    self.tenants.insert(config.tenant.clone(), ConfiguredTenant { config, file, text });
                 }
             },
             Err(problems) => self.problems.extend(problems),
@@ -77,18 +77,18 @@ impl Book {
 }
 
 /// Reads and checks one tenant's file, which must be named after its tenant.
-pub fn read_file(path: &Path, known: &Known<'_>) -> Result<TenantConfig, Vec<Problem>> {
+pub fn read_file(path: &Path, known: &KnownNames<'_>) -> Result<TenantConfig, Vec<Problem>> {
     read_page(path, &label(path), known).map(|(config, _)| config)
 }
 
-fn read_page(path: &Path, file: &str, known: &Known<'_>) -> Result<(TenantConfig, String), Vec<Problem>> {
+fn read_page(path: &Path, file: &str, known: &KnownNames<'_>) -> Result<(TenantConfig, String), Vec<Problem>> {
     let text = text_of(path, file)?;
     let config = check::parse(file, &text, known)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if stem == config.tenant.as_str() {
         return Ok((config, text));
     }
-    let mut report = Report::of(file);
+    let mut report = ProblemReport::of(file);
     let message = format!("the file is named {} and speaks of the tenant `{}`", shown(&stem), config.tenant);
     let hint = format!("name it {}.yaml, or correct `tenant`", config.tenant);
     report.add(Position::START, "file_name", message, Some(hint));
@@ -98,7 +98,7 @@ fn read_page(path: &Path, file: &str, known: &Known<'_>) -> Result<(TenantConfig
 /// The text of a regular file within the size that is looked at.
 pub(crate) fn text_of(path: &Path, file: &str) -> Result<String, Vec<Problem>> {
     let bytes = bytes_of(path).map_err(|error| vec![unreadable(file, &error)])?;
-    let mut report = Report::of(file);
+    let mut report = ProblemReport::of(file);
     if let Some(head) = bytes.get(..yaml::MOST_BYTES).filter(|head| head.len() < bytes.len()) {
         yaml::too_large(head, &mut report);
         return report.judge(None);

@@ -19,18 +19,20 @@ pub(crate) mod web;
 
 pub(crate) use access::gates_of;
 
-use crate::config::{Approval, Limits, Memory, TenantConfig};
-use crate::curated::Curated;
-use crate::problem::{Problem, Report, shown};
+use crate::config::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
+use crate::curated::ServerCatalog;
+use crate::problem::{Problem, ProblemReport, shown};
+use crate::section::Section;
 use crate::server::{ServerUse, TenantParam, server_toolset, tool_prefix};
-use crate::yaml::{self, Node};
+use crate::yaml::{self, YamlNode};
 use domain::outcome::near;
 use domain::run::OnReject;
-use domain::{Mode, Tenant, ToolsetName};
+use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use values::{Values, or_nearest};
+use toolsets::ToolsetSettings;
+use values::{ValueReader, or_nearest};
 
 /// The keys of the file itself.
 pub(crate) const ROOT: [&str; 12] = [
@@ -97,34 +99,36 @@ pub(crate) const STORE: [&str; 6] = ["name", "types", "writable", "promotable", 
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
 /// Whether an address may be reached, or why not.
-pub type Reachable<'a> = dyn Fn(&str) -> Result<(), String> + 'a;
+pub type AddressCheck<'a> = dyn Fn(&str) -> Result<(), String> + 'a;
 
 /// Whether a tenant may name a server of its own at an address, or why not.
 pub type OwnServer<'a> = dyn Fn(&Tenant, &str) -> Result<(), String> + 'a;
 
 /// What exists, so that a name nobody answers to is found before it is needed.
 #[derive(Clone, Copy)]
-pub struct Known<'a> {
+pub struct KnownNames<'a> {
     /// Every toolset a tenant could load.
     pub toolsets: &'a [&'a str],
     /// Every tool a rule could mean.
     pub tools: &'a [&'a str],
     /// Whether a tenant may name a Jenkins server at this address, or why not.
-    pub server: &'a Reachable<'a>,
+    pub server: &'a AddressCheck<'a>,
     /// Whether a tenant may name a chart repository at this address, or why not.
-    pub charts: &'a Reachable<'a>,
+    pub charts: &'a AddressCheck<'a>,
+    /// The sections that toolsets own.
+    pub sections: &'a [Section],
     /// The external servers the operator vouches for.
-    pub curated: &'a Curated,
+    pub curated: &'a ServerCatalog,
     /// Whether this tenant may name an external server of its own at this address, or why not.
     pub own_server: &'a OwnServer<'a>,
 }
 
 /// Checks one tenant's file; `file_label` is how problems name it. All problems come at once, in file order.
-pub fn parse(file_label: &str, text: &str, known: &Known<'_>) -> Result<TenantConfig, Vec<Problem>> {
-    let mut report = Report::of(file_label);
+pub fn parse(file_label: &str, text: &str, known: &KnownNames<'_>) -> Result<TenantConfig, Vec<Problem>> {
+    let mut report = ProblemReport::of(file_label);
     let config = yaml::read(text, BEGIN, &mut report).and_then(|mut root| {
         environment::refuse(&mut root, &mut report);
-        Check::new(&mut report, known).config(&root)
+        ConfigCheck::new(&mut report, known).config(&root)
     });
     report.judge(config)
 }
@@ -132,9 +136,9 @@ pub fn parse(file_label: &str, text: &str, known: &Known<'_>) -> Result<TenantCo
 /// How a tenant's file begins.
 const BEGIN: &str = "begin with `tenant:` and the tenant's name";
 
-struct Check<'r, 'f, 'k> {
-    values: Values<'r, 'f>,
-    known: &'k Known<'k>,
+struct ConfigCheck<'r, 'f, 'k> {
+    values: ValueReader<'r, 'f>,
+    known: &'k KnownNames<'k>,
     /// The tenant's parameters, once they are read.
     params: BTreeMap<String, TenantParam>,
     /// Names of parameters that are declared with a mistake.
@@ -145,10 +149,10 @@ struct Check<'r, 'f, 'k> {
     absent: BTreeSet<String>,
 }
 
-impl<'r, 'f, 'k> Check<'r, 'f, 'k> {
-    fn new(report: &'r mut Report<'f>, known: &'k Known<'k>) -> Check<'r, 'f, 'k> {
-        Check {
-            values: Values { report },
+impl<'r, 'f, 'k> ConfigCheck<'r, 'f, 'k> {
+    fn new(report: &'r mut ProblemReport<'f>, known: &'k KnownNames<'k>) -> ConfigCheck<'r, 'f, 'k> {
+        ConfigCheck {
+            values: ValueReader { report },
             known,
             params: BTreeMap::new(),
             unusable: BTreeSet::new(),
@@ -158,9 +162,9 @@ impl<'r, 'f, 'k> Check<'r, 'f, 'k> {
     }
 }
 
-impl Check<'_, '_, '_> {
+impl ConfigCheck<'_, '_, '_> {
     /// The whole file. `None` only if there is no tenant to speak of; the report decides in any case.
-    fn config(&mut self, root: &Node) -> Option<TenantConfig> {
+    fn config(&mut self, root: &YamlNode) -> Option<TenantConfig> {
         let fields = self.values.fields(root, "the file", &ROOT, None)?;
         let tenant = match fields.find("tenant") {
             Some(node) => self.tenant(node),
@@ -170,7 +174,7 @@ impl Check<'_, '_, '_> {
                 None
             }
         };
-        let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(Mode::Read);
+        let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(SessionMode::Read);
         // What others refer to comes first, wherever it stands.
         self.params = fields.find("params").map_or_else(BTreeMap::new, |node| self.tenant_params(node));
         self.servers = fields.find("servers").map_or_else(Vec::new, |node| self.external(node, tenant.as_ref()));
@@ -178,12 +182,12 @@ impl Check<'_, '_, '_> {
         let workflows = fields.find("workflows").map_or_else(Vec::new, |node| self.workflows(node, &agents));
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let clusters = fields.find("clusters").map_or_else(Vec::new, |node| self.clusters(node));
-        let (jenkins, repositories) =
+        let ToolsetSettings { jenkins, repositories, sections } =
             fields.find("toolsets").map_or_else(Default::default, |node| self.toolset_settings(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
-        let memory = fields.find("memory").map_or_else(Memory::default, |node| self.memory(node));
-        let limits = fields.find("limits").map_or_else(Limits::default, |node| self.limits(node));
+        let memory = fields.find("memory").map_or_else(MemoryConfig::default, |node| self.memory(node));
+        let limits = fields.find("limits").map_or_else(TenantLimits::default, |node| self.limits(node));
         Some(TenantConfig {
             tenant: tenant?,
             mode,
@@ -191,6 +195,7 @@ impl Check<'_, '_, '_> {
             clusters,
             jenkins,
             repositories,
+            sections,
             params: std::mem::take(&mut self.params),
             servers: std::mem::take(&mut self.servers),
             agents,
@@ -203,15 +208,15 @@ impl Check<'_, '_, '_> {
         })
     }
 
-    fn tenant(&mut self, node: &Node) -> Option<Tenant> {
+    fn tenant(&mut self, node: &YamlNode) -> Option<Tenant> {
         let text = self.values.text(node, "`tenant`")?;
         let tenant = Tenant::parse(text);
         self.values.accept(node, tenant.map_err(|error| format!("{} is no tenant: {error}", shown(text))))
     }
 
-    fn mode(&mut self, node: &Node) -> Option<Mode> {
+    fn mode(&mut self, node: &YamlNode) -> Option<SessionMode> {
         let text = self.values.text(node, "`mode`")?;
-        let modes = [Mode::Read, Mode::Write];
+        let modes = [SessionMode::Read, SessionMode::Write];
         let mode = modes.into_iter().find(|mode| mode.as_str() == text);
         if mode.is_none() {
             let message = format!("{} is no mode", shown(text));
@@ -220,7 +225,7 @@ impl Check<'_, '_, '_> {
         mode
     }
 
-    fn toolsets(&mut self, node: &Node) -> Vec<ToolsetName> {
+    fn toolsets(&mut self, node: &YamlNode) -> Vec<ToolsetName> {
         let mut names: Vec<ToolsetName> = Vec::new();
         for item in self.values.list(node, "`default_toolsets`") {
             let Some(name) = self.toolset(item) else { continue };
@@ -234,7 +239,7 @@ impl Check<'_, '_, '_> {
         names
     }
 
-    fn toolset(&mut self, node: &Node) -> Option<ToolsetName> {
+    fn toolset(&mut self, node: &YamlNode) -> Option<ToolsetName> {
         let text = self.values.text(node, "a toolset's name")?;
         let name = ToolsetName::parse(text).map_err(|error| format!("{} is no toolset: {error}", shown(text)));
         let name = self.values.accept(node, name)?;
@@ -254,7 +259,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// What `policy` says: `deny`, `require_approval` and `approval`.
-    fn policy(&mut self, node: &Node) -> (Vec<Pattern>, Vec<Gate>, Approval) {
+    fn policy(&mut self, node: &YamlNode) -> (Vec<Pattern>, Vec<Gate>, ApprovalConfig) {
         let only = "a tenant's policy only tightens";
         let Some(fields) = self.values.fields(node, "`policy`", &POLICY, Some(only)) else {
             return Default::default();
@@ -267,12 +272,12 @@ impl Check<'_, '_, '_> {
             let items = self.values.list(node, "`require_approval`");
             items.iter().filter_map(|item| self.gate(item)).collect()
         });
-        let approval = fields.find("approval").map_or_else(Approval::default, |node| self.approval(node));
+        let approval = fields.find("approval").map_or_else(ApprovalConfig::default, |node| self.approval(node));
         (deny, gates, approval)
     }
 
     /// A rule that asks: a pattern alone, or one with what a no means.
-    fn gate(&mut self, node: &Node) -> Option<Gate> {
+    fn gate(&mut self, node: &YamlNode) -> Option<Gate> {
         if !matches!(node.value, yaml::Value::Map(_)) {
             return self.pattern(node).map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
         }
@@ -289,7 +294,7 @@ impl Check<'_, '_, '_> {
         Some(Gate { pattern: self.pattern(name)?, on_reject: on_reject? })
     }
 
-    fn on_reject(&mut self, node: &Node) -> Option<OnReject> {
+    fn on_reject(&mut self, node: &YamlNode) -> Option<OnReject> {
         match self.values.text(node, "`on_reject`")? {
             "fail" => Some(OnReject::Fail),
             "continue" => Some(OnReject::Continue),
@@ -301,20 +306,20 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    fn approval(&mut self, node: &Node) -> Approval {
-        let mut approval = Approval::default();
+    fn approval(&mut self, node: &YamlNode) -> ApprovalConfig {
+        let mut approval = ApprovalConfig::default();
         let Some(fields) = self.values.fields(node, "`approval`", &APPROVAL, None) else { return approval };
         let spans = [
-            ("expires", &mut approval.expires, Approval::EXPIRES),
-            ("execute_within", &mut approval.execute_within, Approval::EXECUTE_WITHIN),
+            ("expires", &mut approval.expires, ApprovalConfig::EXPIRES),
+            ("execute_within", &mut approval.execute_within, ApprovalConfig::EXECUTE_WITHIN),
         ];
         for (key, slot, range) in spans {
             let told = fields.find(key).and_then(|node| self.values.span(node, key, &range));
             *slot = told.unwrap_or(*slot);
         }
         let numbers = [
-            ("deciders", &mut approval.deciders, Approval::DECIDERS),
-            ("most_waiting", &mut approval.most_waiting, Approval::MOST_WAITING),
+            ("deciders", &mut approval.deciders, ApprovalConfig::DECIDERS),
+            ("most_waiting", &mut approval.most_waiting, ApprovalConfig::MOST_WAITING),
         ];
         for (key, slot, range) in numbers {
             let told = fields.find(key).and_then(|node| self.values.number(node, key, &range));
@@ -323,7 +328,7 @@ impl Check<'_, '_, '_> {
         approval
     }
 
-    fn pattern(&mut self, node: &Node) -> Option<Pattern> {
+    fn pattern(&mut self, node: &YamlNode) -> Option<Pattern> {
         let text = self.values.text(node, "a rule")?;
         let pattern = Pattern::parse(text).map_err(|error| format!("{} is no rule: {error}", shown(text)));
         let pattern = self.values.accept(node, pattern)?;
@@ -360,14 +365,14 @@ impl Check<'_, '_, '_> {
         near(stem, families).into_iter().map(|family| family + "*").collect()
     }
 
-    fn limits(&mut self, node: &Node) -> Limits {
-        let mut limits = Limits::default();
+    fn limits(&mut self, node: &YamlNode) -> TenantLimits {
+        let mut limits = TenantLimits::default();
         let Some(fields) = self.values.fields(node, "`limits`", &LIMITS, None) else { return limits };
-        let Limits { calls_in_flight, calls_per_minute, result_bytes } = &mut limits;
+        let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = &mut limits;
         let slots: [(&mut u32, RangeInclusive<u32>); 3] = [
-            (calls_in_flight, Limits::CALLS_IN_FLIGHT),
-            (calls_per_minute, Limits::CALLS_PER_MINUTE),
-            (result_bytes, Limits::RESULT_BYTES),
+            (calls_in_flight, TenantLimits::CALLS_IN_FLIGHT),
+            (calls_per_minute, TenantLimits::CALLS_PER_MINUTE),
+            (result_bytes, TenantLimits::RESULT_BYTES),
         ];
         for (key, (slot, range)) in LIMITS.into_iter().zip(slots) {
             let number = fields.find(key).and_then(|node| self.values.number(node, key, &range));

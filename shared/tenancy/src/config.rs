@@ -3,9 +3,9 @@
 //! Every rule here tightens. Nothing a tenant writes can lift an approval or widen a scope, because there is no
 //! field to say so.
 
-use crate::server::{Agent, ServerUse, TenantParam, Workflow};
+use crate::server::{ServerUse, TenantAgent, TenantParam, Workflow};
 use domain::run::OnReject;
-use domain::{Mode, Tenant, ToolsetName};
+use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,21 +17,23 @@ pub struct TenantConfig {
     /// Whose it is.
     pub tenant: Tenant,
     /// The most a session may ask for.
-    pub mode: Mode,
+    pub mode: SessionMode,
     /// What a session has loaded, read-only, when it opens.
     pub default_toolsets: Vec<ToolsetName>,
     /// The Kubernetes clusters it acts on.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<ClusterEntry>,
     /// The Jenkins servers it acts on.
     pub jenkins: Vec<JenkinsServer>,
     /// The chart repositories it installs from.
-    pub repositories: Vec<Repository>,
+    pub repositories: Vec<RepositoryEntry>,
+    /// What the sections of toolsets say, by their keys under `toolsets`.
+    pub sections: BTreeMap<String, serde_json::Value>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
     /// The external servers it uses.
     pub servers: Vec<ServerUse>,
     /// Its agents, as far as they give parameters of those servers.
-    pub agents: Vec<Agent>,
+    pub agents: Vec<TenantAgent>,
     /// Its workflows, as far as they do.
     pub workflows: Vec<Workflow>,
     /// Calls that are refused whoever asks.
@@ -39,11 +41,11 @@ pub struct TenantConfig {
     /// Calls that wait for a person even if they only read, and what a no means.
     pub require_approval: Vec<Gate>,
     /// How people are asked.
-    pub approval: Approval,
+    pub approval: ApprovalConfig,
     /// What is kept in its memory, and how.
-    pub memory: Memory,
+    pub memory: MemoryConfig,
     /// How much the tenant may use at once.
-    pub limits: Limits,
+    pub limits: TenantLimits,
 }
 
 /// The tools that write, as far as they write to the session that calls them. What they do elsewhere asks anyway.
@@ -51,6 +53,11 @@ pub(crate) const SESSION_WRITES: [&str; 3] =
     ["memory_remember:session", "memory_patch:session", "memory_forget:session"];
 
 impl TenantConfig {
+    /// What a toolset's section says; `None` if the file does not have it.
+    pub fn section<T: serde::de::DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.sections.get(key).and_then(|value| crate::Section::read(value).ok())
+    }
+
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.
     pub fn gates(&self) -> Vec<Gate> {
         let asks = self.memory.session_writes == SessionWrites::Ask;
@@ -63,7 +70,7 @@ impl TenantConfig {
 
 /// What a tenant says about its memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Memory {
+pub struct MemoryConfig {
     /// How long people may take to review what agents propose; `None` leaves it to the product.
     pub review: Option<Duration>,
     /// What a write to an agent's own session does.
@@ -72,8 +79,8 @@ pub struct Memory {
     pub stores: Vec<MemoryStore>,
 }
 
-impl Memory {
-    /// What [`Memory::review`] may be.
+impl MemoryConfig {
+    /// What [`MemoryConfig::review`] may be.
     pub const REVIEW: RangeInclusive<Duration> = Duration::from_secs(24 * 3600)..=Duration::from_secs(30 * 24 * 3600);
     /// What [`MemoryStore::documents`] may be.
     pub const DOCUMENTS: RangeInclusive<u32> = 1..=2_000;
@@ -121,7 +128,7 @@ pub enum Writers {
 
 /// One Kubernetes cluster of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
+pub struct ClusterEntry {
     /// What callers call it.
     pub name: String,
     /// Where it is and who we are there.
@@ -131,7 +138,7 @@ pub struct Cluster {
     /// Where a call without a namespace goes.
     pub default_namespace: String,
     /// Whom every request acts as, instead of the credential's own name.
-    pub impersonate: Option<Impersonate>,
+    pub impersonate: Option<ImpersonateConfig>,
     /// Namespaces in which nothing is changed, besides the cluster's own.
     pub protected: Vec<String>,
     /// Whether a call that only reads and names no cluster means this one.
@@ -187,7 +194,7 @@ pub enum JenkinsSource {
 
 /// One chart repository, or registry, of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
+pub struct RepositoryEntry {
     /// The part of a chart's name before the slash.
     pub name: String,
     /// Its `https://` or `oci://` address.
@@ -198,7 +205,7 @@ pub struct Repository {
 
 /// Whom requests act as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Impersonate {
+pub struct ImpersonateConfig {
     /// The user.
     pub user: String,
     /// Their groups.
@@ -207,7 +214,7 @@ pub struct Impersonate {
 
 /// How people are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Approval {
+pub struct ApprovalConfig {
     /// How long a person may take.
     pub expires: Duration,
     /// How long a yes is good for.
@@ -218,20 +225,20 @@ pub struct Approval {
     pub most_waiting: u32,
 }
 
-impl Approval {
-    /// What [`Approval::expires`] may be: long enough to be read, short enough to be remembered.
+impl ApprovalConfig {
+    /// What [`ApprovalConfig::expires`] may be: long enough to be read, short enough to be remembered.
     pub const EXPIRES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 3600);
-    /// What [`Approval::execute_within`] may be.
+    /// What [`ApprovalConfig::execute_within`] may be.
     pub const EXECUTE_WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
-    /// What [`Approval::deciders`] may be; zero would be no approval at all.
+    /// What [`ApprovalConfig::deciders`] may be; zero would be no approval at all.
     pub const DECIDERS: RangeInclusive<u32> = 1..=10;
-    /// What [`Approval::most_waiting`] may be.
+    /// What [`ApprovalConfig::most_waiting`] may be.
     pub const MOST_WAITING: RangeInclusive<u32> = 1..=1_000;
 }
 
-impl Default for Approval {
-    fn default() -> Approval {
-        Approval {
+impl Default for ApprovalConfig {
+    fn default() -> ApprovalConfig {
+        ApprovalConfig {
             expires: Duration::from_secs(30 * 60),
             execute_within: Duration::from_secs(10 * 60),
             deciders: 1,
@@ -255,7 +262,7 @@ pub(crate) fn span(text: &str) -> Option<Duration> {
 
 /// How much one tenant may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TenantLimits {
     /// Calls that may be on their way at the same time.
     pub calls_in_flight: u32,
     /// Calls that may begin within one minute.
@@ -264,17 +271,17 @@ pub struct Limits {
     pub result_bytes: u32,
 }
 
-impl Limits {
-    /// What [`Limits::calls_in_flight`] may be; zero would lock the tenant out by accident.
+impl TenantLimits {
+    /// What [`TenantLimits::calls_in_flight`] may be; zero would lock the tenant out by accident.
     pub const CALLS_IN_FLIGHT: RangeInclusive<u32> = 1..=10_000;
-    /// What [`Limits::calls_per_minute`] may be.
+    /// What [`TenantLimits::calls_per_minute`] may be.
     pub const CALLS_PER_MINUTE: RangeInclusive<u32> = 1..=1_000_000;
-    /// What [`Limits::result_bytes`] may be; below the floor not even an error with its hint would fit.
+    /// What [`TenantLimits::result_bytes`] may be; below the floor not even an error with its hint would fit.
     pub const RESULT_BYTES: RangeInclusive<u32> = 4_096..=1_048_576;
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { calls_in_flight: 32, calls_per_minute: 600, result_bytes: 262_144 }
+impl Default for TenantLimits {
+    fn default() -> TenantLimits {
+        TenantLimits { calls_in_flight: 32, calls_per_minute: 600, result_bytes: 262_144 }
     }
 }

@@ -10,10 +10,10 @@ mod injected;
 
 use crate::book::{self, label};
 use crate::check::environment;
-use crate::check::values::Values;
-use crate::problem::{Position, Problem, Report};
-use crate::server::{Server, ServerReach};
-use crate::yaml::{self, Node, Value};
+use crate::check::values::ValueReader;
+use crate::problem::{Position, Problem, ProblemReport};
+use crate::server::{ServerEntry, ServerReach};
+use crate::yaml::{self, Value, YamlNode};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ const LOCAL: [&str; 2] = [".server.yaml", ".server.yml"];
 
 /// The external servers an operator vouches for, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Curated {
-    servers: BTreeMap<String, Arc<Server>>,
+pub struct ServerCatalog {
+    servers: BTreeMap<String, Arc<ServerEntry>>,
 }
 
 /// Where an operator may say which servers there are.
@@ -42,20 +42,20 @@ pub struct CuratedSources {
     pub config: Option<PathBuf>,
 }
 
-impl Curated {
+impl ServerCatalog {
     /// None at all.
-    pub const fn none() -> Curated {
-        Curated { servers: BTreeMap::new() }
+    pub const fn none() -> ServerCatalog {
+        ServerCatalog { servers: BTreeMap::new() }
     }
 
     /// Reads every source. What is wrong with an entry costs only that entry.
-    pub fn read(sources: &CuratedSources) -> (Curated, Vec<Problem>) {
-        Curated::read_with(sources, &[])
+    pub fn read(sources: &CuratedSources) -> (ServerCatalog, Vec<Problem>) {
+        ServerCatalog::read_with(sources, &[])
     }
 
     /// The same with some files besides, each of which is recognised by [`is_server_file`].
-    pub fn read_with(sources: &CuratedSources, files: &[PathBuf]) -> (Curated, Vec<Problem>) {
-        let mut shelf = Shelf::default();
+    pub fn read_with(sources: &CuratedSources, files: &[PathBuf]) -> (ServerCatalog, Vec<Problem>) {
+        let mut shelf = CatalogReader::default();
         let (found, problems) = sources.dir.as_deref().map_or_else(Default::default, found_in);
         shelf.problems.extend(problems);
         let mut seen: Vec<PathBuf> = Vec::new();
@@ -73,15 +73,15 @@ impl Curated {
         if let Some(text) = &sources.mcp_servers {
             shelf.add_addresses(text);
         }
-        (Curated { servers: shelf.servers }, shelf.problems)
+        (ServerCatalog { servers: shelf.servers }, shelf.problems)
     }
 
     /// What the text of a marketplace says.
     #[cfg(test)]
-    pub(crate) fn marketplace(text: &str) -> (Curated, Vec<Problem>) {
-        let mut shelf = Shelf::default();
+    pub(crate) fn marketplace(text: &str) -> (ServerCatalog, Vec<Problem>) {
+        let mut shelf = CatalogReader::default();
         shelf.add_marketplace("servers.yaml", text);
-        (Curated { servers: shelf.servers }, shelf.problems)
+        (ServerCatalog { servers: shelf.servers }, shelf.problems)
     }
 
     /// The names, in order.
@@ -90,7 +90,7 @@ impl Curated {
     }
 
     /// One server.
-    pub fn find(&self, name: &str) -> Option<&Arc<Server>> {
+    pub fn find(&self, name: &str) -> Option<&Arc<ServerEntry>> {
         self.servers.get(name)
     }
 
@@ -136,14 +136,14 @@ fn found_in(dir: &Path) -> (Vec<PathBuf>, Vec<Problem>) {
 
 /// A catalog while it is read.
 #[derive(Default)]
-struct Shelf {
-    servers: BTreeMap<String, Arc<Server>>,
+struct CatalogReader {
+    servers: BTreeMap<String, Arc<ServerEntry>>,
     /// Where each of them is written down.
     places: BTreeMap<String, String>,
     problems: Vec<Problem>,
 }
 
-impl Shelf {
+impl CatalogReader {
     fn add_file(&mut self, path: &Path) {
         let file = label(path);
         match book::text_of(path, &file) {
@@ -154,9 +154,9 @@ impl Shelf {
     }
 
     fn add_marketplace(&mut self, file: &str, text: &str) {
-        let mut report = Report::of(file);
+        let mut report = ProblemReport::of(file);
         if let Some(mut root) = read(text, "begin with `servers:` and a list of servers", &mut report) {
-            let mut values = Values { report: &mut report };
+            let mut values = ValueReader { report: &mut report };
             let known = values.fields(&root, "the file", &["servers"], None).map(|fields| fields.find("servers"));
             match known {
                 Some(Some(list)) => drop(values.some(list, "`servers`", MOST)),
@@ -170,17 +170,17 @@ impl Shelf {
     }
 
     fn add_local(&mut self, file: &str, text: &str) {
-        let mut report = Report::of(file);
+        let mut report = ProblemReport::of(file);
         if let Some(mut root) = read(text, "begin with `name:` and the server's name", &mut report) {
             self.add_entry(&mut root, file, &mut report);
         }
         self.problems.extend(report.told());
     }
 
-    fn add_entry(&mut self, node: &mut Node, file: &str, report: &mut Report<'_>) {
+    fn add_entry(&mut self, node: &mut YamlNode, file: &str, report: &mut ProblemReport<'_>) {
         let before = report.count();
         environment::refuse(node, report);
-        let server = Values { report }.entry(node);
+        let server = ValueReader { report }.entry(node);
         // A full report notes nothing more, so nothing more can be told to be right.
         let sound = report.count() == before && !report.is_full();
         if let Some(server) = server.filter(|_| sound) {
@@ -188,7 +188,7 @@ impl Shelf {
         }
     }
 
-    fn add(&mut self, server: Server, at: Position, file: &str, report: &mut Report<'_>) {
+    fn add(&mut self, server: ServerEntry, at: Position, file: &str, report: &mut ProblemReport<'_>) {
         let name = server.name.clone();
         if let Some(first) = self.places.get(&name) {
             let message = format!("the server `{name}` is there already, in {first}");
@@ -203,7 +203,7 @@ impl Shelf {
 
     /// Whether a server at this address is there, whatever it is called.
     fn knows(&self, address: &str) -> bool {
-        let is = |server: &Arc<Server>| match &server.reach {
+        let is = |server: &Arc<ServerEntry>| match &server.reach {
             ServerReach::Http { url } => url.to_string() == address,
             ServerReach::Process { .. } => false,
         };
@@ -212,7 +212,7 @@ impl Shelf {
 }
 
 /// The entries of a marketplace; none, if it is none.
-fn items_of(root: &mut Node) -> &mut [Node] {
+fn items_of(root: &mut YamlNode) -> &mut [YamlNode] {
     let Value::Map(entries) = &mut root.value else { return &mut [] };
     match entries.iter_mut().find(|(key, _)| key.text == "servers").map(|(_, list)| &mut list.value) {
         Some(Value::List(items)) => items,
@@ -222,7 +222,7 @@ fn items_of(root: &mut Node) -> &mut [Node] {
 
 /// The tree of a text that is YAML throughout. What the reader refused would be missing from an entry, and an entry
 /// without its `auth`, say, is another one; so a text with such a mistake is left out whole.
-fn read(text: &str, begin: &str, report: &mut Report<'_>) -> Option<Node> {
+fn read(text: &str, begin: &str, report: &mut ProblemReport<'_>) -> Option<YamlNode> {
     let root = yaml::read(text, begin, report);
     root.filter(|_| report.count() == 0)
 }

@@ -61,14 +61,14 @@ pub(crate) fn count(number: usize) -> u32 {
 
 /// Collects the problems of one file.
 #[derive(Debug)]
-pub(crate) struct Report<'a> {
+pub(crate) struct ProblemReport<'a> {
     file: &'a str,
     problems: Vec<Problem>,
 }
 
-impl<'a> Report<'a> {
-    pub(crate) fn of(file: &'a str) -> Report<'a> {
-        Report { file, problems: Vec::new() }
+impl<'a> ProblemReport<'a> {
+    pub(crate) fn of(file: &'a str) -> ProblemReport<'a> {
+        ProblemReport { file, problems: Vec::new() }
     }
 
     /// Notes a problem, unless there are too many already.
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn problems_come_in_the_order_of_the_file() {
-        let mut report = Report::of("a.yaml");
+        let mut report = ProblemReport::of("a.yaml");
         report.add(Position { line: 9, column: 1 }, "late", "late", None);
         report.add(Position { line: 2, column: 7 }, "early", "early", Some("look up".to_owned()));
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_report_is_bounded() {
-        let mut report = Report::of("a.yaml");
+        let mut report = ProblemReport::of("a.yaml");
         for _ in 0..1000 {
             report.add(Position::START, "again", "again", None);
         }

@@ -4,8 +4,8 @@
 //! Each later one lies over the earlier ones, parameter by parameter. A secret is only ever given by the tenant's file.
 
 use crate::config::TenantConfig;
-use crate::server::{Given, Param, Scheme, Server, ServerReach, ServerUse};
-use crate::template::Template;
+use crate::server::{Param, ParameterValue, Scheme, ServerEntry, ServerReach, ServerUse};
+use crate::template::ParameterTemplate;
 use domain::outcome::near;
 use domain::{Assignment, Code, Failure};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) const VALUE_BYTES: usize = 1_024;
 
 /// How a server is reached by one session, with everything filled in but the secrets themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedServer {
     /// How.
     pub reach: ResolvedReach,
     /// Headers besides `auth`, in the order of their names.
@@ -63,25 +63,25 @@ impl TenantConfig {
     }
 
     /// What a session with this assignment gets of a server.
-    pub fn resolve(&self, server_id: &str, assignment: &Assignment) -> Result<Resolved, Failure> {
+    pub fn resolve(&self, server_id: &str, assignment: &Assignment) -> Result<ResolvedServer, Failure> {
         self.check_assignment(assignment)?;
         let used = self.server(server_id).ok_or_else(|| self.no_server(server_id))?;
         let server = &used.server;
-        let mut given: BTreeMap<&str, Given> = BTreeMap::new();
+        let mut given: BTreeMap<&str, ParameterValue> = BTreeMap::new();
         for (name, param) in &server.params {
-            given.extend(param.default.clone().map(|text| (name.as_str(), Given::Text(text))));
+            given.extend(param.default.clone().map(|text| (name.as_str(), ParameterValue::Text(text))));
         }
         for layer in self.layers(used, assignment) {
             given.extend(layer.iter().map(|(name, value)| (name.as_str(), value.clone())));
         }
         for (name, text) in assignment.params.get(server_id).into_iter().flatten() {
-            given.insert(name, Given::Text(text.clone()));
+            given.insert(name, ParameterValue::Text(text.clone()));
         }
         fill(used, &given)
     }
 
     /// What the tenant's file gives for a server's parameters, the least specific first.
-    fn layers<'a>(&'a self, used: &'a ServerUse, said: &Assignment) -> Vec<&'a BTreeMap<String, Given>> {
+    fn layers<'a>(&'a self, used: &'a ServerUse, said: &Assignment) -> Vec<&'a BTreeMap<String, ParameterValue>> {
         let workflow = said.workflow.as_ref().and_then(|name| self.workflows.iter().find(|w| w.name == *name));
         let agent = said.agent.as_ref().or_else(|| workflow.and_then(|workflow| workflow.agent.as_ref()));
         let agent = agent.and_then(|name| self.agents.iter().find(|agent| agent.name == *name));
@@ -150,7 +150,7 @@ fn may_say(used: &ServerUse, name: &str, value: &str) -> Result<(), Failure> {
 }
 
 /// Whether a value can stand where the server's entry puts the parameter, or what is wrong with it there.
-pub(crate) fn may_stand(server: &Server, name: &str, value: &str) -> Result<(), String> {
+pub(crate) fn may_stand(server: &ServerEntry, name: &str, value: &str) -> Result<(), String> {
     let one = |wanted: &str| Ok(if wanted == name { value.to_owned() } else { "x".to_owned() });
     if let ServerReach::Http { url } = &server.reach
         && url.names().any(|wanted| wanted == name)
@@ -184,8 +184,8 @@ pub(crate) fn check_value(value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn fill(used: &ServerUse, given: &BTreeMap<&str, Given>) -> Result<Resolved, Failure> {
-    let server: &Server = &used.server;
+fn fill(used: &ServerUse, given: &BTreeMap<&str, ParameterValue>) -> Result<ResolvedServer, Failure> {
+    let server: &ServerEntry = &used.server;
     let place = format!("the server `{}`", used.id);
     let missing = |name: &str| {
         let next = "give it when the session is opened, or in the tenant's configuration";
@@ -193,9 +193,9 @@ fn fill(used: &ServerUse, given: &BTreeMap<&str, Given>) -> Result<Resolved, Fai
             .next(next)
     };
     let text = |name: &str| match given.get(name) {
-        Some(Given::Text(text)) => Ok(text.clone()),
+        Some(ParameterValue::Text(text)) => Ok(text.clone()),
         // The chain was checked with the file; a secret here would mean that it was not.
-        Some(Given::Secret(_)) => {
+        Some(ParameterValue::Secret(_)) => {
             Err(Failure::new(Code::Internal, format!("{place} would show the secret parameter `{name}`")))
         }
         None => Err(missing(name)),
@@ -211,23 +211,26 @@ fn fill(used: &ServerUse, given: &BTreeMap<&str, Given>) -> Result<Resolved, Fai
             ResolvedReach::Process { command: command.clone(), args: args.clone(), env: env.clone() }
         }
     };
-    let header = |(name, value): (&String, &Template)| Ok((name.clone(), fill_header(value, known)?));
+    let header = |(name, value): (&String, &ParameterTemplate)| Ok((name.clone(), fill_header(value, known)?));
     let headers = server.headers.iter().map(header).collect::<Result<_, String>>().map_err(|why| bad(&place, &why))?;
     let auth = server.auth.as_ref().map(|auth| match given.get(auth.secret.as_str()) {
-        Some(Given::Secret(secret)) => {
+        Some(ParameterValue::Secret(secret)) => {
             Ok(ResolvedAuth { header: auth.header.clone(), scheme: auth.scheme, secret: secret.clone() })
         }
-        Some(Given::Text(_)) => {
+        Some(ParameterValue::Text(_)) => {
             Err(Failure::new(Code::Internal, format!("{place} would take plain text for its secret `{}`", auth.secret)))
         }
         None => Err(missing(&auth.secret)),
     });
-    Ok(Resolved { reach, headers, auth: auth.transpose()?, params })
+    Ok(ResolvedServer { reach, headers, auth: auth.transpose()?, params })
 }
 
 /// An address with its places filled. A value is only ever a piece of a segment: whatever could end one is encoded, and
 /// what would climb out of one is refused.
-pub(crate) fn fill_url(url: &Template, value: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+pub(crate) fn fill_url(
+    url: &ParameterTemplate,
+    value: impl Fn(&str) -> Result<String, String>,
+) -> Result<String, String> {
     let filled = url.fill(|name| value(name).map(|text| encoded(&text)))?;
     let (_, behind) = split_host(&filled).ok_or_else(|| "the address has no host".to_owned())?;
     let path = behind.split(['?', '#']).next().unwrap_or_default();
@@ -239,7 +242,10 @@ pub(crate) fn fill_url(url: &Template, value: impl Fn(&str) -> Result<String, St
 }
 
 /// A header with its places filled.
-pub(crate) fn fill_header(header: &Template, value: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+pub(crate) fn fill_header(
+    header: &ParameterTemplate,
+    value: impl Fn(&str) -> Result<String, String>,
+) -> Result<String, String> {
     let filled = header.fill(value)?;
     let fits = filled.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     if fits { Ok(filled) } else { Err("a header holds only printable letters of ASCII".to_owned()) }

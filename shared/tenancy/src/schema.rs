@@ -4,7 +4,7 @@
 
 mod servers;
 
-use crate::config::{Approval, Limits, Memory};
+use crate::config::{ApprovalConfig, MemoryConfig, TenantLimits};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
@@ -14,6 +14,15 @@ use std::collections::BTreeMap;
 /// The schema of a tenant's file (draft 2020-12).
 pub fn json_schema() -> serde_json::Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<TenantFile>().to_value()
+}
+
+/// The same, with the sections that toolsets own.
+pub fn json_schema_with(sections: &[crate::Section]) -> serde_json::Value {
+    let mut schema = json_schema();
+    for section in sections {
+        schema["$defs"]["ToolsetsPart"]["properties"][section.key] = (section.schema)();
+    }
+    schema
 }
 
 /// A tenant's configuration of Quartermaster.
@@ -265,10 +274,10 @@ struct ApprovalPart {
     #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
     execute_within: String,
     /// How many people must say yes.
-    #[schemars(default, range(min = *Approval::DECIDERS.start(), max = *Approval::DECIDERS.end()))]
+    #[schemars(default, range(min = *ApprovalConfig::DECIDERS.start(), max = *ApprovalConfig::DECIDERS.end()))]
     deciders: u32,
     /// How many runs of one caller may wait at once.
-    #[schemars(default, range(min = *Approval::MOST_WAITING.start(), max = *Approval::MOST_WAITING.end()))]
+    #[schemars(default, range(min = *ApprovalConfig::MOST_WAITING.start(), max = *ApprovalConfig::MOST_WAITING.end()))]
     most_waiting: u32,
 }
 
@@ -316,10 +325,10 @@ struct StorePart {
     #[schemars(default, with = "bool", skip_serializing_if = "Option::is_none")]
     promotable: Option<bool>,
     /// How many documents it may hold.
-    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *Memory::DOCUMENTS.start(), max = *Memory::DOCUMENTS.end()))]
+    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *MemoryConfig::DOCUMENTS.start(), max = *MemoryConfig::DOCUMENTS.end()))]
     documents: Option<u32>,
     /// How many bytes of text it may hold.
-    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *Memory::BYTES.start(), max = *Memory::BYTES.end()))]
+    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *MemoryConfig::BYTES.start(), max = *MemoryConfig::BYTES.end()))]
     bytes: Option<u32>,
 }
 
@@ -353,26 +362,26 @@ enum WritersName {
 #[expect(dead_code, reason = "only its shape is used")]
 struct LimitsPart {
     /// Calls that may be on their way at the same time.
-    #[schemars(default = "calls_in_flight", range(min = *Limits::CALLS_IN_FLIGHT.start(), max = *Limits::CALLS_IN_FLIGHT.end()))]
+    #[schemars(default = "calls_in_flight", range(min = *TenantLimits::CALLS_IN_FLIGHT.start(), max = *TenantLimits::CALLS_IN_FLIGHT.end()))]
     calls_in_flight: u32,
     /// Calls that may begin within one minute.
-    #[schemars(default = "calls_per_minute", range(min = *Limits::CALLS_PER_MINUTE.start(), max = *Limits::CALLS_PER_MINUTE.end()))]
+    #[schemars(default = "calls_per_minute", range(min = *TenantLimits::CALLS_PER_MINUTE.start(), max = *TenantLimits::CALLS_PER_MINUTE.end()))]
     calls_per_minute: u32,
     /// The largest result that is handed out in one piece, in bytes.
-    #[schemars(default = "result_bytes", range(min = *Limits::RESULT_BYTES.start(), max = *Limits::RESULT_BYTES.end()))]
+    #[schemars(default = "result_bytes", range(min = *TenantLimits::RESULT_BYTES.start(), max = *TenantLimits::RESULT_BYTES.end()))]
     result_bytes: u32,
 }
 
 fn calls_in_flight() -> u32 {
-    Limits::default().calls_in_flight
+    TenantLimits::default().calls_in_flight
 }
 
 fn calls_per_minute() -> u32 {
-    Limits::default().calls_per_minute
+    TenantLimits::default().calls_per_minute
 }
 
 fn result_bytes() -> u32 {
-    Limits::default().result_bytes
+    TenantLimits::default().result_bytes
 }
 
 #[cfg(test)]

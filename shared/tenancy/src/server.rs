@@ -6,15 +6,16 @@
 //! Not here: how texts become these (see [`check`](crate::check) and [`curated`](crate::curated)), and what a session
 //! gets in the end (see [`resolve`](crate::resolve)).
 
-use crate::template::Template;
-pub use policy::{Accept, ServerLimits, Vouch};
+use crate::template::ParameterTemplate;
+use domain::text::is_label;
+pub use policy::{Accept, ServerLimits, TrustedEffects};
 use policy::{Gate, Pattern};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One external MCP server, as its entry describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerEntry {
     /// What tenants choose it by.
     pub name: String,
     /// What it is, for people.
@@ -24,13 +25,13 @@ pub struct Server {
     /// How we say who we are.
     pub auth: Option<Auth>,
     /// Headers besides that, by their names in small letters.
-    pub headers: BTreeMap<String, Template>,
+    pub headers: BTreeMap<String, ParameterTemplate>,
     /// What may be said about it.
     pub params: BTreeMap<String, Param>,
     /// How much may be asked of it.
     pub limits: ServerLimits,
     /// What the operator vouches for.
-    pub vouch: Vouch,
+    pub vouch: TrustedEffects,
     /// Whether the address is the tenant's own and not the operator's.
     pub own: bool,
 }
@@ -41,7 +42,7 @@ pub enum ServerReach {
     /// Over streamable HTTP.
     Http {
         /// Its address. Parameters stand only behind the host, so that no value leads elsewhere.
-        url: Template,
+        url: ParameterTemplate,
     },
     /// As a process beside us; only an operator can say so.
     Process {
@@ -88,7 +89,7 @@ pub struct Param {
 
 /// What somebody gives for a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum ParameterValue {
     /// This text.
     Text(String),
     /// The tenant's secret of this name.
@@ -101,9 +102,9 @@ pub struct ServerUse {
     /// What it is called in the names of its tools, `mcp_<id>__…`.
     pub id: String,
     /// What is used.
-    pub server: Arc<Server>,
+    pub server: Arc<ServerEntry>,
     /// What the tenant gives for its parameters.
-    pub params: BTreeMap<String, Given>,
+    pub params: BTreeMap<String, ParameterValue>,
     /// The tools that may be used, by the server's own names; `None` means all of them.
     pub allow: Option<Vec<Pattern>>,
     /// Tools that wait for a person, already by our names for them.
@@ -118,15 +119,15 @@ pub struct TenantParam {
     /// What it is, for people.
     pub description: Option<String>,
     /// What stands for it.
-    pub value: Given,
+    pub value: ParameterValue,
 }
 
 /// What parameters of servers are given: by the server's id, then by the parameter's name.
-pub type Overrides = BTreeMap<String, BTreeMap<String, Given>>;
+pub type Overrides = BTreeMap<String, BTreeMap<String, ParameterValue>>;
 
 /// One of the tenant's agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agent {
+pub struct TenantAgent {
     /// What a session names it by.
     pub name: String,
     /// What it gives, over the tenant's own.
@@ -144,6 +145,8 @@ pub struct Workflow {
     pub params: Overrides,
 }
 
+/// The longest id of a server.
+const MOST_ID: usize = 32;
 /// The longest name a tool may have here.
 const MOST_NAME: usize = 64;
 /// How many letters of a name are kept where the rest gives way to a digest.
@@ -151,11 +154,7 @@ pub(crate) const KEPT: usize = MOST_NAME - 9;
 
 /// Whether a server may be called so in the names of its tools.
 pub(crate) fn is_id(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    (1..=32).contains(&text.len())
-        && text.bytes().all(|b| inner(b) || b == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    text.len() <= MOST_ID && is_label(text)
 }
 
 /// The toolset of a server.

@@ -10,13 +10,13 @@ const NAME_BYTES: RangeInclusive<usize> = 1..=64;
 
 /// Text with places for parameters.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Template {
-    parts: Vec<Part>,
+pub struct ParameterTemplate {
+    parts: Vec<TemplatePart>,
 }
 
 /// A piece of a template.
 #[derive(Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Param(String),
 }
@@ -32,9 +32,9 @@ pub enum NotATemplate {
     NoReference(String),
 }
 
-impl Template {
+impl ParameterTemplate {
     /// Reads a text.
-    pub fn parse(text: &str) -> Result<Template, NotATemplate> {
+    pub fn parse(text: &str) -> Result<ParameterTemplate, NotATemplate> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -45,32 +45,32 @@ impl Template {
             let name = inner.trim().strip_prefix("params.").filter(|name| is_name(name));
             let name = name.ok_or_else(|| NotATemplate::NoReference(inner.trim().chars().take(64).collect()))?;
             if !before.is_empty() {
-                parts.push(Part::Text(before.to_owned()));
+                parts.push(TemplatePart::Text(before.to_owned()));
             }
-            parts.push(Part::Param(name.to_owned()));
+            parts.push(TemplatePart::Param(name.to_owned()));
             rest = after;
         }
         if rest.contains("}}") {
             return Err(NotATemplate::Unpaired);
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(TemplatePart::Text(rest.to_owned()));
         }
-        Ok(Template { parts })
+        Ok(ParameterTemplate { parts })
     }
 
     /// The parameters it refers to, in order, as often as they stand there.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Param(name) => Some(name.as_str()),
-            Part::Text(_) => None,
+            TemplatePart::Param(name) => Some(name.as_str()),
+            TemplatePart::Text(_) => None,
         })
     }
 
     /// The parameter, if the text is nothing but one reference.
     pub fn only(&self) -> Option<&str> {
         match self.parts.as_slice() {
-            [Part::Param(name)] => Some(name),
+            [TemplatePart::Param(name)] => Some(name),
             _ => None,
         }
     }
@@ -78,8 +78,8 @@ impl Template {
     /// The text before the first reference.
     pub fn head(&self) -> &str {
         match self.parts.first() {
-            Some(Part::Text(text)) => text,
-            Some(Part::Param(_)) | None => "",
+            Some(TemplatePart::Text(text)) => text,
+            Some(TemplatePart::Param(_)) | None => "",
         }
     }
 
@@ -87,24 +87,24 @@ impl Template {
     pub fn fill<E>(&self, mut value: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
         self.parts.iter().try_fold(String::new(), |mut text, part| {
             match part {
-                Part::Text(fixed) => text.push_str(fixed),
-                Part::Param(name) => text.push_str(&value(name)?),
+                TemplatePart::Text(fixed) => text.push_str(fixed),
+                TemplatePart::Param(name) => text.push_str(&value(name)?),
             }
             Ok(text)
         })
     }
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for ParameterTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {
-            Part::Text(text) => f.write_str(text),
-            Part::Param(name) => write!(f, "{{{{ params.{name} }}}}"),
+            TemplatePart::Text(text) => f.write_str(text),
+            TemplatePart::Param(name) => write!(f, "{{{{ params.{name} }}}}"),
         })
     }
 }
 
-impl fmt::Debug for Template {
+impl fmt::Debug for ParameterTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
     }
@@ -124,44 +124,44 @@ mod tests {
 
     #[test]
     fn references_are_found_and_filled() {
-        let template = Template::parse("a/{{ params.x }}-{{params.y}}/{{ params.x }}").unwrap();
+        let template = ParameterTemplate::parse("a/{{ params.x }}-{{params.y}}/{{ params.x }}").unwrap();
         assert_eq!(template.names().collect::<Vec<_>>(), ["x", "y", "x"]);
         assert_eq!((template.head(), template.only()), ("a/", None));
         let filled = template.fill(|name| Ok::<_, ()>(format!("<{name}>")));
         assert_eq!(filled.unwrap(), "a/<x>-<y>/<x>");
         assert_eq!(template.to_string(), "a/{{ params.x }}-{{ params.y }}/{{ params.x }}");
-        assert_eq!(Template::parse("{{ params.x }}").unwrap().only(), Some("x"));
+        assert_eq!(ParameterTemplate::parse("{{ params.x }}").unwrap().only(), Some("x"));
     }
 
     #[test]
     fn a_filled_value_is_not_looked_at_again() {
-        let template = Template::parse("{{ params.x }}").unwrap();
+        let template = ParameterTemplate::parse("{{ params.x }}").unwrap();
         assert_eq!(template.fill(|_| Ok::<_, ()>("{{ params.y }}".into())).unwrap(), "{{ params.y }}");
     }
 
     #[test]
     fn what_is_no_reference_is_refused() {
         for odd in ["{{", "}}", "{{ params.x", "params.x }}", "a }} b {{ params.x }}", "{{ params.x }} }}"] {
-            assert_eq!(Template::parse(odd), Err(NotATemplate::Unpaired), "{odd}");
+            assert_eq!(ParameterTemplate::parse(odd), Err(NotATemplate::Unpaired), "{odd}");
         }
         for odd in ["{{ x }}", "{{ env.X }}", "{{ params. }}", "{{ params.a.b }}", "{{}}", "{{ params.0 }}", "{{ {{ }}"]
         {
-            assert!(matches!(Template::parse(odd), Err(NotATemplate::NoReference(_))), "{odd}");
+            assert!(matches!(ParameterTemplate::parse(odd), Err(NotATemplate::NoReference(_))), "{odd}");
         }
-        assert!(Template::parse("{ one brace }").is_ok());
+        assert!(ParameterTemplate::parse("{ one brace }").is_ok());
     }
 
     proptest! {
         #[test]
         fn text_without_pairs_of_braces_is_itself(text in "[^{}]{0,80}") {
-            let template = Template::parse(&text).unwrap();
+            let template = ParameterTemplate::parse(&text).unwrap();
             prop_assert_eq!(template.fill(|_| Err::<String, _>("nothing to fill")), Ok(text));
         }
 
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,60}|([{} a-z.]){0,60}") {
-            if let Ok(template) = Template::parse(&text) {
-                prop_assert!(Template::parse(&template.to_string()) == Ok(template));
+            if let Ok(template) = ParameterTemplate::parse(&text) {
+                prop_assert!(ParameterTemplate::parse(&template.to_string()) == Ok(template));
             }
         }
     }

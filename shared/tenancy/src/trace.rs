@@ -4,8 +4,8 @@
 //! two texts that say the same must decide the same.
 
 use crate::check::gates_of;
-use crate::problem::Report;
-use crate::yaml::{self, Node};
+use crate::problem::ProblemReport;
+use crate::yaml::{self, YamlNode};
 use domain::run::OnReject;
 use policy::Pattern;
 
@@ -71,9 +71,9 @@ impl RuleAt {
 
 /// The rules of a text that [`parse`](crate::parse) accepts, in the order in which they are asked.
 pub fn trace(text: &str) -> Vec<RuleAt> {
-    let Some(root) = yaml::read(text, "", &mut Report::of("")) else { return Vec::new() };
+    let Some(root) = yaml::read(text, "", &mut ProblemReport::of("")) else { return Vec::new() };
     let mode = root.find("mode").map(|node| rule(RuleKind::Mode, node, Vec::new()));
-    let policy = |key: &str| root.find("policy").and_then(|policy| policy.find(key)).map_or(&[][..], Node::items);
+    let policy = |key: &str| root.find("policy").and_then(|policy| policy.find(key)).map_or(&[][..], YamlNode::items);
     let deny = policy("deny").iter().map(|node| rule(RuleKind::Deny, node, pattern_of(node)));
     let asks = policy("require_approval").iter().map(asking);
     let writes = root.find("memory").and_then(|memory| memory.find("session_writes"));
@@ -81,35 +81,35 @@ pub fn trace(text: &str) -> Vec<RuleAt> {
         let patterns = crate::config::SESSION_WRITES.iter().filter_map(|rule| Pattern::parse(rule).ok()).collect();
         RuleAt { on_reject: Some(OnReject::Continue), ..rule(RuleKind::SessionWrites, node, patterns) }
     });
-    let servers = root.find("servers").map_or(&[][..], Node::items).iter().flat_map(of_server);
+    let servers = root.find("servers").map_or(&[][..], YamlNode::items).iter().flat_map(of_server);
     mode.into_iter().chain(deny).chain(asks).chain(writes).chain(servers).collect()
 }
 
-fn rule(kind: RuleKind, node: &Node, patterns: Vec<Pattern>) -> RuleAt {
+fn rule(kind: RuleKind, node: &YamlNode, patterns: Vec<Pattern>) -> RuleAt {
     let text = node.scalar().unwrap_or_default().to_owned();
     RuleAt { kind, text, patterns, on_reject: None, server: None, line: node.at.line, column: node.at.column }
 }
 
-fn pattern_of(node: &Node) -> Vec<Pattern> {
+fn pattern_of(node: &YamlNode) -> Vec<Pattern> {
     node.scalar().and_then(|text| Pattern::parse(text).ok()).into_iter().collect()
 }
 
-fn asking(node: &Node) -> RuleAt {
+fn asking(node: &YamlNode) -> RuleAt {
     let name = node.find("name").unwrap_or(node);
     let on_reject = Some(on_reject(node));
     RuleAt { on_reject, ..rule(RuleKind::RequireApproval, name, pattern_of(name)) }
 }
 
-fn on_reject(node: &Node) -> OnReject {
-    match node.find("on_reject").and_then(Node::scalar) {
+fn on_reject(node: &YamlNode) -> OnReject {
+    match node.find("on_reject").and_then(YamlNode::scalar) {
         Some("fail") => OnReject::Fail,
         Some(_) | None => OnReject::Continue,
     }
 }
 
-fn of_server(node: &Node) -> Vec<RuleAt> {
+fn of_server(node: &YamlNode) -> Vec<RuleAt> {
     let named = ["id", "use", "name"].into_iter().find_map(|key| node.find(key));
-    let Some(id) = named.and_then(Node::scalar) else { return Vec::new() };
+    let Some(id) = named.and_then(YamlNode::scalar) else { return Vec::new() };
     let server = Some(id.to_owned());
     let mut rules =
         vec![RuleAt { text: id.to_owned(), server: server.clone(), ..rule(RuleKind::Server, node, Vec::new()) }];

@@ -6,7 +6,7 @@
 //!
 //! Not here: what the keys mean. A scalar stays text until somebody asks for a number.
 
-use crate::problem::{Position, Report, count, escaped, shown};
+use crate::problem::{Position, ProblemReport, count, escaped, shown};
 use serde_saphyr::granit_parser::{self, ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ const MOST_NODES: usize = 20_000;
 
 /// A value and where it stands.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct YamlNode {
     pub(crate) at: Position,
     pub(crate) value: Value,
 }
 
-impl Node {
+impl YamlNode {
     /// What stands under a key, if this is a mapping that has it.
-    pub(crate) fn find(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn find(&self, key: &str) -> Option<&YamlNode> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node),
             Value::Scalar { .. } | Value::List(_) | Value::Refused => None,
@@ -34,7 +34,7 @@ impl Node {
     }
 
     /// The items, if this is a list.
-    pub(crate) fn items(&self) -> &[Node] {
+    pub(crate) fn items(&self) -> &[YamlNode] {
         match &self.value {
             Value::List(items) => items,
             Value::Scalar { .. } | Value::Map(_) | Value::Refused => &[],
@@ -56,27 +56,27 @@ pub(crate) enum Value {
     /// Text, and whether it stands there without quotes.
     Scalar { text: String, plain: bool },
     /// A list.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A mapping in the order of the file, each key once.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(YamlKey, YamlNode)>),
     /// Something already reported; whoever meets it stays silent.
     Refused,
 }
 
 /// A key of a mapping and where it stands.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct YamlKey {
     pub(crate) at: Position,
     pub(crate) text: String,
 }
 
 /// Reading cannot go on; the report says why.
 #[derive(Debug)]
-struct Ended;
+struct ReadingStopped;
 
 /// Reads the one document of a text; an empty one is told how to `begin`. `None` means that the report says why there
 /// is none.
-pub(crate) fn read(text: &str, begin: &str, report: &mut Report<'_>) -> Option<Node> {
+pub(crate) fn read(text: &str, begin: &str, report: &mut ProblemReport<'_>) -> Option<YamlNode> {
     if text.len() > MOST_BYTES {
         too_large(&text.as_bytes()[..MOST_BYTES], report);
         return None;
@@ -89,25 +89,25 @@ pub(crate) fn read(text: &str, begin: &str, report: &mut Report<'_>) -> Option<N
         block_nesting_limit: MOST_DEPTH,
     };
     let parser = Parser::new_from_str_with_options(text, options);
-    Reader { parser, nodes: 0, report }.document(begin).ok()
+    YamlReader { parser, nodes: 0, report }.document(begin).ok()
 }
 
 /// Reports a text that goes on after `head`.
-pub(crate) fn too_large(head: &[u8], report: &mut Report<'_>) {
+pub(crate) fn too_large(head: &[u8], report: &mut ProblemReport<'_>) {
     let at = Position::after(&String::from_utf8_lossy(head));
     report.add(at, "too_large", format!("the file is larger than {MOST_BYTES} bytes"), None);
 }
 
-struct Reader<'t, 'r, 'f> {
+struct YamlReader<'t, 'r, 'f> {
     parser: Parser<'t, StrInput<'t>>,
     nodes: usize,
-    report: &'r mut Report<'f>,
+    report: &'r mut ProblemReport<'f>,
 }
 
-impl<'t> Reader<'t, '_, '_> {
+impl<'t> YamlReader<'t, '_, '_> {
     /// The first document, provided that no second one follows.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: every event but these begins a node")]
-    fn document(&mut self, begin: &str) -> Result<Node, Ended> {
+    fn document(&mut self, begin: &str) -> Result<YamlNode, ReadingStopped> {
         let mut root = None;
         loop {
             let (event, span) = self.next()?;
@@ -116,7 +116,7 @@ impl<'t> Reader<'t, '_, '_> {
                 Event::DocumentStart(..) if root.is_some() => {
                     let hint = "keep one document in a file, without `---` after it".to_owned();
                     self.report.add(position(span.start), "second_document", "a second document begins", Some(hint));
-                    return Err(Ended);
+                    return Err(ReadingStopped);
                 }
                 Event::DocumentStart(..) => {}
                 Event::StreamEnd => break,
@@ -126,13 +126,13 @@ impl<'t> Reader<'t, '_, '_> {
         root.ok_or_else(|| {
             let hint = Some(begin.to_owned());
             self.report.add(Position::START, "empty_file", "the file holds no configuration", hint);
-            Ended
+            ReadingStopped
         })
     }
 
     /// The node that begins with `event`. Recursion is bounded by the parser's own nesting limits.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: no other event can begin a node")]
-    fn node(&mut self, event: Event<'t>, span: Span) -> Result<Node, Ended> {
+    fn node(&mut self, event: Event<'t>, span: Span) -> Result<YamlNode, ReadingStopped> {
         let at = position(span.start);
         self.count(at)?;
         let refused = self.refuse(&event, span);
@@ -144,10 +144,10 @@ impl<'t> Reader<'t, '_, '_> {
             Event::MappingStart(..) => Value::Map(self.map()?),
             _ => Value::Refused,
         };
-        Ok(Node { at, value: if refused { Value::Refused } else { value } })
+        Ok(YamlNode { at, value: if refused { Value::Refused } else { value } })
     }
 
-    fn list(&mut self) -> Result<Vec<Node>, Ended> {
+    fn list(&mut self) -> Result<Vec<YamlNode>, ReadingStopped> {
         let mut items = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -158,8 +158,8 @@ impl<'t> Reader<'t, '_, '_> {
         }
     }
 
-    fn map(&mut self) -> Result<Vec<(Key, Node)>, Ended> {
-        let mut entries: Vec<(Key, Node)> = Vec::new();
+    fn map(&mut self) -> Result<Vec<(YamlKey, YamlNode)>, ReadingStopped> {
+        let mut entries: Vec<(YamlKey, YamlNode)> = Vec::new();
         let mut lines: HashMap<String, u32> = HashMap::new();
         loop {
             let (event, span) = self.next()?;
@@ -182,9 +182,9 @@ impl<'t> Reader<'t, '_, '_> {
     }
 
     /// A key is a scalar; anything else is reported and left out with its value.
-    fn key(&mut self, node: Node) -> Option<Key> {
+    fn key(&mut self, node: YamlNode) -> Option<YamlKey> {
         match node.value {
-            Value::Scalar { text, .. } => Some(Key { at: node.at, text }),
+            Value::Scalar { text, .. } => Some(YamlKey { at: node.at, text }),
             Value::List(_) | Value::Map(_) => {
                 self.report.add(node.at, "wrong_type", "a key is text, not a list or a mapping", None);
                 None
@@ -212,31 +212,31 @@ impl<'t> Reader<'t, '_, '_> {
     }
 
     /// Keeps the number of values within its budget.
-    fn count(&mut self, at: Position) -> Result<(), Ended> {
+    fn count(&mut self, at: Position) -> Result<(), ReadingStopped> {
         self.nodes += 1;
         if self.nodes > MOST_NODES {
             self.report.add(at, "too_many_values", format!("the file holds more than {MOST_NODES} values"), None);
         }
-        if self.nodes > MOST_NODES || self.report.is_full() { Err(Ended) } else { Ok(()) }
+        if self.nodes > MOST_NODES || self.report.is_full() { Err(ReadingStopped) } else { Ok(()) }
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Span), Ended> {
+    fn next(&mut self) -> Result<(Event<'t>, Span), ReadingStopped> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => Err(self.not_yaml(&error)),
             // Only asked for after the end of the stream, which `document` does not do.
-            None => Err(Ended),
+            None => Err(ReadingStopped),
         }
     }
 
-    fn not_yaml(&mut self, error: &ScanError) -> Ended {
+    fn not_yaml(&mut self, error: &ScanError) -> ReadingStopped {
         let at = position(*error.marker());
         if *error.kind() == ErrorKind::RecursionLimitExceeded {
             self.report.add(at, "too_deep", format!("values are nested more than {MOST_DEPTH} deep"), None);
         } else {
             self.report.add(at, "yaml_syntax", escaped(&error.info()), None);
         }
-        Ended
+        ReadingStopped
     }
 }
 

@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::rest::Rest;
 use crate::world::{Addresses, address};
 use domain::Moment;
-use identity::mint::{Claims, SigningKey, mint};
+use identity::mint::{MintedClaims, SigningKey, mint};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,9 +36,9 @@ impl Mint {
     }
 
     /// A good token of tenant `acme`, changed as the test wants.
-    pub fn token(&self, change: impl FnOnce(&mut Claims)) -> String {
+    pub fn token(&self, change: impl FnOnce(&mut MintedClaims)) -> String {
         let now = Mint::now();
-        let mut claims = Claims {
+        let mut claims = MintedClaims {
             iss: Mint::ISSUER.to_owned(),
             aud: Mint::RESOURCE.to_owned(),
             sub: "agent".to_owned(),

@@ -8,6 +8,7 @@
 //! Not here: the gateway. Whoever builds a world hands in how a replica is started.
 
 pub mod actor;
+pub mod bench;
 pub mod collector;
 pub mod http;
 pub mod legacy;

@@ -4,12 +4,13 @@
 //! told whether the secret was set (a change) or forgotten (a disruption); what the service seals anew it does in the name
 //! of whoever had set it.
 
-use crate::facts::Kept;
+use crate::facts::StoredSecretFacts;
 use crate::vault::Vault;
 use domain::{Caller, Code, Effect, Failure, Principal, Scopes, Tenant};
 use redact::SecretText;
 use store::{
-    Actor, ActorKind, AuditEntry, Base, MOST_SECRETS, Phase, SealedSecret, SecretForgotten, SecretPut, StoreError,
+    Actor, ActorKind, AuditEntry, MOST_SECRETS, Phase, SealedSecret, SecretForgotten, SecretPut, StoreError,
+    WritePrecondition,
 };
 
 /// The largest value the store keeps.
@@ -24,8 +25,8 @@ impl Vault {
         name: &str,
         value: SecretText,
         by: &Caller,
-        base: Option<Base>,
-    ) -> Result<Kept, Failure> {
+        base: Option<WritePrecondition>,
+    ) -> Result<StoredSecretFacts, Failure> {
         checked(name)?;
         if value.expose().is_empty() {
             return Err(Failure::new(Code::InvalidArgument, "a secret is not empty").next("remove it instead"));

@@ -7,7 +7,7 @@ use store::{SealedSecret, StoreError};
 
 /// Where a secret lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum SecretLocation {
     /// Sealed in the store, set over HTTP.
     Store,
     /// In a file of the operator's.
@@ -16,20 +16,20 @@ pub enum Source {
     Environment,
 }
 
-impl Source {
+impl SecretLocation {
     /// As it is shown.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Source::Store => "store",
-            Source::File => "file",
-            Source::Environment => "environment",
+            SecretLocation::Store => "store",
+            SecretLocation::File => "file",
+            SecretLocation::Environment => "environment",
         }
     }
 }
 
 /// How a secret in the store is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SealState {
     /// Under the current key.
     Current,
     /// Under an older key; to be sealed anew before that key goes.
@@ -38,20 +38,20 @@ pub enum Standing {
     Unopenable,
 }
 
-impl Standing {
+impl SealState {
     /// As it is shown.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Standing::Current => "current",
-            Standing::Older => "older",
-            Standing::Unopenable => "unopenable",
+            SealState::Current => "current",
+            SealState::Older => "older",
+            SealState::Unopenable => "unopenable",
         }
     }
 }
 
 /// What the store says of a secret, besides its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredSecretFacts {
     /// Counts its changes; sealing it anew is one.
     pub version: u64,
     /// Who set it.
@@ -59,7 +59,7 @@ pub struct Kept {
     /// When, by the store's clock.
     pub at: Moment,
     /// How it is sealed.
-    pub standing: Standing,
+    pub standing: SealState,
 }
 
 /// What may be told of a secret: everything but the value.
@@ -68,9 +68,9 @@ pub struct SecretFacts {
     /// What it is called. One that is in the environment alone is told in lower case, with `_` for what is no letter.
     pub name: String,
     /// Where it lies; the first is the one that counts.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SecretLocation>,
     /// What the store says of it, if it is there and its record can be read.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredSecretFacts>,
 }
 
 impl Vault {
@@ -88,36 +88,36 @@ impl Vault {
         self.places(tenant).into_keys().collect()
     }
 
-    pub(crate) fn told(&self, tenant: &Tenant, secret: &SealedSecret) -> Kept {
+    pub(crate) fn told(&self, tenant: &Tenant, secret: &SealedSecret) -> StoredSecretFacts {
         let standing = match self.parts.sealer.open(tenant, &secret.name, &secret.sealed) {
-            Ok(opened) if opened.current => Standing::Current,
-            Ok(_) => Standing::Older,
-            Err(_) => Standing::Unopenable,
+            Ok(opened) if opened.current => SealState::Current,
+            Ok(_) => SealState::Older,
+            Err(_) => SealState::Unopenable,
         };
-        Kept { version: secret.version, by: secret.by.clone(), at: secret.at, standing }
+        StoredSecretFacts { version: secret.version, by: secret.by.clone(), at: secret.at, standing }
     }
 
     /// Every name, and where there is a secret of it.
-    fn places(&self, tenant: &Tenant) -> BTreeMap<String, Vec<Source>> {
+    fn places(&self, tenant: &Tenant) -> BTreeMap<String, Vec<SecretLocation>> {
         let known = self.known(tenant).unwrap_or_default();
         let environment = &self.parts.environment;
-        let mut places: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+        let mut places: BTreeMap<String, Vec<SecretLocation>> = BTreeMap::new();
         for name in known.secrets.keys() {
-            places.entry(name.clone()).or_default().push(Source::Store);
+            places.entry(name.clone()).or_default().push(SecretLocation::Store);
         }
         for name in self.parts.files.names(tenant) {
-            places.entry(name).or_default().push(Source::File);
+            places.entry(name).or_default().push(SecretLocation::File);
         }
         let mut told = BTreeSet::new();
         for (name, sources) in &mut places {
             if environment.find(tenant, name).is_some() {
-                sources.push(Source::Environment);
+                sources.push(SecretLocation::Environment);
                 told.insert(crate::environment::spelled(name));
             }
         }
         for name in environment.names(tenant) {
             if !told.contains(&crate::environment::spelled(&name)) {
-                places.insert(name, vec![Source::Environment]);
+                places.insert(name, vec![SecretLocation::Environment]);
             }
         }
         places

@@ -15,7 +15,7 @@ const MOST_LISTED: usize = 1_000;
 
 /// The file is there but cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unusable;
+pub(crate) struct UnusableFile;
 
 /// The folder with all tenants' secrets.
 #[derive(Debug, Clone)]
@@ -27,17 +27,17 @@ impl Files {
     }
 
     /// Reads a secret, without the line break at its end. The name has been checked.
-    pub(crate) fn find(&self, tenant: &Tenant, name: &str) -> Result<Option<SecretText>, Unusable> {
+    pub(crate) fn find(&self, tenant: &Tenant, name: &str) -> Result<Option<SecretText>, UnusableFile> {
         let path = self.0.join(tenant.as_str()).join(name);
         match read(&path) {
             Ok(text) => {
                 let text = text.strip_suffix('\n').unwrap_or(&text);
                 let text = text.strip_suffix('\r').unwrap_or(text);
-                if text.is_empty() { Err(Unusable) } else { Ok(Some(SecretText::new(text))) }
+                if text.is_empty() { Err(UnusableFile) } else { Ok(Some(SecretText::new(text))) }
             }
             // A link that leads nowhere is a secret that is being replaced, not one that never was.
             Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(&path).is_err() => Ok(None),
-            Err(_) => Err(Unusable),
+            Err(_) => Err(UnusableFile),
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(find("dos"), Ok(Some("a".into())));
         assert_eq!(find("absent"), Ok(None));
         for bad in ["none", "empty", "bytes", "huge", "folder", "dangling"] {
-            assert_eq!(find(bad), Err(Unusable), "{bad}");
+            assert_eq!(find(bad), Err(UnusableFile), "{bad}");
         }
         let mut names = files.names(&acme);
         names.sort_unstable();

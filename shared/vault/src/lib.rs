@@ -30,8 +30,8 @@ mod vault;
 
 pub use change::MOST_BYTES;
 pub use environment::Environment;
-pub use facts::{Kept, SecretFacts, Source, Standing};
+pub use facts::{SealState, SecretFacts, SecretLocation, StoredSecretFacts};
 pub use missing::Missing;
 pub use name::is_secret_name;
-pub use sealer::{BadKey, Opened, SealError, Sealer};
+pub use sealer::{BadKey, OpenedSecret, SealError, Sealer};
 pub use vault::Vault;

@@ -1,6 +1,6 @@
 //! Scrubbers for a tenant's secrets, kept while the values stay the same.
 
-use crate::vault::{Known, Vault};
+use crate::vault::{TenantSecrets, Vault};
 use domain::Tenant;
 use redact::{Scrubber, SecretText};
 use sha2::{Digest, Sha256};
@@ -15,20 +15,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The scrubbers of one tenant.
 #[derive(Default)]
-pub(crate) struct Scrubbers(Mutex<Built>);
+pub(crate) struct Scrubbers(Mutex<ScrubberCache>);
 
 #[derive(Default)]
-struct Built {
+struct ScrubberCache {
     /// By a digest of the values; the one used last is last.
     by_values: Vec<([u8; 32], Arc<Scrubber>)>,
-    all: Option<All>,
+    all: Option<FullScrubber>,
     /// Counts how often something was given out that `all` did not know. One that was begun before is not kept.
     surprises: u64,
 }
 
 /// The scrubber for everything, and what it was made of.
-struct All {
-    known: Option<Arc<Known>>,
+struct FullScrubber {
+    known: Option<Arc<TenantSecrets>>,
     values: HashSet<[u8; 32]>,
     looked: Instant,
     scrubber: Arc<Scrubber>,
@@ -53,7 +53,7 @@ impl Vault {
         let values = self.values(tenant, &self.names(tenant));
         let scrubber = drawer.scrubbers.of(&values);
         let values = values.iter().map(|value| digest([value])).collect();
-        drawer.scrubbers.keep(All { known, values, looked, scrubber: Arc::clone(&scrubber) }, surprises);
+        drawer.scrubbers.keep(FullScrubber { known, values, looked, scrubber: Arc::clone(&scrubber) }, surprises);
         scrubber
     }
 
@@ -90,9 +90,9 @@ impl Scrubbers {
     }
 
     /// The one for everything, if nothing can have changed. Otherwise how many surprises there were.
-    fn fresh(&self, known: Option<&Arc<Known>>) -> Result<Arc<Scrubber>, u64> {
+    fn fresh(&self, known: Option<&Arc<TenantSecrets>>) -> Result<Arc<Scrubber>, u64> {
         let built = self.built();
-        let same = |all: &&All| match (all.known.as_ref(), known) {
+        let same = |all: &&FullScrubber| match (all.known.as_ref(), known) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
@@ -101,14 +101,14 @@ impl Scrubbers {
         fresh.map(|all| Arc::clone(&all.scrubber)).ok_or(built.surprises)
     }
 
-    fn keep(&self, all: All, surprises: u64) {
+    fn keep(&self, all: FullScrubber, surprises: u64) {
         let mut built = self.built();
         if built.surprises == surprises {
             built.all = Some(all);
         }
     }
 
-    fn built(&self) -> MutexGuard<'_, Built> {
+    fn built(&self) -> MutexGuard<'_, ScrubberCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

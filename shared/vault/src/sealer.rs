@@ -46,7 +46,7 @@ pub enum SealError {
 
 /// What was sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedSecret {
     /// The value.
     pub value: SecretText,
     /// Whether it was sealed under the current key.
@@ -56,10 +56,10 @@ pub struct Opened {
 /// Seals and opens secrets. Does not print.
 pub struct Sealer {
     /// The current one first.
-    keys: Vec<Key>,
+    keys: Vec<SealingKey>,
 }
 
-struct Key {
+struct SealingKey {
     id: [u8; ID_BYTES],
     root: Prk,
 }
@@ -68,7 +68,7 @@ impl Sealer {
     /// Seals under the current key, and opens what was sealed under it or an older one.
     pub fn new(current: &[u8], older: &[Vec<u8>]) -> Result<Sealer, BadKey> {
         let keys = std::iter::once(current).chain(older.iter().map(Vec::as_slice));
-        Ok(Sealer { keys: keys.map(Key::derive).collect::<Result<_, _>>()? })
+        Ok(Sealer { keys: keys.map(SealingKey::derive).collect::<Result<_, _>>()? })
     }
 
     /// Seals a value for one place.
@@ -88,11 +88,11 @@ impl Sealer {
     }
 
     /// Opens what was sealed for this place.
-    pub fn open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Result<Opened, SealError> {
+    pub fn open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Result<OpenedSecret, SealError> {
         self.try_open(tenant, name, blob).ok_or(SealError::NotOpened)
     }
 
-    fn try_open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Option<Opened> {
+    fn try_open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Option<OpenedSecret> {
         if blob.len() < BODY_AT || blob[0] != SHAPE {
             return None;
         }
@@ -104,18 +104,18 @@ impl Sealer {
         let value = SecretText::new(std::str::from_utf8(value).ok()?);
         // An older key that was listed twice is the current one all the same.
         let current = self.keys.first().is_some_and(|first| first.id == key.id);
-        Some(Opened { value, current })
+        Some(OpenedSecret { value, current })
     }
 }
 
-impl Key {
-    fn derive(secret: &[u8]) -> Result<Key, BadKey> {
+impl SealingKey {
+    fn derive(secret: &[u8]) -> Result<SealingKey, BadKey> {
         if secret.len() < SHORTEST_KEY {
             return Err(BadKey::TooShort(secret.len()));
         }
         let root = Salt::new(HKDF_SHA256, PURPOSE).extract(secret);
         let id = derived(&root, &[b"id"]).ok_or(BadKey::Refused)?;
-        Ok(Key { id, root })
+        Ok(SealingKey { id, root })
     }
 
     /// The key of one tenant.

@@ -5,7 +5,7 @@
 //! and the file below it may be what was meant to be replaced. A refresh that fails later leaves what was known.
 
 use crate::environment::Environment;
-use crate::facts::Source;
+use crate::facts::SecretLocation;
 use crate::files::Files;
 use crate::missing::Missing;
 use crate::scrubbers::Scrubbers;
@@ -21,21 +21,21 @@ use store::{SealedSecret, Store, StoreError};
 /// All tenants' secrets. A clone is another handle to the same.
 #[derive(Clone)]
 pub struct Vault {
-    pub(crate) parts: Arc<Parts>,
+    pub(crate) parts: Arc<VaultParts>,
 }
 
-pub(crate) struct Parts {
+pub(crate) struct VaultParts {
     pub(crate) store: Store,
     pub(crate) sealer: Sealer,
     pub(crate) files: Files,
     pub(crate) environment: Environment,
-    drawers: RwLock<HashMap<Tenant, Arc<Drawer>>>,
+    drawers: RwLock<HashMap<Tenant, Arc<TenantSecretCache>>>,
 }
 
 /// What is known of one tenant.
 #[derive(Default)]
-pub(crate) struct Drawer {
-    known: RwLock<Option<Arc<Known>>>,
+pub(crate) struct TenantSecretCache {
+    known: RwLock<Option<Arc<TenantSecrets>>>,
     /// Held while `known` is worked out anew, so that what was read earlier never replaces what was read later.
     changing: tokio::sync::Mutex<()>,
     pub(crate) scrubbers: Scrubbers,
@@ -43,7 +43,7 @@ pub(crate) struct Drawer {
 
 /// What the store holds of one tenant.
 #[derive(Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct TenantSecrets {
     marks: BTreeMap<String, u64>,
     /// `None`: there is one, but its record says nothing to this build.
     pub(crate) secrets: BTreeMap<String, Option<Arc<SealedSecret>>>,
@@ -53,7 +53,7 @@ impl Vault {
     /// A vault over these places. Nothing can be read before a tenant's first [`Vault::refresh`].
     pub fn new(store: Store, sealer: Sealer, files: PathBuf, environment: Environment) -> Vault {
         let (files, drawers) = (Files::at(files), RwLock::default());
-        Vault { parts: Arc::new(Parts { store, sealer, files, environment, drawers }) }
+        Vault { parts: Arc::new(VaultParts { store, sealer, files, environment, drawers }) }
     }
 
     /// A secret as it is now. Reads memory and files, and waits for no one.
@@ -64,28 +64,30 @@ impl Vault {
         let (value, source) = self.find(tenant, name)?;
         match source {
             // Files change unseen: what is used from now on has to be searched for from now on.
-            Source::File => self.drawer(tenant).scrubbers.given_out(&value),
-            Source::Store | Source::Environment => {}
+            SecretLocation::File => self.drawer(tenant).scrubbers.given_out(&value),
+            SecretLocation::Store | SecretLocation::Environment => {}
         }
         Ok(value)
     }
 
     /// A secret and where it lies. The name has been checked.
-    pub(crate) fn find(&self, tenant: &Tenant, name: &str) -> Result<(SecretText, Source), Missing> {
+    pub(crate) fn find(&self, tenant: &Tenant, name: &str) -> Result<(SecretText, SecretLocation), Missing> {
         let known = self.known(tenant).ok_or_else(|| Missing::NotKnownYet { name: name.to_owned() })?;
         let parts = &self.parts;
         if let Some(kept) = known.secrets.get(name) {
             let opened = kept.as_ref().and_then(|kept| parts.sealer.open(tenant, name, &kept.sealed).ok());
             let opened = opened.ok_or_else(|| Missing::Sealed { name: name.to_owned() })?;
-            return Ok((opened.value, Source::Store));
+            return Ok((opened.value, SecretLocation::Store));
         }
         match parts.files.find(tenant, name) {
-            Ok(Some(value)) => return Ok((value, Source::File)),
+            Ok(Some(value)) => return Ok((value, SecretLocation::File)),
             Ok(None) => {}
             Err(_) => return Err(Missing::File { name: name.to_owned() }),
         }
         let value = parts.environment.find(tenant, name);
-        value.map(|value| (value, Source::Environment)).ok_or_else(|| Missing::Unknown { name: name.to_owned() })
+        value
+            .map(|value| (value, SecretLocation::Environment))
+            .ok_or_else(|| Missing::Unknown { name: name.to_owned() })
     }
 
     /// The secret for a client that reads it at each use. Of one tenant, two of a name are equal.
@@ -179,7 +181,7 @@ impl Vault {
         if newer {
             return;
         }
-        let mut next = Known::clone(&known);
+        let mut next = TenantSecrets::clone(&known);
         // Its mark is not known here, so the next refresh reads it again.
         next.marks.remove(name);
         match secret {
@@ -189,11 +191,11 @@ impl Vault {
         drawer.set(next);
     }
 
-    pub(crate) fn known(&self, tenant: &Tenant) -> Option<Arc<Known>> {
+    pub(crate) fn known(&self, tenant: &Tenant) -> Option<Arc<TenantSecrets>> {
         self.parts.drawers.read().unwrap_or_else(PoisonError::into_inner).get(tenant)?.known()
     }
 
-    pub(crate) fn drawer(&self, tenant: &Tenant) -> Arc<Drawer> {
+    pub(crate) fn drawer(&self, tenant: &Tenant) -> Arc<TenantSecretCache> {
         if let Some(drawer) = self.parts.drawers.read().unwrap_or_else(PoisonError::into_inner).get(tenant) {
             return Arc::clone(drawer);
         }
@@ -202,12 +204,12 @@ impl Vault {
     }
 }
 
-impl Drawer {
-    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+impl TenantSecretCache {
+    pub(crate) fn known(&self) -> Option<Arc<TenantSecrets>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, known: Known) {
+    fn set(&self, known: TenantSecrets) {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(known));
     }
 }

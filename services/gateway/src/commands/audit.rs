@@ -6,20 +6,20 @@
 mod lines;
 mod service;
 
-use crate::cli::{Audit, AuditAction, Output};
-use crate::commands::{Ended, print, runtime};
+use crate::cli::{AuditAction, AuditCommand, OutputFormat};
+use crate::commands::{CommandOutcome, print, runtime};
 use anyhow::{Context, bail};
 use domain::Tenant;
-use lines::{Entry, Head, Line};
+use lines::{ExportEntry, ExportHead, ExportLine};
 use serde_json::{Value, json};
-use service::Service;
+use service::AuditService;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use store::{ChainBreak, StreamId, Verified, Walker};
+use store::{ChainBreak, StreamId, VerifiedLedger, Walker};
 
-pub(super) fn run(args: &Audit, output: Output) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     match &args.action {
         AuditAction::Export { out: None } => export(args, |lines| {
             print(lines);
@@ -31,16 +31,16 @@ pub(super) fn run(args: &Audit, output: Output) -> anyhow::Result<Ended> {
     }
 }
 
-fn export(args: &Audit, take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<Ended> {
+fn export(args: &AuditCommand, take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<CommandOutcome> {
     let token = fs::read_to_string(&args.token_file)
         .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let service = Service { url: args.url.trim_end_matches('/').to_owned(), token: token.trim().to_owned() };
+    let service = AuditService { url: args.url.trim_end_matches('/').to_owned(), token: token.trim().to_owned() };
     let whole = runtime()?.block_on(service.export(take))?;
-    Ok(if whole { Ended::Well } else { Ended::WithNo })
+    Ok(if whole { CommandOutcome::Well } else { CommandOutcome::WithNo })
 }
 
 /// Half an export never stands under the name of a whole one. Only its owner reads it: it names people.
-fn export_to(args: &Audit, file: &Path) -> anyhow::Result<Ended> {
+fn export_to(args: &AuditCommand, file: &Path) -> anyhow::Result<CommandOutcome> {
     let mut name = file.file_name().context("--out names no file")?.to_owned();
     name.push(".partial");
     let partial = file.with_file_name(name);
@@ -48,7 +48,7 @@ fn export_to(args: &Audit, file: &Path) -> anyhow::Result<Ended> {
     let mut options = OpenOptions::new();
     let mut draft = options.write(true).create(true).truncate(true).mode(0o600).open(&partial).with_context(cannot)?;
     let ended = export(args, |lines| draft.write_all(lines.as_bytes()).with_context(cannot));
-    if let Ok(Ended::Well) = ended {
+    if let Ok(CommandOutcome::Well) = ended {
         draft.sync_all().and_then(|()| fs::rename(&partial, file)).with_context(cannot)?;
     } else {
         // What failed is told already; a draft that stays behind is only untidy.
@@ -58,16 +58,16 @@ fn export_to(args: &Audit, file: &Path) -> anyhow::Result<Ended> {
 }
 
 /// Either way of being wrong is an answer: a chain that broke, or a line that is none.
-enum Doubt {
+enum ExportDefect {
     Broken(ChainBreak),
     Unreadable(u64),
 }
 
-type Judged = Result<(Tenant, Verified), Doubt>;
+type AuditCheck = Result<(Tenant, VerifiedLedger), ExportDefect>;
 
-fn verify_file(file: &Path) -> anyhow::Result<Judged> {
+fn verify_file(file: &Path) -> anyhow::Result<AuditCheck> {
     let cannot = || format!("cannot read {}", file.display());
-    let mut reading = Reading::default();
+    let mut reading = ExportReader::default();
     for line in BufReader::new(File::open(file).with_context(cannot)?).split(b'\n') {
         if let Err(doubt) = reading.line(&String::from_utf8_lossy(&line.with_context(cannot)?)) {
             return Ok(Err(doubt));
@@ -76,79 +76,79 @@ fn verify_file(file: &Path) -> anyhow::Result<Judged> {
     reading.finish().with_context(|| format!("{} is no exported ledger", file.display()))
 }
 
-fn verify_service(args: &Audit, output: Output) -> anyhow::Result<Ended> {
-    let (mut reading, mut doubt) = (Reading::default(), None);
+fn verify_service(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let (mut reading, mut doubt) = (ExportReader::default(), None);
     let ended = export(args, |text| {
         // After the first doubt the rest is of no interest.
         doubt = doubt.take().or_else(|| text.lines().find_map(|line| reading.line(line).err()));
         Ok(())
     })?;
     match (ended, doubt) {
-        (Ended::WithNo, _) => Ok(Ended::WithNo),
-        (Ended::Well, Some(doubt)) => told(Err(doubt), output),
-        (Ended::Well, None) => told(reading.finish().context("the service gave no ledger")?, output),
+        (CommandOutcome::WithNo, _) => Ok(CommandOutcome::WithNo),
+        (CommandOutcome::Well, Some(doubt)) => told(Err(doubt), output),
+        (CommandOutcome::Well, None) => told(reading.finish().context("the service returned no audit log")?, output),
     }
 }
 
 /// An export that is being read, line by line.
 #[derive(Default)]
-struct Reading {
+struct ExportReader {
     walker: Option<(Tenant, Walker)>,
     lines: u64,
 }
 
-impl Reading {
-    fn line(&mut self, text: &str) -> Result<(), Doubt> {
+impl ExportReader {
+    fn line(&mut self, text: &str) -> Result<(), ExportDefect> {
         self.lines += 1;
-        let unreadable = Doubt::Unreadable(self.lines);
+        let unreadable = ExportDefect::Unreadable(self.lines);
         let Some((_, walker)) = &mut self.walker else {
-            let head = Head::read(text).and_then(|head| Some((Tenant::parse(&head.tenant).ok()?, head.seal)));
+            let head = ExportHead::read(text).and_then(|head| Some((Tenant::parse(&head.tenant).ok()?, head.seal)));
             let Some((tenant, seal)) = head else { return Err(unreadable) };
             self.walker = Some((tenant.clone(), Walker::new(&tenant, seal)));
             return Ok(());
         };
-        match Line::read(text) {
-            Some(Line::Link(link)) => walker.link(link).map_err(Doubt::Broken),
-            Some(Line::Entry(Entry { id, entry })) => match StreamId::parse(&id) {
-                Some(id) => walker.entry(id, entry.get().as_bytes().to_vec()).map_err(Doubt::Broken),
+        match ExportLine::read(text) {
+            Some(ExportLine::Link(link)) => walker.link(link).map_err(ExportDefect::Broken),
+            Some(ExportLine::Entry(ExportEntry { id, entry })) => match StreamId::parse(&id) {
+                Some(id) => walker.entry(id, entry.get().as_bytes().to_vec()).map_err(ExportDefect::Broken),
                 None => Err(unreadable),
             },
             None => Err(unreadable),
         }
     }
 
-    fn finish(self) -> anyhow::Result<Judged> {
+    fn finish(self) -> anyhow::Result<AuditCheck> {
         let Some((tenant, walker)) = self.walker else { bail!("it holds no line") };
-        Ok(walker.finish().map(|verified| (tenant, verified)).map_err(Doubt::Broken))
+        Ok(walker.finish().map(|verified| (tenant, verified)).map_err(ExportDefect::Broken))
     }
 }
 
-fn told(judged: Judged, output: Output) -> anyhow::Result<Ended> {
-    let (ended, text, told): (Ended, String, Value) = match judged {
-        Ok((tenant, Verified { entries, sealed, unsealed })) => (
-            Ended::Well,
+fn told(judged: AuditCheck, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let (ended, text, told): (CommandOutcome, String, Value) = match judged {
+        Ok((tenant, VerifiedLedger { entries, sealed, unsealed })) => (
+            CommandOutcome::Well,
             format!(
                 "the ledger of {tenant} is as it was sealed: {entries} entries, {sealed} sealed, {unsealed} not yet"
             ),
             json!({ "ok": true, "tenant": tenant.as_str(), "entries": entries, "sealed": sealed, "unsealed": unsealed }),
         ),
-        Err(Doubt::Broken(found)) => {
+        Err(ExportDefect::Broken(found)) => {
             let ChainBreak { seq, entry, what } = found;
             let entry = entry.map(|entry| entry.to_string());
             (
-                Ended::WithNo,
+                CommandOutcome::WithNo,
                 found.to_string(),
                 json!({ "ok": false, "seq": seq, "entry": entry, "what": what.as_str() }),
             )
         }
-        Err(Doubt::Unreadable(line)) => {
+        Err(ExportDefect::Unreadable(line)) => {
             let text = format!("line {line} is no line of an exported ledger");
-            (Ended::WithNo, text, json!({ "ok": false, "line": line, "what": "unreadable" }))
+            (CommandOutcome::WithNo, text, json!({ "ok": false, "line": line, "what": "unreadable" }))
         }
     };
     print(&match output {
-        Output::Text => format!("{text}\n"),
-        Output::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
+        OutputFormat::Text => format!("{text}\n"),
+        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
     });
     Ok(ended)
 }

@@ -3,18 +3,21 @@
 //! Files are recognised by their names: `*.toml` are settings, `servers.yaml` and `*.server.yaml` are servers, every other
 //! one is a tenant's. Tenants are judged by the settings and servers that are given along.
 
-use crate::cli::{Check, Output};
-use crate::commands::{Ended, print, runtime, say};
+use crate::cli::{CheckCommand, OutputFormat};
+use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::reach::EgressPolicy;
 use crate::settings::Settings;
-use crate::targets::Reach;
 use crate::tenants;
+use crate::toolsets::{Toolsets, ToolsetsParts};
+use executor::ServiceKeys;
+use helm::client::Helm;
 use std::path::{Path, PathBuf};
 use store::{Config, Store};
-use tenancy::{Curated, CuratedSources, Problem, is_server_file};
-use tools::{Kit, Toolbox};
+use tenancy::{CuratedSources, Problem, ServerCatalog, is_server_file};
+use vault::{Environment, Sealer, Vault};
 
-pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
-    let tools = runtime()?.block_on(toolbox())?;
+pub(super) fn run(args: &CheckCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let toolsets = runtime()?.block_on(toolsets())?;
     let mut problems: Vec<Problem> =
         args.files.iter().filter(|file| is_settings(file)).filter_map(|f| bad(f)).collect();
     // Settings among the files say what tenants may reach; without them only what no operator could allow is refused.
@@ -23,9 +26,9 @@ pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
     let servers: Vec<PathBuf> = args.files.iter().filter(|file| is_server_file(file)).cloned().collect();
     let (curated, wrong) = curated(settings.as_ref(), &servers);
     problems.extend(wrong);
-    let reach = settings.as_ref().map_or_else(Reach::unknown, Reach::of);
+    let reach = settings.as_ref().map_or_else(EgressPolicy::unknown, EgressPolicy::of);
     let tenants: Vec<&PathBuf> = args.files.iter().filter(|file| !is_settings(file) && !is_server_file(file)).collect();
-    problems.extend(tenants::with_known(tools.every(), &reach, &curated, |known| {
+    problems.extend(tenants::with_known(&toolsets, &reach, &curated, |known| {
         let wrong = tenants.iter().filter_map(|file| tenancy::read_file(file, known).err());
         wrong.flatten().collect::<Vec<_>>()
     }));
@@ -33,26 +36,26 @@ pub(super) fn run(args: &Check, output: Output) -> anyhow::Result<Ended> {
         say("note: no settings and no servers.yaml are among the files, so the catalog of external servers is empty\n");
     }
     match output {
-        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&problems)?)),
-        Output::Text => {
+        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&problems)?)),
+        OutputFormat::Text => {
             problems.iter().for_each(|problem| print(&format!("{problem}\n")));
             if problems.is_empty() {
                 print(&format!("{} fine\n", args.files.len()));
             }
         }
     }
-    Ok(if problems.is_empty() { Ended::Well } else { Ended::WithNo })
+    Ok(if problems.is_empty() { CommandOutcome::Well } else { CommandOutcome::WithNo })
 }
 
 /// The operator's catalog: where the settings say it is, and the files besides.
-pub(super) fn curated(settings: Option<&Settings>, files: &[PathBuf]) -> (Curated, Vec<Problem>) {
+pub(super) fn curated(settings: Option<&Settings>, files: &[PathBuf]) -> (ServerCatalog, Vec<Problem>) {
     let told = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
     let sources = settings.map_or_else(CuratedSources::default, |settings| CuratedSources {
         dir: told(&settings.upstreams.catalog),
         config: told(&settings.upstreams.config),
         mcp_servers: None,
     });
-    Curated::read_with(&sources, files)
+    ServerCatalog::read_with(&sources, files)
 }
 
 /// What is wrong with a settings file; its parser stops at the first mistake.
@@ -67,12 +70,13 @@ fn is_settings(file: &Path) -> bool {
 }
 
 /// The built-in tools, one by one.
-pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Entry>>> {
-    Ok(toolbox().await?.every().to_vec())
+pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::CatalogEntry>>> {
+    Ok(toolsets().await?.tools().to_vec())
 }
 
-/// The built-in tools, on a store that lives only as long as the command.
-pub(super) async fn toolbox() -> anyhow::Result<Toolbox> {
+/// The toolsets, on a store that lives only as long as the command. Nothing is attached and nothing is called: the
+/// tools are only looked at.
+pub async fn toolsets() -> anyhow::Result<Toolsets> {
     let config = Config {
         url: "memory:".to_owned(),
         prefix: "qm".to_owned(),
@@ -80,7 +84,9 @@ pub(super) async fn toolbox() -> anyhow::Result<Toolbox> {
         accept_unsafe: true,
         confirm_replicas: store::Confirm::Auto,
     };
-    // Nothing is called here: the tools are only looked at.
-    let kit = Kit::to_look_at(Store::open(&config).await?)?;
-    Ok(Toolbox::new(&kit)?)
+    let (store, secret) = (Store::open(&config).await?, [0; 32]);
+    let vault = Vault::new(store.clone(), Sealer::new(&secret, &[])?, PathBuf::new(), Environment::default());
+    let (settings, keys) = (Settings::defaults()?, ServiceKeys::derive(&secret)?);
+    let parts = ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm: Helm::absent() };
+    Toolsets::build(parts, false)
 }

@@ -5,13 +5,13 @@
 
 use crate::app::Gateway;
 use crate::cli::Dev;
-use crate::clock::Clock;
-use crate::commands::{Ended, runtime, say, serve};
+use crate::clock::SystemClock;
+use crate::commands::{CommandOutcome, runtime, say, serve};
 use crate::fixture;
 use crate::settings::Settings;
 use anyhow::{Context, bail};
 use domain::{Moment, Tenant};
-use identity::mint::{Claims, SigningKey, mint};
+use identity::mint::{MintedClaims, SigningKey, mint};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -50,7 +50,7 @@ toolsets:
   jenkins: { sandbox: true }
 ";
 
-pub(super) fn run(args: &Dev) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &Dev) -> anyhow::Result<CommandOutcome> {
     if args.conformance && !args.listen.ip().is_loopback() {
         bail!("--conformance serves a fixture tenant and therefore listens on loopback only");
     }
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Dev) -> anyhow::Result<Ended> {
     let settings = settings(args)?;
     let key = SigningKey::load(&args.data.join(KEY))?;
     runtime()?.block_on(serve::serve(settings, |gateway| {
-        let now = Clock.now();
+        let now = SystemClock.now();
         for (name, tenant, scope) in HOLDERS {
             write_token(args, &key, name, tenant, scope, now)?;
         }
@@ -106,7 +106,7 @@ fn prepare(args: &Dev) -> anyhow::Result<()> {
 
 /// Keeps a context of the person's kubeconfig as a secret of the tenant, and says how the tenant's file names it.
 fn real_cluster(data: &Path, context: &str) -> anyhow::Result<String> {
-    let kubeconfig = cluster::excerpt::excerpt(context)?;
+    let kubeconfig = kubernetes::client::excerpt::excerpt(context)?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = context.chars().map(plain).take(63).collect();
     let name = name.trim_matches('-');
@@ -163,7 +163,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
 }
 
 fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &str, now: Moment) -> anyhow::Result<()> {
-    let claims = Claims {
+    let claims = MintedClaims {
         iss: ISSUER.to_owned(),
         aud: address(args),
         sub: format!("{name}@{tenant}"),

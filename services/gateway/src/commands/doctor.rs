@@ -3,34 +3,31 @@
 //! It looks and changes nothing: no runs are carried out, nothing is loaded, and targets are only asked who they are.
 
 use crate::app;
-use crate::cli::{Doctor, Output};
-use crate::clock::Clock;
-use crate::commands::{Ended, print, runtime};
+use crate::cli::{Doctor, OutputFormat};
+use crate::clock::SystemClock;
+use crate::commands::{CommandOutcome, print, runtime};
 use crate::settings::Settings;
-use crate::tenants::{Origin, Parts, Tenants};
-use catalog::{Entry, Progress};
-use domain::{Call, CallId, Caller, Effect, Failure, Level, Loaded, Mode, Moment, Principal, Scopes, Tenant};
-use executor::Keys;
+use crate::tenants::{ConfigOrigin, TenantRegistry, TenantsParts};
+use crate::toolsets::{self, Toolsets};
+use domain::{Failure, Tenant};
+use executor::ServiceKeys;
+use helm::client::Helm;
 use identity::Verifier;
-use policy::{Decision, Evidence, Permit, Policy};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
-use tools::{Kit, Toolbox};
+use toolset::TargetHealth;
 
 /// How far the clocks of host and store may be apart before leases and expiries become a matter of luck.
 const APART: Duration = Duration::from_secs(5);
 /// Fewer open files than this are used up by a few hundred clients.
 const OPEN_FILES: u64 = 4_096;
-/// How long one target may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum How {
+enum CheckState {
     Well,
     Doubtful,
     Bad,
@@ -38,9 +35,9 @@ enum How {
 
 /// One line.
 #[derive(Debug, Serialize)]
-struct Line {
+struct DoctorLine {
     what: String,
-    how: How,
+    how: CheckState,
     says: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     todo: Option<String>,
@@ -48,39 +45,39 @@ struct Line {
 
 /// Everything that was looked at.
 #[derive(Default)]
-struct Chart(Vec<Line>);
+struct Chart(Vec<DoctorLine>);
 
 impl Chart {
-    fn note(&mut self, what: impl Into<String>, how: How, says: impl Into<String>, todo: Option<&str>) {
-        self.0.push(Line { what: what.into(), how, says: says.into(), todo: todo.map(str::to_owned) });
+    fn note(&mut self, what: impl Into<String>, how: CheckState, says: impl Into<String>, todo: Option<&str>) {
+        self.0.push(DoctorLine { what: what.into(), how, says: says.into(), todo: todo.map(str::to_owned) });
     }
 
     fn well(&mut self, what: impl Into<String>, says: impl Into<String>) {
-        self.note(what, How::Well, says, None);
+        self.note(what, CheckState::Well, says, None);
     }
 
     fn bad(&mut self, what: impl Into<String>, says: impl Into<String>, todo: &str) {
-        self.note(what, How::Bad, says, Some(todo));
+        self.note(what, CheckState::Bad, says, Some(todo));
     }
 }
 
-pub(super) fn run(args: &Doctor, output: Output) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &Doctor, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let settings = Settings::read(Some(&args.config), std::env::vars())?;
     let chart = runtime()?.block_on(look(settings))?;
-    let bad = chart.0.iter().any(|line| line.how == How::Bad);
+    let bad = chart.0.iter().any(|line| line.how == CheckState::Bad);
     match output {
-        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&chart.0)?)),
-        Output::Text => chart.0.iter().for_each(|line| {
+        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&chart.0)?)),
+        OutputFormat::Text => chart.0.iter().for_each(|line| {
             let mark = match line.how {
-                How::Well => "ok  ",
-                How::Doubtful => "look",
-                How::Bad => "BAD ",
+                CheckState::Well => "ok  ",
+                CheckState::Doubtful => "look",
+                CheckState::Bad => "BAD ",
             };
             let todo = line.todo.as_ref().map(|todo| format!("\n       {todo}")).unwrap_or_default();
             print(&format!("{mark} {}: {}{todo}\n", line.what, line.says));
         }),
     }
-    Ok(if bad { Ended::WithNo } else { Ended::Well })
+    Ok(if bad { CommandOutcome::WithNo } else { CommandOutcome::Well })
 }
 
 async fn look(settings: Settings) -> anyhow::Result<Chart> {
@@ -91,15 +88,15 @@ async fn look(settings: Settings) -> anyhow::Result<Chart> {
     let keys = keys(&mut chart, &settings);
     let store = store(&mut chart, &settings).await;
     let (Some(keys), Some(store)) = (keys, store) else { return Ok(chart) };
-    let kit = app::kit(&settings, &store, &keys).await?;
-    match kit.helm.available() {
+    let helm = app::helm(&settings).await;
+    match helm.available() {
         Ok(version) => chart.well("helm", version.to_string()),
         Err(why) => {
             let todo = "install helm 3.20.2 or 4.1.4 or newer and name it in upstreams.helm, if tenants shall use it";
-            chart.note("helm", How::Doubtful, why.to_string(), Some(todo));
+            chart.note("helm", CheckState::Doubtful, why.to_string(), Some(todo));
         }
     }
-    tenants(&mut chart, settings, kit).await?;
+    tenants(&mut chart, settings, store, &keys, helm).await?;
     Ok(chart)
 }
 
@@ -109,7 +106,7 @@ fn open_files(chart: &mut Chart) {
     match soft.map(str::parse::<u64>) {
         Some(Ok(most)) if most < OPEN_FILES => {
             let todo = format!("raise the limit to {OPEN_FILES} or more (ulimit -n)");
-            chart.note("open files", How::Doubtful, format!("at most {most}"), Some(&todo));
+            chart.note("open files", CheckState::Doubtful, format!("at most {most}"), Some(&todo));
         }
         Some(Ok(most)) => chart.well("open files", format!("at most {most}")),
         // `unlimited`, or a system that does not tell.
@@ -124,9 +121,9 @@ async fn issuers(chart: &mut Chart, settings: &Settings) {
     };
     match Verifier::new(settings.identity.clone(), http).await {
         Ok(verifier) => {
-            verifier.warm(Clock.now()).await;
+            verifier.warm(SystemClock.now()).await;
             let names: Vec<&str> = verifier.issuers().collect();
-            if verifier.usable(Clock.now()) {
+            if verifier.usable(SystemClock.now()) {
                 chart.well("issuers", names.join(", "));
             } else {
                 chart.bad("issuers", format!("no keys of {}", names.join(", ")), todo);
@@ -136,10 +133,10 @@ async fn issuers(chart: &mut Chart, settings: &Settings) {
     }
 }
 
-fn keys(chart: &mut Chart, settings: &Settings) -> Option<Keys> {
+fn keys(chart: &mut Chart, settings: &Settings) -> Option<ServiceKeys> {
     let todo = "put at least 32 random bytes there, the same on every replica";
     let derived = std::fs::read(&settings.calls.key_file).map_err(|error| error.to_string());
-    match derived.and_then(|secret| Keys::derive(&secret).map_err(|error| error.to_string())) {
+    match derived.and_then(|secret| ServiceKeys::derive(&secret).map_err(|error| error.to_string())) {
         Ok(keys) => {
             chart.well("service key", "usable");
             Some(keys)
@@ -161,16 +158,16 @@ async fn store(chart: &mut Chart, settings: &Settings) -> Option<Store> {
         }
     };
     let health = store.health().await;
-    let names = |found: &[store::Finding]| found.iter().map(|f| f.as_str()).collect::<Vec<_>>().join(", ");
+    let names = |found: &[store::HealthFinding]| found.iter().map(|f| f.as_str()).collect::<Vec<_>>().join(", ");
     if !health.ready() {
         chart.bad("store", names(&health.reasons), "see \"The data in the store\" in docs/ARCHITECTURE.md");
     } else if health.warnings.is_empty() {
         chart.well("store", store.backend());
     } else {
-        chart.note("store", How::Doubtful, names(&health.warnings), Some("look at the server's settings"));
+        chart.note("store", CheckState::Doubtful, names(&health.warnings), Some("look at the server's settings"));
     }
     if let Ok(theirs) = store.now().await {
-        let ours = Clock.now();
+        let ours = SystemClock.now();
         let apart = ours.since(theirs).max(theirs.since(ours));
         if apart > APART {
             let says = format!("{} s apart from the store's", apart.as_secs());
@@ -182,17 +179,19 @@ async fn store(chart: &mut Chart, settings: &Settings) -> Option<Store> {
     Some(store)
 }
 
-async fn tenants(chart: &mut Chart, settings: Settings, kit: Kit) -> anyhow::Result<()> {
-    let toolbox = Toolbox::new(&kit)?;
-    let asked = ["k8s_discover", "jenkins_whoami"].map(|name| {
-        let found = toolbox.every().iter().find(|entry| entry.name().as_str() == name);
-        found.cloned()
-    });
-    let [Some(cluster), Some(server)] = asked else { anyhow::bail!("the tools that look are not there") };
+async fn tenants(
+    chart: &mut Chart,
+    settings: Settings,
+    store: Store,
+    keys: &ServiceKeys,
+    helm: Helm,
+) -> anyhow::Result<()> {
     let secret = std::fs::read(&settings.calls.key_file)?;
-    let vault = app::vault(&settings, &kit.store, &secret)?;
-    // Asking an external server for its tools may accept them, which is not a doctor's to do.
-    let tenants = Arc::new(Tenants::new(Parts::of(&settings, &kit, toolbox, vault, None)));
+    let vault = app::vault(&settings, &store, &secret)?;
+    let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys, vault: &vault, helm };
+    // Asking an external server for its tools may accept them, which is not for `doctor` to do.
+    let toolsets = Toolsets::build(parts, false)?;
+    let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store, toolsets, vault)));
     tenants.look().await;
     for (tenant, problems) in tenants.unusable() {
         let says = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -208,79 +207,28 @@ async fn tenants(chart: &mut Chart, settings: Settings, kit: Kit) -> anyhow::Res
     }
     for tenant in &served {
         let says = match tenants.origin_of(tenant) {
-            Some(Origin::Http(version)) => format!("what was set over HTTP is in use, version {version}"),
-            Some(Origin::Fixed | Origin::File | Origin::Held) | None => "its file is in use".to_owned(),
+            Some(ConfigOrigin::Http(version)) => format!("what was set over HTTP is in use, version {version}"),
+            Some(ConfigOrigin::Fixed | ConfigOrigin::File | ConfigOrigin::Held) | None => {
+                "its file is in use".to_owned()
+            }
         };
         chart.well(format!("tenant {tenant}"), says);
-        for name in kit.clusters.names_of(tenant) {
-            let arguments = json!({ "ask": "cluster", "cluster": name });
-            let told = ask(&cluster, tenant, arguments).await;
-            target(chart, format!("tenant {tenant}, cluster {name}"), told, "version");
-        }
-        for name in kit.servers.names_of(tenant) {
-            let told = ask(&server, tenant, json!({ "server": name })).await;
-            target(chart, format!("tenant {tenant}, Jenkins {name}"), told, "version");
+        for toolset in tenants.all_attached(tenant).iter() {
+            for TargetHealth { kind, name, state } in toolset.health().await {
+                target(chart, format!("tenant {tenant}, {kind} {name}"), state);
+            }
         }
     }
     Ok(())
 }
 
-fn target(chart: &mut Chart, what: String, told: Result<Value, Failure>, field: &str) {
-    match told {
-        Ok(told) => chart.well(what, told[field].as_str().unwrap_or("answers").to_owned()),
+fn target(chart: &mut Chart, what: String, version: Result<Option<String>, Failure>) {
+    match version {
+        Ok(version) => chart.well(what, version.unwrap_or_else(|| "answers".to_owned())),
         Err(failure) => {
             let todo =
                 failure.next.as_deref().unwrap_or("look at its address, its secret and what it allows").to_owned();
             chart.bad(what, format!("{}: {}", failure.code.as_str(), failure.message), &todo);
         }
-    }
-}
-
-/// Calls a tool that only reads, as an agent of the tenant would, through the same decision.
-async fn ask(entry: &Entry, tenant: &Tenant, arguments: Value) -> Result<Value, Failure> {
-    let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
-    let parsed = entry.parse(arguments)?;
-    let permit = permit(entry, tenant, parsed.about.clone())?;
-    let silence = || Failure::new(domain::Code::Deadline, format!("no answer within {} s", PATIENCE.as_secs()));
-    let progress = Progress::default();
-    let ran = tokio::time::timeout(PATIENCE, parsed.work.run(&permit, &progress)).await.map_err(|_| silence())??;
-    Ok(ran.structured.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
-}
-
-fn permit(entry: &Entry, tenant: &Tenant, about: Option<String>) -> Result<Permit, Failure> {
-    let definition = entry.definition();
-    let caller = Caller {
-        tenant: tenant.clone(),
-        principal: Principal { issuer: "quartermaster".into(), subject: "doctor".into() },
-        scopes: Scopes::parse("tools:read"),
-        expires_at: Moment::from_secs(u64::from(u32::MAX)),
-    };
-    let call = Call {
-        id: CallId::from_random([0; 16]),
-        caller: Arc::new(caller),
-        session: None,
-        tool: definition.name.clone(),
-        toolset: definition.toolset.clone(),
-        needs: Level::Read,
-        effect: Effect::Read,
-        about,
-        digest: String::new(),
-        tainted: false,
-        assignment: std::sync::Arc::default(),
-    };
-    let evidence = Evidence {
-        loaded: Loaded::from_iter([(definition.toolset.clone(), Level::Read)]),
-        mode: Mode::Read,
-        tainted: false,
-        calls_this_minute: 0,
-        stopped: false,
-        approved: None,
-    };
-    let policy =
-        Policy { mode: Mode::Read, deny: Vec::new(), require_approval: Vec::new(), calls_per_minute: u64::MAX };
-    match policy::decide(&policy, call, &evidence) {
-        Decision::Permit(permit) => Ok(permit),
-        Decision::Ask(..) => Err(Failure::new(domain::Code::Internal, "looking would need a person")),
-        Decision::Deny(reason) => Err(reason.0),
     }
 }

@@ -8,26 +8,26 @@ mod folder;
 mod plan;
 mod service;
 
-use crate::cli::{Memory, MemoryAction, Output};
-use crate::commands::{Ended, print, runtime, say};
-use crate::http::memory::{Line, Shown};
+use crate::cli::{MemoryAction, MemoryCommand, OutputFormat};
+use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::http::memory::{DocumentSummary, DocumentView};
 use anyhow::Context;
-use file::Filed;
-use folder::{Folder, Found};
-use memory::{DocPath, Prefix, Scope};
-use plan::Step;
+use file::DocumentFile;
+use folder::{DocumentFolder, FolderFile};
+use memory::documents::{DocPath, DocumentScope, Prefix};
+use plan::SyncStep;
 use serde_json::{Value, json};
-use service::{Finding, Refusal, Service};
+use service::{DocumentService, ScanFindingBody, ServiceRefusal};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// How the writer of an imported document knows, where the file does not say.
 const EVIDENCE: &str = "imported from a file";
 
-pub(super) fn run(args: &Memory, output: Output) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &MemoryCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let token = std::fs::read_to_string(&args.token_file)
         .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let service = Service::new(&args.url, &token)?;
+    let service = DocumentService::new(&args.url, &token)?;
     let report = runtime()?.block_on(async {
         match &args.action {
             MemoryAction::Export { dir, prefix } => export(&service, dir, &prefix_of(prefix.as_deref())?).await,
@@ -41,46 +41,49 @@ pub(super) fn run(args: &Memory, output: Output) -> anyhow::Result<Ended> {
 }
 
 fn prefix_of(text: Option<&str>) -> anyhow::Result<Prefix> {
-    let prefix = Prefix::parse(text.unwrap_or(Scope::Tenant.as_str())).context("--prefix is no path")?;
-    anyhow::ensure!(prefix.scope() == Scope::Tenant, "--prefix begins with `tenant`: only those documents are shared");
+    let prefix = Prefix::parse(text.unwrap_or(DocumentScope::Tenant.as_str())).context("--prefix is no path")?;
+    anyhow::ensure!(
+        prefix.scope() == DocumentScope::Tenant,
+        "--prefix begins with `tenant`: only those documents are shared"
+    );
     Ok(prefix)
 }
 
 /// What was done, and what was not.
 #[derive(Default)]
-struct Report {
+struct SyncReport {
     done: Vec<(&'static str, String)>,
     unchanged: usize,
-    wrong: Vec<Wrong>,
+    wrong: Vec<SyncProblem>,
 }
 
 /// One file, or one document, with which nothing was done.
-struct Wrong {
+struct SyncProblem {
     file: String,
     line: Option<usize>,
     code: String,
     message: String,
 }
 
-impl Report {
+impl SyncReport {
     fn done(&mut self, what: &'static str, path: &DocPath) {
         self.done.push((what, path.to_string()));
     }
 
     fn wrong(&mut self, file: &Path, line: Option<usize>, code: &str, message: impl Into<String>) {
         let (file, code, message) = (file.display().to_string(), code.to_owned(), message.into());
-        self.wrong.push(Wrong { file, line, code, message });
+        self.wrong.push(SyncProblem { file, line, code, message });
     }
 
     /// What the service said no to. Lines are counted as in the file, of which `head` come before the text.
-    fn refused(&mut self, path: &DocPath, head: usize, refusal: Refusal) {
-        let Refusal { code, message, findings } = refusal;
+    fn refused(&mut self, path: &DocPath, head: usize, refusal: ServiceRefusal) {
+        let ServiceRefusal { code, message, findings } = refusal;
         let file = folder::place(path);
         if findings.is_empty() {
             self.wrong(&file, None, &code, message);
             return;
         }
-        for Finding { field, line, rule } in findings {
+        for ScanFindingBody { field, line, rule } in findings {
             let (line, rule) = match field.as_str() {
                 "content" => (Some(head + line), rule),
                 _ => (None, format!("{field}: {rule}")),
@@ -90,11 +93,12 @@ impl Report {
     }
 
     /// Prints it. Whatever was not done makes the exit code say no.
-    fn tell(self, output: Output) -> anyhow::Result<Ended> {
+    fn tell(self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
         match output {
-            Output::Json => {
+            OutputFormat::Json => {
                 let done = |(what, path): &(&str, String)| json!({ "path": path, "done": what });
-                let wrong = |w: &Wrong| json!({ "file": w.file, "line": w.line, "code": w.code, "message": w.message });
+                let wrong =
+                    |w: &SyncProblem| json!({ "file": w.file, "line": w.line, "code": w.code, "message": w.message });
                 let told = json!({
                     "done": self.done.iter().map(done).collect::<Vec<Value>>(),
                     "unchanged": self.unchanged,
@@ -102,9 +106,9 @@ impl Report {
                 });
                 print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
             }
-            Output::Text => {
+            OutputFormat::Text => {
                 self.done.iter().for_each(|(what, path)| print(&format!("{what:<9} {path}\n")));
-                for Wrong { file, line, code, message } in &self.wrong {
+                for SyncProblem { file, line, code, message } in &self.wrong {
                     let line = line.map(|line| format!("{line}:")).unwrap_or_default();
                     say(&format!("{file}:{line} {code}: {message}\n"));
                 }
@@ -116,16 +120,16 @@ impl Report {
                 ));
             }
         }
-        Ok(if self.wrong.is_empty() { Ended::Well } else { Ended::WithNo })
+        Ok(if self.wrong.is_empty() { CommandOutcome::Well } else { CommandOutcome::WithNo })
     }
 }
 
 /// Writes every document under a prefix into the folder.
-async fn export(service: &Service, dir: &Path, prefix: &Prefix) -> anyhow::Result<Report> {
-    let mut report = Report::default();
+async fn export(service: &DocumentService, dir: &Path, prefix: &Prefix) -> anyhow::Result<SyncReport> {
+    let mut report = SyncReport::default();
     let lines = match service.list(prefix).await? {
         Ok(lines) => lines,
-        Err(Refusal { code, message, .. }) => {
+        Err(ServiceRefusal { code, message, .. }) => {
             report.wrong(Path::new(prefix.as_str()), None, &code, message);
             return Ok(report);
         }
@@ -140,9 +144,15 @@ async fn export(service: &Service, dir: &Path, prefix: &Prefix) -> anyhow::Resul
             }
         };
         match service.get(&path).await? {
-            Ok(Shown { title, kind, tags, evidence, sha256, content, .. }) => {
-                let filed =
-                    Filed { title: Some(title), kind, tags, evidence: Some(evidence), sha256: Some(sha256), content };
+            Ok(DocumentView { title, kind, tags, evidence, sha256, content, .. }) => {
+                let filed = DocumentFile {
+                    title: Some(title),
+                    kind,
+                    tags,
+                    evidence: Some(evidence),
+                    sha256: Some(sha256),
+                    content,
+                };
                 folder::write(dir, &path, &filed.to_text())?;
                 report.done("exported", &path);
             }
@@ -154,33 +164,34 @@ async fn export(service: &Service, dir: &Path, prefix: &Prefix) -> anyhow::Resul
 
 /// Brings files into the service.
 struct Import<'a> {
-    service: &'a Service,
+    service: &'a DocumentService,
     dir: &'a Path,
     prune: bool,
     dry_run: bool,
 }
 
 impl Import<'_> {
-    async fn run(&self, prefix: &Prefix) -> anyhow::Result<Report> {
-        let mut report = Report::default();
-        let Folder { found, odd } = folder::read(self.dir, prefix)?;
+    async fn run(&self, prefix: &Prefix) -> anyhow::Result<SyncReport> {
+        let mut report = SyncReport::default();
+        let DocumentFolder { found, odd } = folder::read(self.dir, prefix)?;
         for (place, why) in odd {
             report.wrong(&place, None, "bad_file", why);
         }
         let there = match self.service.list(prefix).await? {
             Ok(lines) => lines,
-            Err(Refusal { code, message, .. }) => {
+            Err(ServiceRefusal { code, message, .. }) => {
                 report.wrong(Path::new(prefix.as_str()), None, &code, message);
                 return Ok(report);
             }
         };
-        let mut there: HashMap<String, Line> = there.into_iter().map(|line| (line.path.clone(), line)).collect();
+        let mut there: HashMap<String, DocumentSummary> =
+            there.into_iter().map(|line| (line.path.clone(), line)).collect();
         let any = !found.is_empty();
-        for Found { path, text } in found {
+        for FolderFile { path, text } in found {
             let line = there.remove(path.as_str());
             let read = text.map_err(|why| (None, why)).and_then(|text| {
-                let wrong = |wrong: file::Wrong| (Some(wrong.line), wrong.message);
-                Filed::parse(&text).map(|filed| (text, filed)).map_err(wrong)
+                let wrong = |wrong: file::FileProblem| (Some(wrong.line), wrong.message);
+                DocumentFile::parse(&text).map(|filed| (text, filed)).map_err(wrong)
             });
             match read {
                 Ok((text, filed)) => self.one(&mut report, &path, &text, filed, line.as_ref()).await?,
@@ -197,30 +208,30 @@ impl Import<'_> {
 
     async fn one(
         &self,
-        report: &mut Report,
+        report: &mut SyncReport,
         path: &DocPath,
         text: &str,
-        filed: Filed,
-        there: Option<&Line>,
+        filed: DocumentFile,
+        there: Option<&DocumentSummary>,
     ) -> anyhow::Result<()> {
         let (what, base) = match plan::step(&filed, there) {
-            Step::Unchanged | Step::Behind => {
+            SyncStep::Unchanged | SyncStep::Behind => {
                 report.unchanged += 1;
                 return Ok(());
             }
-            Step::Conflict => {
+            SyncStep::Conflict => {
                 let why = "the document has changed since this file was taken from it; export it anew and merge";
                 report.wrong(&folder::place(path), None, "memory_conflict", why);
                 return Ok(());
             }
-            Step::Create => ("created", None),
-            Step::Replace(base) => ("replaced", Some(base)),
+            SyncStep::Create => ("created", None),
+            SyncStep::Replace(base) => ("replaced", Some(base)),
         };
         if self.dry_run {
             report.done(what, path);
             return Ok(());
         }
-        let Filed { title, kind, tags, evidence, content, .. } = filed;
+        let DocumentFile { title, kind, tags, evidence, content, .. } = filed;
         let evidence = evidence.unwrap_or_else(|| EVIDENCE.to_owned());
         let mut body = json!({ "content": content, "type": kind, "tags": tags, "evidence": evidence });
         if let Some(title) = title {
@@ -238,8 +249,8 @@ impl Import<'_> {
     }
 
     /// Takes away what no file speaks of, as it was when the import began.
-    async fn prune(&self, report: &mut Report, left: HashMap<String, Line>) -> anyhow::Result<()> {
-        let mut left: Vec<Line> = left.into_values().collect();
+    async fn prune(&self, report: &mut SyncReport, left: HashMap<String, DocumentSummary>) -> anyhow::Result<()> {
+        let mut left: Vec<DocumentSummary> = left.into_values().collect();
         left.sort_by(|a, b| a.path.cmp(&b.path));
         for line in left {
             let Ok(path) = DocPath::parse(&line.path) else { continue };

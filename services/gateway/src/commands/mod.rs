@@ -14,6 +14,8 @@ mod servers;
 mod token;
 mod tools;
 
+pub use check::toolsets;
+
 use crate::cli::{Cli, Command};
 use clap::CommandFactory;
 use std::io::Write;
@@ -25,7 +27,7 @@ const NO: u8 = 1;
 const BAD: u8 = 2;
 
 /// How a command ended.
-pub(crate) enum Ended {
+pub(crate) enum CommandOutcome {
     Well,
     WithNo,
 }
@@ -49,12 +51,12 @@ pub fn run(cli: Cli) -> ExitCode {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);
             print(&String::from_utf8_lossy(&text));
-            Ok(Ended::Well)
+            Ok(CommandOutcome::Well)
         }
     };
     match ended {
-        Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::WithNo) => ExitCode::from(NO),
+        Ok(CommandOutcome::Well) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::WithNo) => ExitCode::from(NO),
         Err(error) => {
             say(&format!("quartermaster: {error:#}\n"));
             ExitCode::from(BAD)

@@ -1,12 +1,12 @@
 //! `runs`: the approver's desk in a terminal, over the same API as everybody else's.
 
-use crate::cli::{Output, Runs, RunsAction};
-use crate::commands::desk::Desk;
-use crate::commands::{Ended, print, runtime, say};
+use crate::cli::{OutputFormat, RunsAction, RunsCommand};
+use crate::commands::desk::ApiClient;
+use crate::commands::{CommandOutcome, print, runtime, say};
 use serde_json::{Value, json};
 
-pub(super) fn run(args: &Runs, output: Output) -> anyhow::Result<Ended> {
-    let desk = Desk::open(&args.url, &args.token_file)?;
+pub(super) fn run(args: &RunsCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let desk = ApiClient::open(&args.url, &args.token_file)?;
     runtime()?.block_on(async {
         match &args.action {
             None => list(&desk, Some("pending_approval"), output).await,
@@ -22,10 +22,10 @@ pub(super) fn run(args: &Runs, output: Output) -> anyhow::Result<Ended> {
     })
 }
 
-async fn list(desk: &Desk, state: Option<&str>, output: Output) -> anyhow::Result<Ended> {
+async fn list(desk: &ApiClient, state: Option<&str>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let query = state.map(|state| format!("?state={state}")).unwrap_or_default();
     let told = desk.send("GET", &format!("/v1/runs{query}"), None).await?;
-    if !told.ok() || output == Output::Json {
+    if !told.ok() || output == OutputFormat::Json {
         return told.finish(output);
     }
     let none = Vec::new();
@@ -46,12 +46,18 @@ async fn list(desk: &Desk, state: Option<&str>, output: Output) -> anyhow::Resul
             text("expires_at"),
         ));
     }
-    Ok(Ended::Well)
+    Ok(CommandOutcome::Well)
 }
 
-async fn ask(desk: &Desk, method: &str, path: &str, body: Option<Value>, output: Output) -> anyhow::Result<Ended> {
+async fn ask(
+    desk: &ApiClient,
+    method: &str,
+    path: &str,
+    body: Option<Value>,
+    output: OutputFormat,
+) -> anyhow::Result<CommandOutcome> {
     let told = desk.send(method, path, body).await?;
-    if told.ok() && output == Output::Text {
+    if told.ok() && output == OutputFormat::Text {
         print(&shown(&told.body));
     }
     told.finish(output)

@@ -1,8 +1,9 @@
 //! `schema`: the JSON Schema of a tenant's file, for editors.
 
-use crate::commands::{Ended, print};
+use crate::commands::{CommandOutcome, print, runtime, toolsets};
 
-pub(super) fn run() -> anyhow::Result<Ended> {
-    print(&format!("{}\n", serde_json::to_string_pretty(&tenancy::json_schema())?));
-    Ok(Ended::Well)
+pub(super) fn run() -> anyhow::Result<CommandOutcome> {
+    let sections = runtime()?.block_on(toolsets())?.sections();
+    print(&format!("{}\n", serde_json::to_string_pretty(&tenancy::json_schema_with(&sections))?));
+    Ok(CommandOutcome::Well)
 }

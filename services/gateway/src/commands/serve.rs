@@ -2,7 +2,7 @@
 
 use crate::app::Gateway;
 use crate::cli::Serve;
-use crate::commands::{Ended, runtime};
+use crate::commands::{CommandOutcome, runtime};
 use crate::server;
 use crate::settings::Settings;
 use anyhow::Context;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub(super) fn run(args: &Serve) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &Serve) -> anyhow::Result<CommandOutcome> {
     let settings = Settings::read(Some(&args.config), std::env::vars())
         .with_context(|| format!("{} cannot be used", args.config.display()))?;
     runtime()?.block_on(serve(settings, |_| Ok(())))
@@ -20,15 +20,16 @@ pub(super) fn run(args: &Serve) -> anyhow::Result<Ended> {
 pub(super) async fn serve(
     settings: Settings,
     ready: impl FnOnce(&Arc<Gateway>) -> anyhow::Result<()>,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<CommandOutcome> {
     let replica = format!("pid-{}", std::process::id());
     let guard = telemetry::start(&settings.telemetry, &replica).context("telemetry cannot start")?;
     tracing::info!(settings = ?settings, "starting");
     let gateway = Gateway::build(settings).await?;
+    // Before anything is answered: who got an answer may say stop, and that is not to end the process at once.
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let running = server::start(&gateway)?;
     tracing::info!(address = %running.address, store = gateway.store.backend(), tenants = gateway.tenants.len(), "serving");
     ready(&gateway)?;
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         _ = term.recv() => {}
         _ = int.recv() => {}
@@ -39,5 +40,5 @@ pub(super) async fn serve(
     if let Err(error) = flushed {
         tracing::warn!(%error, "the last traces were not sent");
     }
-    Ok(Ended::Well)
+    Ok(CommandOutcome::Well)
 }

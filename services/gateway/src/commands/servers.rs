@@ -3,29 +3,29 @@
 //! Nothing is accepted that was not shown first: what is sent along are the digests of what stands on the screen, so a
 //! definition that changes between the look and the yes stays where it is.
 
-use crate::cli::{Output, Servers, ServersAction};
-use crate::commands::desk::{Answer, Desk};
-use crate::commands::{Ended, print, runtime, say};
+use crate::cli::{OutputFormat, ServersAction, ServersCommand};
+use crate::commands::desk::{ApiAnswer, ApiClient};
+use crate::commands::{CommandOutcome, print, runtime, say};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::BufRead;
 
-pub(super) fn run(args: &Servers, output: Output) -> anyhow::Result<Ended> {
-    let desk = Desk::open(&args.url, &args.token_file)?;
+pub(super) fn run(args: &ServersCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let desk = ApiClient::open(&args.url, &args.token_file)?;
     runtime()?.block_on(async {
         match &args.action {
             None | Some(ServersAction::List) => list(&desk, output).await,
             Some(ServersAction::Show { id }) => show(&desk, id, output).await,
             Some(ServersAction::Accept { id, tool, yes }) => {
-                Accepting { desk: &desk, id, named: tool, sure: *yes, output }.run().await
+                AcceptAnswer { desk: &desk, id, named: tool, sure: *yes, output }.run().await
             }
         }
     })
 }
 
-async fn list(desk: &Desk, output: Output) -> anyhow::Result<Ended> {
+async fn list(desk: &ApiClient, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let told = desk.send("GET", "/v1/tenant/servers", None).await?;
-    if !told.ok() || output == Output::Json {
+    if !told.ok() || output == OutputFormat::Json {
         return told.finish(output);
     }
     let servers = items(&told.body, "servers");
@@ -33,20 +33,20 @@ async fn list(desk: &Desk, output: Output) -> anyhow::Result<Ended> {
         say("the tenant has no external servers\n");
     }
     servers.iter().for_each(|server| print(&plain(&line(server))));
-    Ok(Ended::Well)
+    Ok(CommandOutcome::Well)
 }
 
-async fn show(desk: &Desk, id: &str, output: Output) -> anyhow::Result<Ended> {
+async fn show(desk: &ApiClient, id: &str, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let told = look(desk, id).await?;
-    if !told.ok() || output == Output::Json {
+    if !told.ok() || output == OutputFormat::Json {
         return told.finish(output);
     }
     print(&plain(&line(&told.body)));
     items(&told.body, "tools").iter().for_each(|tool| print(&plain(&sheet(tool))));
-    Ok(Ended::Well)
+    Ok(CommandOutcome::Well)
 }
 
-async fn look(desk: &Desk, id: &str) -> anyhow::Result<Answer> {
+async fn look(desk: &ApiClient, id: &str) -> anyhow::Result<ApiAnswer> {
     // An id of another form cannot name a server, and must not name another address either.
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     anyhow::ensure!(!id.is_empty() && id.bytes().all(plain), "a server's id is made of a-z, 0-9 and '-'");
@@ -54,36 +54,36 @@ async fn look(desk: &Desk, id: &str) -> anyhow::Result<Answer> {
 }
 
 /// One answer of a person to what a server shows.
-struct Accepting<'a> {
-    desk: &'a Desk,
+struct AcceptAnswer<'a> {
+    desk: &'a ApiClient,
     id: &'a str,
     named: &'a [String],
     sure: bool,
-    output: Output,
+    output: OutputFormat,
 }
 
-impl Accepting<'_> {
-    async fn run(&self) -> anyhow::Result<Ended> {
+impl AcceptAnswer<'_> {
+    async fn run(&self) -> anyhow::Result<CommandOutcome> {
         let told = look(self.desk, self.id).await?;
         if !told.ok() {
             return told.finish(self.output);
         }
-        let Some(chosen) = self.choose(items(&told.body, "tools")) else { return Ok(Ended::WithNo) };
+        let Some(chosen) = self.choose(items(&told.body, "tools")) else { return Ok(CommandOutcome::WithNo) };
         if chosen.is_empty() {
             say("nothing waits\n");
-            return Ok(Ended::Well);
+            return Ok(CommandOutcome::Well);
         }
         // Beside the answer, so that what a program reads stays what the service said.
         chosen.iter().for_each(|tool| say(&plain(&sheet(tool))));
         if !self.sure && !confirmed(chosen.len(), self.id)? {
             say("nothing was accepted\n");
-            return Ok(Ended::WithNo);
+            return Ok(CommandOutcome::WithNo);
         }
         let tools: Vec<Value> =
             chosen.iter().map(|tool| json!({ "name": called(tool), "digest": tool["digest"] })).collect();
         let address = format!("/v1/tenant/servers/{}/accept", self.id);
         let told = self.desk.send("POST", &address, Some(json!({ "tools": tools }))).await?;
-        if told.ok() && self.output == Output::Text {
+        if told.ok() && self.output == OutputFormat::Text {
             let accepted = items(&told.body, "accepted").iter().filter_map(Value::as_str);
             accepted.for_each(|name| print(&format!("accepted {name}\n")));
         }

@@ -1,17 +1,17 @@
 //! `token`: mints a token for development and tests.
 
-use crate::cli::Token;
-use crate::clock::Clock;
-use crate::commands::{Ended, dev, print};
+use crate::cli::TokenCommand;
+use crate::clock::SystemClock;
+use crate::commands::{CommandOutcome, dev, print};
 use anyhow::{Context, bail};
 use domain::{Scopes, Tenant};
-use identity::mint::{Claims, SigningKey, mint};
+use identity::mint::{MintedClaims, SigningKey, mint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use std::time::Duration;
 
-pub(super) fn run(args: &Token) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &TokenCommand) -> anyhow::Result<CommandOutcome> {
     Tenant::parse(&args.tenant)?;
     if Scopes::parse(&args.scope) == Scopes::default() {
         bail!("--scope names none of tools:read, tools:write, runs:decide, tenant:admin, audit:read");
@@ -27,18 +27,18 @@ pub(super) fn run(args: &Token) -> anyhow::Result<Ended> {
             (SigningKey::load(&args.data.join(dev::KEY))?, dev::ISSUER.to_owned(), aud)
         }
     };
-    let now = Clock.now();
+    let now = SystemClock.now();
     let (sub, tenant, scope) = (args.sub.clone(), args.tenant.clone(), args.scope.clone());
-    let token = mint(&key, &Claims { iss, aud, sub, tenant, scope, exp: now.plus(ttl), iat: now });
+    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, exp: now.plus(ttl), iat: now });
     print(&format!("{token}\n"));
-    Ok(Ended::Well)
+    Ok(CommandOutcome::Well)
 }
 
 fn span(text: &str) -> anyhow::Result<Duration> {
     #[derive(Deserialize)]
-    struct Span(#[serde(deserialize_with = "store::span")] Duration);
+    struct Lifetime(#[serde(deserialize_with = "store::span")] Duration);
     let reader: StrDeserializer<'_, Error> = text.into_deserializer();
-    let Span(span) = Span::deserialize(serde::de::value::SeqDeserializer::new(std::iter::once(reader)))
+    let Lifetime(span) = Lifetime::deserialize(serde::de::value::SeqDeserializer::new(std::iter::once(reader)))
         .context("--ttl cannot be read")?;
     Ok(span)
 }

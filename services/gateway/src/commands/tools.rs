@@ -1,10 +1,10 @@
 //! `tools`: the catalog, and what it costs a model to read.
 
-use crate::cli::{Output, Tools};
-use crate::commands::{Ended, check, print, runtime};
+use crate::cli::{OutputFormat, Tools};
+use crate::commands::{CommandOutcome, check, print, runtime};
 use anyhow::bail;
-use catalog::{Catalog, Entry, View, tokens};
-use domain::{Level, Loaded, Tenant, ToolsetName};
+use catalog::{Catalog, CatalogEntry, ListAudience, tokens};
+use domain::{Level, LoadedToolsets, Tenant, ToolsetName};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use std::sync::Arc;
 /// What a session opens with, unless a tenant says otherwise.
 const DEFAULT_TOOLSETS: [&str; 2] = ["k8s", "memory"];
 
-pub(super) fn run(args: &Tools, output: Output) -> anyhow::Result<Ended> {
+pub(super) fn run(args: &Tools, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let entries = runtime()?.block_on(check::builtin())?;
     let defaults = DEFAULT_TOOLSETS.iter().map(|name| ToolsetName::parse(name)).collect::<Result<Vec<_>, _>>()?;
-    let catalog = Catalog::build(&Tenant::parse("catalog")?, entries, &defaults, catalog::Rules::default())?;
+    let catalog = Catalog::build(&Tenant::parse("catalog")?, entries, &defaults, catalog::CatalogRules::default())?;
     if let Some(wanted) = &args.toolset
         && !catalog.toolsets().iter().any(|set| set.name.as_str() == wanted)
     {
         let known: Vec<&str> = catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
         bail!("there is no toolset `{wanted}`; there are: {}", known.join(", "));
     }
-    let shown: Vec<&Arc<Entry>> = catalog
+    let shown: Vec<&Arc<CatalogEntry>> = catalog
         .entries()
         .iter()
         .filter(|e| args.toolset.as_deref().is_none_or(|wanted| e.definition().toolset.as_str() == wanted))
         .collect();
     match output {
-        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&catalog, &shown))?)),
-        Output::Text => print(&as_text(&catalog, &shown, args.tokens)),
+        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&catalog, &shown))?)),
+        OutputFormat::Text => print(&as_text(&catalog, &shown, args.tokens)),
     }
-    Ok(Ended::Well)
+    Ok(CommandOutcome::Well)
 }
 
-fn as_text(catalog: &Catalog, shown: &[&Arc<Entry>], with_tokens: bool) -> String {
+fn as_text(catalog: &Catalog, shown: &[&Arc<CatalogEntry>], with_tokens: bool) -> String {
     let mut text = String::new();
     for entry in shown {
         let d = entry.definition();
@@ -58,7 +58,7 @@ fn as_text(catalog: &Catalog, shown: &[&Arc<Entry>], with_tokens: bool) -> Strin
     text
 }
 
-fn as_json(catalog: &Catalog, shown: &[&Arc<Entry>]) -> Value {
+fn as_json(catalog: &Catalog, shown: &[&Arc<CatalogEntry>]) -> Value {
     let tools: Vec<Value> = shown
         .iter()
         .map(|entry| {
@@ -76,14 +76,14 @@ fn as_json(catalog: &Catalog, shown: &[&Arc<Entry>]) -> Value {
 
 /// The sums people ask for, each counted as one array, as a model is given it.
 fn totals(catalog: &Catalog) -> Vec<(String, u32)> {
-    let growing = View::Growing { grown: false };
+    let growing = ListAudience::Growing { grown: false };
     let array = |texts: Vec<&str>| tokens::measure(&format!("[{}]", texts.join(",")));
-    let list = |loaded: &Loaded, view| array(catalog.listed(loaded, view).map(|line| line.brief).collect());
-    let everything: Loaded = catalog.toolsets().iter().map(|set| (set.name.clone(), Level::Write)).collect();
-    let none = Loaded::default();
+    let list = |loaded: &LoadedToolsets, view| array(catalog.listed(loaded, view).map(|line| line.brief).collect());
+    let everything: LoadedToolsets = catalog.toolsets().iter().map(|set| (set.name.clone(), Level::Write)).collect();
+    let none = LoadedToolsets::default();
     let mut sums = vec![
         ("default context".to_owned(), list(catalog.defaults(), growing)),
-        ("default context, list that cannot grow".to_owned(), list(catalog.defaults(), View::Fixed)),
+        ("default context, list that cannot grow".to_owned(), list(catalog.defaults(), ListAudience::Fixed)),
         ("load_toolset".to_owned(), list(&none, growing)),
         ("virtual tools together".to_owned(), array(catalog.virtual_briefs().collect())),
     ];
@@ -95,6 +95,6 @@ fn totals(catalog: &Catalog) -> Vec<(String, u32)> {
         sums.push((format!("toolset {} read", set.name), of(Level::Read)));
         sums.push((format!("toolset {} whole", set.name), of(Level::Write)));
     }
-    sums.push(("everything".to_owned(), list(&everything, View::Growing { grown: true })));
+    sums.push(("everything".to_owned(), list(&everything, ListAudience::Growing { grown: true })));
     sums
 }

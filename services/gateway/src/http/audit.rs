@@ -4,15 +4,15 @@
 //! Reading does not seal and does not verify; whoever doubts computes the chain again from what is here.
 
 use crate::app::Gateway;
-use crate::http::caller::{Known, needs};
+use crate::http::caller::{AuthedRequest, needs};
 use crate::http::reply;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
-use domain::{Code, Failure, Scope, Tenant};
+use domain::{Code, Failure, Tenant, TokenScope};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use store::{LedgerEntry, LedgerPage, Link, Place};
+use store::{ChainLink, LedgerEntry, LedgerPage, LedgerPosition};
 
 /// Entries on one page, unless the query says otherwise.
 const PAGE: usize = 100;
@@ -22,29 +22,29 @@ pub(crate) const LONGEST_PAGE: usize = 1_000;
 /// The query of a page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct AuditQuery {
     after: Option<String>,
     limit: Option<usize>,
 }
 
 /// One page of the ledger, as it travels.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct AuditPage {
     /// Whose ledger it is; the chain begins with this name.
     pub tenant: String,
     /// The newest link, as it was before the page was read.
-    pub seal: Option<Link>,
+    pub seal: Option<ChainLink>,
     /// The entries, oldest first.
-    pub entries: Vec<Item>,
+    pub entries: Vec<AuditItem>,
     /// Links whose entry is not there; none unless somebody meddled.
-    pub loose: Vec<Link>,
+    pub loose: Vec<ChainLink>,
     /// What to ask for next, as `after`; none on the last page.
     pub next_cursor: Option<String>,
 }
 
 /// One entry, as it travels.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Item {
+pub struct AuditItem {
     /// Its place.
     pub id: String,
     /// When it was written, by the store's clock.
@@ -52,42 +52,41 @@ pub struct Item {
     /// What was written.
     pub entry: Box<RawValue>,
     /// Its link; none as long as it is not sealed.
-    pub link: Option<Link>,
+    pub link: Option<ChainLink>,
 }
 
 /// `GET /v1/audit?after=&limit=`.
-pub async fn list(known: Known, wanted: Query<Wanted>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(known: AuthedRequest, wanted: Query<AuditQuery>, gateway: Data<Gateway>) -> HttpResponse {
     match page(&known, &wanted, &gateway).await {
         Ok(text) => reply::json(StatusCode::OK, &known.trace_id, text),
         Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
     }
 }
 
-async fn page(known: &Known, wanted: &Wanted, gateway: &Gateway) -> Result<String, Failure> {
-    needs(known, Scope::AuditRead)?;
+async fn page(known: &AuthedRequest, wanted: &AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
+    needs(known, TokenScope::AuditRead)?;
     let limit = wanted.limit.unwrap_or(PAGE);
     if !(1..=LONGEST_PAGE).contains(&limit) {
         return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));
     }
     let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
-    let after = wanted.after.as_deref().map(|text| Place::parse(text).ok_or_else(unknown)).transpose()?;
+    let after = wanted.after.as_deref().map(|text| LedgerPosition::parse(text).ok_or_else(unknown)).transpose()?;
     let tenant = &known.caller.tenant;
-    let page =
-        gateway.store.of(tenant).ledger(after, limit).await.map_err(|error| {
-            Failure::new(error.code(), "the ledger cannot be read at the moment").retry_after_ms(1_000)
-        })?;
-    shown(tenant, page).map_err(|_| Failure::new(Code::Internal, "the ledger cannot be shown"))
+    let page = gateway.store.of(tenant).ledger(after, limit).await.map_err(|error| {
+        Failure::new(error.code(), "the audit log cannot be read at the moment").retry_after_ms(1_000)
+    })?;
+    shown(tenant, page).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
 }
 
 fn shown(tenant: &Tenant, page: LedgerPage) -> serde_json::Result<String> {
     let LedgerPage { seal, entries, loose, next } = page;
     let entries = entries.into_iter().map(item).collect::<serde_json::Result<_>>()?;
     let next_cursor = next.map(|next| next.to_string());
-    serde_json::to_string(&Page { tenant: tenant.to_string(), seal, entries, loose, next_cursor })
+    serde_json::to_string(&AuditPage { tenant: tenant.to_string(), seal, entries, loose, next_cursor })
 }
 
-fn item(LedgerEntry { id, body, link }: LedgerEntry) -> serde_json::Result<Item> {
-    Ok(Item { id: id.to_string(), at: id.at.to_string(), entry: raw(&body)?, link })
+fn item(LedgerEntry { id, body, link }: LedgerEntry) -> serde_json::Result<AuditItem> {
+    Ok(AuditItem { id: id.to_string(), at: id.at.to_string(), entry: raw(&body)?, link })
 }
 
 /// The entry as it is stored. What is not one line of JSON was not written by us; it is shown as a text, which no link

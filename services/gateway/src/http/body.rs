@@ -55,7 +55,7 @@ pub fn is_json(headers: &HeaderMap) -> bool {
 
 /// What the client can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepts {
+pub struct AcceptedTypes {
     /// A JSON answer.
     pub json: bool,
     /// An event stream.
@@ -63,12 +63,12 @@ pub struct Accepts {
 }
 
 /// Reads `Accept`. An absent one means JSON and nothing held open: the plainest client there is.
-pub fn accepts(headers: &HeaderMap) -> Accepts {
+pub fn accepts(headers: &HeaderMap) -> AcceptedTypes {
     let mut all = headers.get_all(ACCEPT).filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')).peekable();
     if all.peek().is_none() {
-        return Accepts { json: true, stream: false };
+        return AcceptedTypes { json: true, stream: false };
     }
-    let mut accepts = Accepts { json: false, stream: false };
+    let mut accepts = AcceptedTypes { json: false, stream: false };
     for range in all {
         let mut parts = range.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
@@ -96,7 +96,7 @@ mod tests {
     fn of(accept: &[&str]) -> (bool, bool) {
         let mut headers = HeaderMap::new();
         accept.iter().for_each(|v| headers.append(ACCEPT, HeaderValue::from_str(v).unwrap()));
-        let Accepts { json, stream } = accepts(&headers);
+        let AcceptedTypes { json, stream } = accepts(&headers);
         (json, stream)
     }
 

@@ -4,12 +4,13 @@
 
 use crate::app::Gateway;
 use crate::http::{guard, reply, trace};
+use crate::protocol::exchange::{McpExchange, require};
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{AUTHORIZATION, RETRY_AFTER};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
-use domain::{Caller, Code, Failure, Scope};
+use domain::{Caller, Code, Failure, TokenScope};
 use executor::Snapshot;
 use serde_json::json;
 use std::future::Future;
@@ -17,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// An authenticated principal of a tenant that is served here.
-pub struct Known {
+pub struct AuthedRequest {
     /// Who.
     pub caller: Arc<Caller>,
     /// Its tenant, as it is at this moment.
@@ -26,9 +27,21 @@ pub struct Known {
     pub trace_id: String,
 }
 
+impl AuthedRequest {
+    /// The request as the protocol sees it, without anything of HTTP.
+    pub fn exchange(&self, gateway: &Data<Gateway>) -> McpExchange {
+        McpExchange {
+            gateway: Arc::clone(gateway),
+            caller: Arc::clone(&self.caller),
+            snapshot: Arc::clone(&self.snapshot),
+            trace_id: self.trace_id.clone(),
+        }
+    }
+}
+
 /// Why nobody was let in.
 #[derive(Debug)]
-pub struct Refused {
+pub struct AuthRejection {
     failure: Failure,
     status: StatusCode,
     mcp: bool,
@@ -36,13 +49,13 @@ pub struct Refused {
     challenge: Option<String>,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for AuthRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "refused with status {}", self.status)
     }
 }
 
-impl ResponseError for Refused {
+impl ResponseError for AuthRejection {
     fn status_code(&self) -> StatusCode {
         self.status
     }
@@ -64,9 +77,9 @@ impl ResponseError for Refused {
     }
 }
 
-impl FromRequest for Known {
-    type Error = Refused;
-    type Future = Pin<Box<dyn Future<Output = Result<Known, Refused>>>>;
+impl FromRequest for AuthedRequest {
+    type Error = AuthRejection;
+    type Future = Pin<Box<dyn Future<Output = Result<AuthedRequest, AuthRejection>>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
@@ -77,7 +90,7 @@ impl FromRequest for Known {
                 return Err(refused(&request, None, failure, trace_id));
             };
             match know(gateway, &request).await {
-                Ok((caller, snapshot)) => Ok(Known { caller, snapshot, trace_id }),
+                Ok((caller, snapshot)) => Ok(AuthedRequest { caller, snapshot, trace_id }),
                 Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
             }
         })
@@ -93,12 +106,12 @@ async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, 
         tracing::info!(reason = refused.reason(), "a token was refused");
         match refused.status() {
             403 => unserved(),
-            503 => Failure::new(Code::KeysUnavailable, "the issuer's keys cannot be had").retry_after_ms(5_000),
+            503 => Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000),
             _ => Failure::new(Code::Unauthenticated, "the token is not valid")
                 .details(json!({ "error": "invalid_token" })),
         }
     })?;
-    let snapshot = gateway.tenants.get(&caller.tenant)?;
+    let snapshot = gateway.tenants.whole(&caller.tenant).await?;
     // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
     gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))
@@ -126,7 +139,12 @@ fn token_of(value: &[u8]) -> Option<&str> {
     token.get(1..).filter(|_| bearer).and_then(|token| std::str::from_utf8(token).ok())
 }
 
-fn refused(request: &HttpRequest, gateway: Option<&Data<Gateway>>, failure: Failure, trace_id: String) -> Refused {
+fn refused(
+    request: &HttpRequest,
+    gateway: Option<&Data<Gateway>>,
+    failure: Failure,
+    trace_id: String,
+) -> AuthRejection {
     let mcp = request.path().starts_with("/mcp");
     let status = if mcp {
         mcp::Refusal::before_call(mcp::Era::Modern, None, &failure).status
@@ -135,33 +153,28 @@ fn refused(request: &HttpRequest, gateway: Option<&Data<Gateway>>, failure: Fail
     };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::UNAUTHORIZED);
     let challenge = gateway.and_then(|gateway| gateway.challenge_for(&failure));
-    Refused { failure, status, mcp, trace_id, challenge }
+    AuthRejection { failure, status, mcp, trace_id, challenge }
 }
 
 /// A query that cannot be read, told like every other failure.
-pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequest) -> Refused {
+pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequest) -> AuthRejection {
     let failure = Failure::new(Code::InvalidRequest, error.to_string());
     refused(request, None, failure, trace::id_of(request))
 }
 
 /// Wants a scope of the caller.
-pub fn needs(known: &Known, scope: Scope) -> Result<(), Failure> {
-    if known.caller.scopes.allow(scope) {
-        return Ok(());
-    }
-    let failure = Failure::new(Code::InsufficientScope, format!("the token lacks the scope {scope}"));
-    Err(failure.details(json!({ "scope": scope.as_str() })))
+pub fn needs(known: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
+    require(&known.caller, scope)
 }
 
 /// Wants a person who administers the tenant. A token that can call tools may be an agent's, and no agent changes the
 /// rules it is held to.
-pub fn administers(known: &Known) -> Result<(), Failure> {
-    needs(known, Scope::TenantAdmin)?;
-    if known.caller.scopes.allow(Scope::ToolsRead) {
+pub fn administers(known: &AuthedRequest) -> Result<(), Failure> {
+    needs(known, TokenScope::TenantAdmin)?;
+    if known.caller.scopes.allow(TokenScope::ToolsRead) {
         let message = "a token that may call tools is no person's, and only people administer a tenant";
-        return Err(
-            Failure::new(Code::InsufficientScope, message).details(json!({ "scope": Scope::TenantAdmin.as_str() }))
-        );
+        return Err(Failure::new(Code::InsufficientScope, message)
+            .details(json!({ "scope": TokenScope::TenantAdmin.as_str() })));
     }
     Ok(())
 }

@@ -8,18 +8,18 @@ mod outside;
 mod shown;
 
 use crate::app::Gateway;
-use crate::http::caller::Known;
+use crate::http::caller::AuthedRequest;
 use crate::http::{catch, reply};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, IF_NONE_MATCH};
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use asked::Asked;
-use catalog::Sheet;
-use domain::{Code, Failure, Scope, json};
-use outside::Outside;
+use asked::CatalogFilter;
+use catalog::ToolSheet;
+use domain::{Code, Failure, TokenScope, json};
+use outside::ServerStandings;
 use serde::Deserialize;
-use shown::{Offer, Page, totals};
+use shown::{CatalogPage, CatalogTool, totals};
 
 /// Tools on one page; a schema is at most a few kilobytes.
 const PAGE: usize = 100;
@@ -27,14 +27,19 @@ const PAGE: usize = 100;
 /// The query of a page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct CatalogQuery {
     toolset: Option<String>,
     source: Option<String>,
     cursor: Option<String>,
 }
 
 /// `GET /v1/catalog?toolset=&source=&cursor=`.
-pub async fn list(known: Known, request: HttpRequest, wanted: Query<Wanted>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(
+    known: AuthedRequest,
+    request: HttpRequest,
+    wanted: Query<CatalogQuery>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let answer = async {
         match Box::pin(page(&known, &wanted, &gateway)).await {
             Ok(text) => tagged(&known, &request, text),
@@ -44,12 +49,12 @@ pub async fn list(known: Known, request: HttpRequest, wanted: Query<Wanted>, gat
     catch::on_rest(&known, answer).await
 }
 
-async fn page(known: &Known, wanted: &Wanted, gateway: &Gateway) -> Result<String, Failure> {
+async fn page(known: &AuthedRequest, wanted: &CatalogQuery, gateway: &Gateway) -> Result<String, Failure> {
     may_look(known)?;
     let (catalog, policy) = (&known.snapshot.catalog, &known.snapshot.policy);
-    let outside = Outside::look(gateway, known).await?;
+    let outside = ServerStandings::look(gateway, known).await?;
     let names = catalog.toolsets().iter().map(|set| set.name.as_str()).chain(outside.toolsets());
-    let asked = Asked::read(wanted.toolset.as_deref(), wanted.source.as_deref(), &names.collect::<Vec<_>>())?;
+    let asked = CatalogFilter::read(wanted.toolset.as_deref(), wanted.source.as_deref(), &names.collect::<Vec<_>>())?;
     let (key, set) = (gateway.keys.cursor(), asked.key());
     let page = match wanted.cursor.as_deref() {
         None => 0,
@@ -57,37 +62,37 @@ async fn page(known: &Known, wanted: &Wanted, gateway: &Gateway) -> Result<Strin
             Failure::new(Code::BadCursor, "the cursor is not one of this list").next("list again without a cursor")
         })?,
     };
-    let all: Vec<Sheet<'_>> =
+    let all: Vec<ToolSheet<'_>> =
         catalog.sheets().filter(|sheet| sheet.modes.contains(&policy.mode) && asked.covers(sheet)).collect();
     let first = page == 0;
     let from = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(PAGE);
     let more = all.len() > from.saturating_add(PAGE);
-    let told = Page {
+    let told = CatalogPage {
         digest: catalog.digest(),
         mode: policy.mode,
         toolsets: first.then(|| totals(catalog, &all)),
         virtual_tools: first.then(|| catalog.virtual_sheets().collect()),
         quarantine: first.then(|| outside.waiting(&asked)).flatten(),
-        tools: all.into_iter().skip(from).take(PAGE).map(|sheet| Offer::of(sheet, policy, &outside)).collect(),
+        tools: all.into_iter().skip(from).take(PAGE).map(|sheet| CatalogTool::of(sheet, policy, &outside)).collect(),
         next_cursor: more.then(|| mcp::cursor::make(key, catalog.digest(), &set, page + 1)),
     };
     serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the catalog cannot be shown"))
 }
 
 /// Whoever may use tools may see which there are, and so may whoever sets the tenant up.
-fn may_look(known: &Known) -> Result<(), Failure> {
+fn may_look(known: &AuthedRequest) -> Result<(), Failure> {
     let scopes = &known.caller.scopes;
-    if scopes.allow(Scope::ToolsRead) || scopes.allow(Scope::TenantAdmin) {
+    if scopes.allow(TokenScope::ToolsRead) || scopes.allow(TokenScope::TenantAdmin) {
         return Ok(());
     }
-    let message = format!("the token has neither the scope {} nor {}", Scope::ToolsRead, Scope::TenantAdmin);
+    let message = format!("the token has neither the scope {} nor {}", TokenScope::ToolsRead, TokenScope::TenantAdmin);
     let failure = Failure::new(Code::InsufficientScope, message);
-    Err(failure.details(serde_json::json!({ "scope": Scope::ToolsRead.as_str() })))
+    Err(failure.details(serde_json::json!({ "scope": TokenScope::ToolsRead.as_str() })))
 }
 
 /// The answer, or that nothing changed since. The tag names the very bytes: rules and pins are in them and not in the
 /// catalog's digest.
-fn tagged(known: &Known, request: &HttpRequest, text: String) -> HttpResponse {
+fn tagged(known: &AuthedRequest, request: &HttpRequest, text: String) -> HttpResponse {
     let digest = json::sha256_hex(text.as_bytes());
     let tag = format!("\"{}\"", &digest[..32]);
     let seen = request.headers().get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());

@@ -6,16 +6,16 @@ use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 
 /// Which hosts and origins are answered.
 #[derive(Debug, Clone)]
-pub struct Doors {
+pub struct OriginPolicy {
     hosts: Vec<String>,
     origins: Vec<String>,
     /// Any port of a loopback host is ours too: development and tests, where proxies stand in between.
     loopback: bool,
 }
 
-impl Doors {
+impl OriginPolicy {
     /// The service's own address, what the operator added, and loopback if the listener is there.
-    pub fn new(resource: &str, hosts: &[String], origins: &[String], loopback: bool) -> Doors {
+    pub fn new(resource: &str, hosts: &[String], origins: &[String], loopback: bool) -> OriginPolicy {
         let own = authority(resource);
         let scheme = resource.split_once("://").map_or("https", |(scheme, _)| scheme);
         let mut all_hosts: Vec<String> = hosts.iter().map(|h| h.to_ascii_lowercase()).collect();
@@ -23,7 +23,7 @@ impl Doors {
             origins.iter().map(|o| o.trim_end_matches('/').to_ascii_lowercase()).collect();
         all_hosts.push(own.clone());
         all_origins.push(format!("{scheme}://{own}"));
-        Doors { hosts: all_hosts, origins: all_origins, loopback }
+        OriginPolicy { hosts: all_hosts, origins: all_origins, loopback }
     }
 
     /// Whether the request may come in.
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use actix_web::http::header::HeaderValue;
 
-    fn admit(doors: &Doors, host: &str, origin: Option<&str>) -> bool {
+    fn admit(doors: &OriginPolicy, host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(host).unwrap());
         if let Some(origin) = origin {
@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn cve_2026_42559_host_and_origin_matrix() {
-        let doors = Doors::new("https://qm.example.com/mcp", &[], &["https://console.example.com".into()], false);
+        let doors =
+            OriginPolicy::new("https://qm.example.com/mcp", &[], &["https://console.example.com".into()], false);
         for (host, origin, fine) in [
             ("qm.example.com", None, true),
             ("QM.example.com", Some("https://qm.example.com"), true),
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn loopback_is_any_port_and_nothing_that_only_looks_like_it() {
-        let doors = Doors::new("http://127.0.0.1:8080/mcp", &[], &[], true);
+        let doors = OriginPolicy::new("http://127.0.0.1:8080/mcp", &[], &[], true);
         for fine in ["localhost", "localhost:9", "127.0.0.1:8080", "[::1]:8091"] {
             assert!(admit(&doors, fine, Some(&format!("http://{fine}"))), "{fine}");
         }

@@ -7,12 +7,12 @@
 mod asked;
 mod shown;
 
-pub use shown::{Line, Listed, Shown, Versions, Written};
+pub use shown::{DocumentListPage, DocumentSummary, DocumentVersions, DocumentView, WriteResponse};
 
 use crate::app::Gateway;
-use crate::http::caller::Known;
+use crate::http::caller::AuthedRequest;
 use crate::http::{catch, reply, sessions};
-use ::memory::{DocPath, Forget, Kind, Prefix, Scope, Write};
+use ::memory::documents::{DocPath, DocumentKind, DocumentScope, ForgetRequest, Prefix, Write};
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
@@ -29,25 +29,32 @@ const VERSIONS: usize = 20;
 /// The query of a list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Where {
+pub struct DocumentsQuery {
     prefix: Option<String>,
     cursor: Option<String>,
 }
 
 /// `GET /v1/memory/documents?prefix=&cursor=`: by path.
-pub async fn list(known: Known, wanted: Query<Where>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(known: AuthedRequest, wanted: Query<DocumentsQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let listed = async {
         let reader = reader(&known)?;
-        let under = wanted.prefix.as_deref().map_or_else(|| Ok(Prefix::of(Scope::Tenant)), Prefix::parse);
+        let under = wanted.prefix.as_deref().map_or_else(|| Ok(Prefix::of(DocumentScope::Tenant)), Prefix::parse);
         let under = under.map_err(|error| Failure::new(Code::InvalidRequest, error.to_string()))?;
-        if under.scope() != Scope::Tenant {
-            let failure = Failure::new(Code::UnknownStore, format!("there is no store {}", under.as_str()));
+        if under.scope() != DocumentScope::Tenant {
+            let failure = Failure::new(memory::codes::UNKNOWN_STORE, format!("there is no store {}", under.as_str()));
             return Err(failure.next("only documents under tenant/ are listed here"));
         }
         let after = wanted.cursor.as_deref().map(DocPath::parse).transpose();
         let after = after.map_err(|_| Failure::new(Code::BadCursor, "the cursor is not one of this list"))?;
-        let page = gateway.notebook.list(&reader, &under, after.as_ref().map(DocPath::as_str), PAGE).await?;
-        Ok(Listed { documents: page.items.into_iter().map(Line::from).collect(), next_cursor: page.next })
+        let page = gateway
+            .tenants
+            .notebook(&known.caller.tenant)
+            .list(&reader, &under, after.as_ref().map(DocPath::as_str), PAGE)
+            .await?;
+        Ok(DocumentListPage {
+            documents: page.items.into_iter().map(DocumentSummary::from).collect(),
+            next_cursor: page.next,
+        })
     };
     let span = span(&known, "search_memory");
     reply::told(&gateway, &known, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
@@ -56,35 +63,50 @@ pub async fn list(known: Known, wanted: Query<Where>, gateway: Data<Gateway>) ->
 /// The query of one document.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Which {
+pub struct DocumentVersionQuery {
     version: Option<u64>,
 }
 
 /// `GET /v1/memory/documents/{path}?version=`.
-pub async fn show(known: Known, path: Path<String>, which: Query<Which>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn show(
+    known: AuthedRequest,
+    path: Path<String>,
+    which: Query<DocumentVersionQuery>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let shown = async {
         let reader = reader(&known)?;
-        let document = gateway.notebook.read(&reader, &place(&path)?, which.version).await?;
-        Ok(Shown::from(document))
+        let document =
+            gateway.tenants.notebook(&known.caller.tenant).read(&reader, &place(&path)?, which.version).await?;
+        Ok(DocumentView::from(document))
     };
     let shown = Box::pin(shown).instrument(span(&known, "search_memory")).await;
-    let tag = shown.as_ref().ok().map(|shown: &Shown| shown.sha256.clone());
+    let tag = shown.as_ref().ok().map(|shown: &DocumentView| shown.sha256.clone());
     reply::told(&gateway, &known, StatusCode::OK, tag, shown)
 }
 
 /// The query of a history.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Before {
+pub struct DocumentHistoryQuery {
     before: Option<u64>,
 }
 
 /// `GET /v1/memory/history/{path}?before=`: versions, newest first.
-pub async fn history(known: Known, path: Path<String>, from: Query<Before>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn history(
+    known: AuthedRequest,
+    path: Path<String>,
+    from: Query<DocumentHistoryQuery>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let told = async {
         let reader = reader(&known)?;
-        let past = gateway.notebook.history(&reader, &place(&path)?, from.before, VERSIONS).await?;
-        Ok(Versions::from(past))
+        let past = gateway
+            .tenants
+            .notebook(&known.caller.tenant)
+            .history(&reader, &place(&path)?, from.before, VERSIONS)
+            .await?;
+        Ok(DocumentVersions::from(past))
     };
     let span = span(&known, "search_memory");
     reply::told(&gateway, &known, StatusCode::OK, None, Box::pin(told).instrument(span).await)
@@ -93,10 +115,10 @@ pub async fn history(known: Known, path: Path<String>, from: Query<Before>, gate
 /// What a person writes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Putting {
+struct DocumentPutBody {
     content: String,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: DocumentKind,
     evidence: String,
     #[serde(default)]
     title: Option<String>,
@@ -106,7 +128,7 @@ struct Putting {
 
 /// `PUT /v1/memory/documents/{path}`: overwrites only what `If-Match` names.
 pub async fn put(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     path: Path<String>,
     payload: Payload,
@@ -115,16 +137,16 @@ pub async fn put(
     let written = async {
         let author = author(&known)?;
         let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
-        let putting: Putting = sessions::read(&request, payload, &gateway).await?;
+        let putting: DocumentPutBody = sessions::read(&request, payload, &gateway).await?;
         bounded(&putting)?;
-        let Putting { content, kind, evidence, title, tags } = putting;
+        let DocumentPutBody { content, kind, evidence, title, tags } = putting;
         let write = Write { path, kind, title, content, evidence, tags, if_sha256 };
-        gateway.notebook.write(&author, &write).await.map(Written::from)
+        gateway.tenants.notebook(&known.caller.tenant).write(&author, &write).await.map(WriteResponse::from)
     };
     let written = Box::pin(written).instrument(span(&known, "upsert_memory"));
     let replied = async {
         let written = written.await;
-        let tag = written.as_ref().ok().map(|written: &Written| written.sha256.clone());
+        let tag = written.as_ref().ok().map(|written: &WriteResponse| written.sha256.clone());
         let created = written.as_ref().is_ok_and(|written| written.created);
         let status = if created { StatusCode::CREATED } else { StatusCode::OK };
         reply::told(&gateway, &known, status, tag, written)
@@ -135,14 +157,14 @@ pub async fn put(
 /// The query of a removal.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Removing {
+pub struct RemovalQuery {
     reason: Option<String>,
     redact: Option<String>,
 }
 
 /// What was removed.
 #[derive(Debug, Serialize)]
-struct Removed {
+struct RemovalResponse {
     path: String,
     deleted: bool,
     redacted_versions: Vec<u64>,
@@ -150,24 +172,28 @@ struct Removed {
 
 /// `DELETE /v1/memory/documents/{path}?reason=&redact=`.
 pub async fn remove(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     path: Path<String>,
-    removing: Query<Removing>,
+    removing: Query<RemovalQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let removed = async {
         let author = author(&known)?;
         let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
         let (reason, extent) = (reason(removing.reason.as_deref())?, extent(removing.redact.as_deref())?);
-        let gone = gateway.notebook.forget(&author, &Forget { path, reason, extent, if_sha256 }).await?;
-        Ok(Removed { path: gone.path, deleted: gone.deleted, redacted_versions: gone.redacted })
+        let gone = gateway
+            .tenants
+            .notebook(&known.caller.tenant)
+            .forget(&author, &ForgetRequest { path, reason, extent, if_sha256 })
+            .await?;
+        Ok(RemovalResponse { path: gone.path, deleted: gone.deleted, redacted_versions: gone.redacted })
     };
     let removed = Box::pin(removed).instrument(span(&known, "delete_memory"));
     catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, removed.await) }).await
 }
 
-fn span(known: &Known, operation: &'static str) -> tracing::Span {
+fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "memory",
         otel.name = operation,

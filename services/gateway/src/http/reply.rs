@@ -1,7 +1,7 @@
 //! Answers of the REST API, and the challenge that goes with a refused token.
 
 use crate::app::Gateway;
-use crate::http::caller::Known;
+use crate::http::caller::AuthedRequest;
 use crate::http::trace;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -18,7 +18,7 @@ pub fn json(status: StatusCode, trace_id: &str, body: impl Into<String>) -> Http
 /// What came of a request, as JSON with its tag, if it has one. Nobody but its reader may keep it.
 pub fn told<T: Serialize>(
     gateway: &Gateway,
-    known: &Known,
+    known: &AuthedRequest,
     status: StatusCode,
     tag: Option<String>,
     told: Result<T, Failure>,

@@ -3,16 +3,17 @@
 //! A `GET` never decides. Whoever decides needs `runs:decide` and no tool scope; agents see their own runs and no others.
 
 use crate::app::Gateway;
-use crate::http::caller::Known;
+use crate::http::caller::AuthedRequest;
 use crate::http::{catch, reply, sessions};
+use crate::protocol::turn;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::Progress;
-use domain::run::{Run, State, Verdict};
-use domain::{Code, Failure, Moment, RunId, Scope};
-use executor::Said;
-use executor::runs::{Until, Waiting, told};
+use domain::run::{Run, RunState, Verdict};
+use domain::{Code, Failure, Moment, RunId, TokenScope};
+use executor::RunDecision;
+use executor::runs::{RunWait, WaitUntil, told};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,15 +26,15 @@ const LOOKED_THROUGH: usize = 1_000;
 /// The query of a list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
-    state: Option<State>,
+pub struct RunsQuery {
+    state: Option<RunState>,
     session: Option<String>,
     tool: Option<String>,
     cursor: Option<String>,
 }
 
 /// `GET /v1/runs`: newest first.
-pub async fn list(known: Known, filter: Query<Filter>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(known: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let page = async {
         sees_runs(&known)?;
         let from = filter.cursor.as_deref().map(read_cursor).transpose()?;
@@ -62,7 +63,7 @@ pub async fn list(known: Known, filter: Query<Filter>, gateway: Data<Gateway>) -
     answer(&gateway, &known, page.await)
 }
 
-fn wanted(filter: &Filter, run: &Run) -> bool {
+fn wanted(filter: &RunsQuery, run: &Run) -> bool {
     filter.state.is_none_or(|state| run.state == state)
         && filter.tool.as_deref().is_none_or(|tool| run.asked.tool.as_str() == tool)
         && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
@@ -79,26 +80,30 @@ fn read_cursor(text: &str) -> Result<(Moment, RunId), Failure> {
 /// The query of one run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Patience {
+pub struct RunQuery {
     #[serde(default)]
     wait_ms: u64,
 }
 
-/// `GET /v1/runs/{id}?wait_ms=`.
-pub async fn show(known: Known, id: Path<String>, patience: Query<Patience>, gateway: Data<Gateway>) -> HttpResponse {
+/// `GET /v1/runs/{id}?wait_ms=`: reads the run and changes nothing, whoever asks. The agent that asked for it receives
+/// its result by the call itself or by `await_run`.
+pub async fn show(
+    known: AuthedRequest,
+    id: Path<String>,
+    patience: Query<RunQuery>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let shown = async {
         sees_runs(&known)?;
         let id = parse(&id)?;
         let tenant = &known.caller.tenant;
-        let waiting = Waiting {
-            until: Until::Moved,
-            patience: Duration::from_millis(patience.wait_ms.min(sessions::LONGEST_WAIT_MS)),
+        let waiting = RunWait {
+            until: WaitUntil::Moved,
+            patience: Duration::from_millis(patience.wait_ms.min(turn::LONGEST_WAIT_MS)),
             may_see: &|run| may_see(&known, run),
             progress: &Progress::default(),
         };
         let held = gateway.executor.wait_for(tenant, id, waiting).await?;
-        gateway.executor.taint_asker(&known.caller, &held.run).await?;
-        gateway.executor.note_delivery(&known.caller, &held).await;
         Ok(told::to_person(&held.run))
     };
     answer(&gateway, &known, shown.await)
@@ -106,7 +111,7 @@ pub async fn show(known: Known, id: Path<String>, patience: Query<Patience>, gat
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reason {
+struct RejectionReason {
     #[serde(default)]
     reason: Option<String>,
 }
@@ -116,7 +121,7 @@ const LONGEST_REASON: usize = 2_000;
 
 /// `POST /v1/runs/{id}/approve`.
 pub async fn approve(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
@@ -127,7 +132,7 @@ pub async fn approve(
 
 /// `POST /v1/runs/{id}/reject`.
 pub async fn reject(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
@@ -137,7 +142,7 @@ pub async fn reject(
 }
 
 async fn decide(
-    known: &Known,
+    known: &AuthedRequest,
     request: &HttpRequest,
     id: &str,
     payload: Payload,
@@ -146,11 +151,11 @@ async fn decide(
 ) -> HttpResponse {
     let decided = async {
         executor::may_decide(&known.caller)?;
-        let Reason { reason } = sessions::read(request, payload, gateway).await?;
+        let RejectionReason { reason } = sessions::read(request, payload, gateway).await?;
         if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
             return Err(Failure::new(Code::TooLarge, format!("a reason has at most {LONGEST_REASON} bytes")));
         }
-        let said = Said { verdict, reason };
+        let said = RunDecision { verdict, reason };
         let run = gateway.executor.answer(&known.snapshot, &known.caller, parse(id)?, said).await?;
         Ok(told::to_person(&run))
     };
@@ -158,7 +163,7 @@ async fn decide(
 }
 
 /// `POST /v1/runs/{id}/cancel`: the requester takes a pending run back.
-pub async fn cancel(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn cancel(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let cancelled = async {
         let run = gateway.executor.cancel_run(&known.caller, parse(&id)?).await?;
         Ok(told::to_person(&run))
@@ -168,20 +173,20 @@ pub async fn cancel(known: Known, id: Path<String>, gateway: Data<Gateway>) -> H
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settled {
-    outcome: Outcome,
+struct SettleRequest {
+    outcome: SettledOutcome,
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum SettledOutcome {
     Succeeded,
     Failed,
 }
 
 /// `POST /v1/runs/{id}/resolve`: a person settles an unknown outcome.
 pub async fn resolve(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
@@ -189,20 +194,20 @@ pub async fn resolve(
 ) -> HttpResponse {
     let resolved = async {
         executor::may_decide(&known.caller)?;
-        let Settled { outcome } = sessions::read(&request, payload, &gateway).await?;
-        let run = gateway.executor.resolve(&known.caller, parse(&id)?, outcome == Outcome::Succeeded).await?;
+        let SettleRequest { outcome } = sessions::read(&request, payload, &gateway).await?;
+        let run = gateway.executor.resolve(&known.caller, parse(&id)?, outcome == SettledOutcome::Succeeded).await?;
         Ok(told::to_person(&run))
     };
     answer(&gateway, &known, resolved.await)
 }
 
 /// `POST /v1/runs/{id}/clear`: a person lets a session whose step this rejection ended go on.
-pub async fn clear(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn clear(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let cleared = async { Ok(told::to_person(&gateway.executor.clear(&known.caller, parse(&id)?).await?)) };
     answer(&gateway, &known, cleared.await)
 }
 
-fn answer(gateway: &Gateway, known: &Known, told: Result<Value, Failure>) -> HttpResponse {
+fn answer(gateway: &Gateway, known: &AuthedRequest, told: Result<Value, Failure>) -> HttpResponse {
     match told {
         Ok(told) => reply::json(StatusCode::OK, &known.trace_id, told.to_string()),
         Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
@@ -224,18 +229,23 @@ fn brief(run: &Run) -> Value {
 }
 
 /// Whoever calls tools sees its own runs; whoever decides, or reads the ledger, sees all of the tenant's.
-fn may_see(known: &Known, run: &Run) -> bool {
+fn may_see(known: &AuthedRequest, run: &Run) -> bool {
     let scopes = known.caller.scopes;
-    scopes.allow(Scope::RunsDecide) || scopes.allow(Scope::AuditRead) || run.asked.requester == known.caller.principal
+    scopes.allow(TokenScope::RunsDecide)
+        || scopes.allow(TokenScope::AuditRead)
+        || run.asked.requester == known.caller.principal
 }
 
-fn sees_runs(known: &Known) -> Result<(), Failure> {
+fn sees_runs(known: &AuthedRequest) -> Result<(), Failure> {
     let scopes = known.caller.scopes;
-    if [Scope::ToolsRead, Scope::RunsDecide, Scope::AuditRead].into_iter().any(|scope| scopes.allow(scope)) {
+    if [TokenScope::ToolsRead, TokenScope::RunsDecide, TokenScope::AuditRead]
+        .into_iter()
+        .any(|scope| scopes.allow(scope))
+    {
         return Ok(());
     }
     let failure = Failure::new(Code::InsufficientScope, "the token may not see runs");
-    Err(failure.details(json!({ "scope": Scope::RunsDecide.as_str() })))
+    Err(failure.details(json!({ "scope": TokenScope::RunsDecide.as_str() })))
 }
 
 /// What cannot be a run's name answers like one that never was.

@@ -1,11 +1,14 @@
 //! `/v1/schemas`: what editors check configuration against.
 
-use crate::http::caller::Known;
+use crate::app::Gateway;
+use crate::http::caller::AuthedRequest;
 use crate::http::reply;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use actix_web::web::Data;
 
 /// `GET /v1/schemas/tenant.json`: the JSON Schema of a tenant's configuration.
-pub async fn tenant(known: Known) -> HttpResponse {
-    reply::json(StatusCode::OK, &known.trace_id, tenancy::json_schema().to_string())
+pub async fn tenant(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
+    let schema = tenancy::json_schema_with(&gateway.tenants.sections());
+    reply::json(StatusCode::OK, &known.trace_id, schema.to_string())
 }

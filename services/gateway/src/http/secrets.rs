@@ -4,7 +4,7 @@
 //! path reads it back. What is set here holds instead of the operator's file or variable of that name.
 
 use crate::app::Gateway;
-use crate::http::caller::{Known, administers};
+use crate::http::caller::{AuthedRequest, administers};
 use crate::http::{body, catch, reply};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, IF_MATCH, IF_NONE_MATCH};
@@ -13,34 +13,34 @@ use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
 use redact::SecretText;
 use serde::Serialize;
-use store::Base;
+use store::WritePrecondition;
 use tracing::Instrument;
-use vault::{Kept, MOST_BYTES, SecretFacts};
+use vault::{MOST_BYTES, SecretFacts, StoredSecretFacts};
 
 /// What a value may say it is.
 const KINDS: [&str; 2] = ["application/octet-stream", "text/plain"];
 
 /// Every secret of a tenant.
 #[derive(Debug, Serialize)]
-struct Listed {
-    secrets: Vec<Line>,
+struct SecretList {
+    secrets: Vec<SecretSummary>,
 }
 
 /// What is told of one.
 #[derive(Debug, Serialize)]
-struct Line {
+struct SecretSummary {
     name: String,
     /// Where the one lies that counts: `store`, `file` or `environment`.
     source: Option<&'static str>,
     /// Where there is one of that name, the one that counts first.
     sources: Vec<&'static str>,
     #[serde(flatten)]
-    kept: Option<Circumstances>,
+    kept: Option<SecretMetadata>,
 }
 
 /// What the store knows of a secret besides its value.
 #[derive(Debug, Serialize)]
-struct Circumstances {
+struct SecretMetadata {
     version: u64,
     set_by: String,
     set_at: String,
@@ -48,27 +48,27 @@ struct Circumstances {
     standing: &'static str,
 }
 
-impl From<Kept> for Circumstances {
-    fn from(Kept { version, by, at, standing }: Kept) -> Circumstances {
-        Circumstances { version, set_by: by.subject, set_at: at.to_string(), standing: standing.as_str() }
+impl From<StoredSecretFacts> for SecretMetadata {
+    fn from(StoredSecretFacts { version, by, at, standing }: StoredSecretFacts) -> SecretMetadata {
+        SecretMetadata { version, set_by: by.subject, set_at: at.to_string(), standing: standing.as_str() }
     }
 }
 
-impl From<SecretFacts> for Line {
-    fn from(SecretFacts { name, sources, kept }: SecretFacts) -> Line {
-        let sources: Vec<&'static str> = sources.into_iter().map(vault::Source::as_str).collect();
-        Line { name, source: sources.first().copied(), sources, kept: kept.map(Circumstances::from) }
+impl From<SecretFacts> for SecretSummary {
+    fn from(SecretFacts { name, sources, kept }: SecretFacts) -> SecretSummary {
+        let sources: Vec<&'static str> = sources.into_iter().map(vault::SecretLocation::as_str).collect();
+        SecretSummary { name, source: sources.first().copied(), sources, kept: kept.map(SecretMetadata::from) }
     }
 }
 
 /// `GET /v1/tenant/secrets`: by name.
-pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
     let listed = async {
         administers(&known)?;
         let facts = gateway.vault.list(&known.caller.tenant).await.map_err(|error| {
             Failure::new(error.code(), "the secrets cannot be listed at the moment").retry_after_ms(1_000)
         })?;
-        Ok(Listed { secrets: facts.into_iter().map(Line::from).collect() })
+        Ok(SecretList { secrets: facts.into_iter().map(SecretSummary::from).collect() })
     };
     let listed = Box::pin(listed).instrument(span(&known, "secrets.list"));
     catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, listed.await) }).await
@@ -76,16 +76,16 @@ pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
 
 /// What became of a change.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct SecretChange {
     name: String,
     #[serde(flatten)]
-    kept: Option<Circumstances>,
+    kept: Option<SecretMetadata>,
     removed: bool,
 }
 
 /// `PUT /v1/tenant/secrets/{name}`: the body is the value, byte for byte.
 pub async fn put(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     name: Path<String>,
     payload: Payload,
@@ -95,11 +95,11 @@ pub async fn put(
         may_change(&gateway, &known)?;
         let (base, value) = (base_of(request.headers())?, value_of(&request, payload).await?);
         let kept = gateway.vault.set(&known.caller.tenant, &name, value, &known.caller, base).await?;
-        Ok(Changed { name: name.clone(), kept: Some(kept.into()), removed: false })
+        Ok(SecretChange { name: name.clone(), kept: Some(kept.into()), removed: false })
     };
     let set = Box::pin(set).instrument(span(&known, "secrets.put"));
     let replied = async {
-        let set: Result<Changed, Failure> = set.await;
+        let set: Result<SecretChange, Failure> = set.await;
         let version = set.as_ref().ok().and_then(|set| set.kept.as_ref()).map(|kept| kept.version);
         reply::told(&gateway, &known, StatusCode::OK, version.map(|version| version.to_string()), set)
     };
@@ -107,18 +107,23 @@ pub async fn put(
 }
 
 /// `DELETE /v1/tenant/secrets/{name}`: the operator's of that name counts again, if there is one.
-pub async fn remove(known: Known, request: HttpRequest, name: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn remove(
+    known: AuthedRequest,
+    request: HttpRequest,
+    name: Path<String>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let removed = async {
         may_change(&gateway, &known)?;
         let version = match base_of(request.headers())? {
             None => None,
-            Some(Base::Version(version)) => Some(version),
-            Some(Base::Absent) => {
+            Some(WritePrecondition::Version(version)) => Some(version),
+            Some(WritePrecondition::Absent) => {
                 return Err(Failure::new(Code::InvalidRequest, "what is not there cannot be removed"));
             }
         };
         gateway.vault.forget(&known.caller.tenant, &name, &known.caller, version).await?;
-        Ok(Changed { name: name.clone(), kept: None, removed: true })
+        Ok(SecretChange { name: name.clone(), kept: None, removed: true })
     };
     let removed = Box::pin(removed).instrument(span(&known, "secrets.remove"));
     catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, removed.await) }).await
@@ -126,7 +131,7 @@ pub async fn remove(known: Known, request: HttpRequest, name: Path<String>, gate
 
 /// Wants somebody who may change secrets, where tenants are configured over HTTP at all: a secret that is set here holds
 /// instead of the operator's.
-fn may_change(gateway: &Gateway, known: &Known) -> Result<(), Failure> {
+fn may_change(gateway: &Gateway, known: &AuthedRequest) -> Result<(), Failure> {
     administers(known)?;
     if gateway.tenants.over_http() {
         return Ok(());
@@ -136,7 +141,7 @@ fn may_change(gateway: &Gateway, known: &Known) -> Result<(), Failure> {
 }
 
 /// What a change is made for: the version in `If-Match`, nothing at all by `If-None-Match: *`, or whatever is there.
-fn base_of(headers: &HeaderMap) -> Result<Option<Base>, Failure> {
+fn base_of(headers: &HeaderMap) -> Result<Option<WritePrecondition>, Failure> {
     let wrong = |message: &str| Err(Failure::new(Code::InvalidRequest, message));
     let (mut matches, mut none) = (headers.get_all(IF_MATCH), headers.get_all(IF_NONE_MATCH));
     match (matches.next(), none.next()) {
@@ -145,11 +150,11 @@ fn base_of(headers: &HeaderMap) -> Result<Option<Base>, Failure> {
             let number =
                 tag.to_str().ok().and_then(|tag| tag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok());
             match (number, matches.next()) {
-                (Some(number), None) => Ok(Some(Base::Version(number))),
+                (Some(number), None) => Ok(Some(WritePrecondition::Version(number))),
                 (Some(_) | None, _) => wrong("If-Match names one version, in quotes"),
             }
         }
-        (None, Some(star)) if star == "*" && none.next().is_none() => Ok(Some(Base::Absent)),
+        (None, Some(star)) if star == "*" && none.next().is_none() => Ok(Some(WritePrecondition::Absent)),
         (None, Some(_)) => wrong("If-None-Match is `*`, or left out"),
         (Some(_), Some(_)) => wrong("If-Match and If-None-Match cannot both be meant"),
     }
@@ -173,7 +178,7 @@ async fn value_of(request: &HttpRequest, payload: Payload) -> Result<SecretText,
     text.map(SecretText::new).map_err(|_| Failure::new(Code::InvalidRequest, "a secret is text in UTF-8"))
 }
 
-fn span(known: &Known, operation: &'static str) -> tracing::Span {
+fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "secrets",
         otel.name = operation,
@@ -187,7 +192,7 @@ mod tests {
     use super::*;
     use actix_web::http::header::{HeaderName, HeaderValue};
 
-    fn of(headers: &[(HeaderName, &str)]) -> Result<Option<Base>, Code> {
+    fn of(headers: &[(HeaderName, &str)]) -> Result<Option<WritePrecondition>, Code> {
         let mut map = HeaderMap::new();
         headers.iter().for_each(|(name, value)| map.append(name.clone(), HeaderValue::from_str(value).unwrap()));
         base_of(&map).map_err(|failure| failure.code)
@@ -196,8 +201,8 @@ mod tests {
     #[test]
     fn a_change_is_for_a_version_for_nothing_or_for_whatever_is_there() {
         assert_eq!(of(&[]), Ok(None));
-        assert_eq!(of(&[(IF_MATCH, "\"3\"")]), Ok(Some(Base::Version(3))));
-        assert_eq!(of(&[(IF_NONE_MATCH, "*")]), Ok(Some(Base::Absent)));
+        assert_eq!(of(&[(IF_MATCH, "\"3\"")]), Ok(Some(WritePrecondition::Version(3))));
+        assert_eq!(of(&[(IF_NONE_MATCH, "*")]), Ok(Some(WritePrecondition::Absent)));
         let bad = [
             &[(IF_MATCH, "*")][..],
             &[(IF_MATCH, "3")],

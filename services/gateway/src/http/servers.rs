@@ -4,27 +4,27 @@
 //! screen, so a definition that changes between the look and the yes is told again instead of being let in.
 
 use crate::app::Gateway;
-use crate::http::caller::{Known, administers};
+use crate::http::caller::{AuthedRequest, administers};
 use crate::http::{catch, reply, sessions};
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
+use external::{PinState, ServerStanding, ToolStanding};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tracing::Instrument;
-use upstream::{PinState, ServerStanding, ToolStanding};
 
 /// How many tools one request may accept by name; more than a server may offer.
 const MOST_TOOLS: usize = 256;
 
 #[derive(Debug, Serialize)]
-struct Servers {
+struct ServerList {
     servers: Vec<ServerStanding>,
 }
 
 /// `GET /v1/tenant/servers`: every server, and where each of its tools stands.
-pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
     let listed = async {
         administers(&known)?;
         let mut servers = gateway.upstreams.standing(&known.caller.tenant).await?;
@@ -33,13 +33,13 @@ pub async fn list(known: Known, gateway: Data<Gateway>) -> HttpResponse {
             (tool.definition, tool.difference) = (None, None);
             tool.accepted.iter_mut().for_each(|accepted| accepted.definition = None);
         }
-        Ok(Servers { servers })
+        Ok(ServerList { servers })
     };
     answer(&gateway, &known, "list_servers", Box::pin(listed)).await
 }
 
 /// `GET /v1/tenant/servers/{id}`: one server, with the definitions that wait and what changed in them.
-pub async fn show(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn show(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let shown = async {
         administers(&known)?;
         standing(&gateway, &known, &id).await
@@ -48,7 +48,7 @@ pub async fn show(known: Known, id: Path<String>, gateway: Data<Gateway>) -> Htt
 }
 
 /// `POST /v1/tenant/servers/{id}/refresh`: the server is asked for its list now.
-pub async fn refresh(known: Known, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn refresh(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let refreshed = async {
         administers(&known)?;
         gateway.upstreams.relist(&known.caller.tenant, &id).await?;
@@ -60,9 +60,9 @@ pub async fn refresh(known: Known, id: Path<String>, gateway: Data<Gateway>) -> 
 /// What a person accepts: single tools, or a whole list; each by the digest of what was shown.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Accepting {
+struct AcceptRequest {
     #[serde(default)]
-    tools: Vec<Seen>,
+    tools: Vec<SeenTool>,
     #[serde(default)]
     all: bool,
     #[serde(default)]
@@ -72,20 +72,20 @@ struct Accepting {
 /// One tool as it was seen: its name here or the server's own, and the digest of its definition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Seen {
+struct SeenTool {
     name: String,
     digest: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Accepted {
+struct AcceptResponse {
     accepted: Vec<String>,
     server: ServerStanding,
 }
 
 /// `POST /v1/tenant/servers/{id}/accept`.
 pub async fn accept(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
@@ -93,7 +93,7 @@ pub async fn accept(
 ) -> HttpResponse {
     let accepted = async {
         administers(&known)?;
-        let accepting: Accepting = sessions::read(&request, payload, &gateway).await?;
+        let accepting: AcceptRequest = sessions::read(&request, payload, &gateway).await?;
         let accepted = match (accepting.tools.as_slice(), accepting.all, &accepting.list_digest) {
             ([], true, Some(digest)) => whole(&gateway, &known, &id, digest).await?,
             (seen @ [_, ..], false, None) if seen.len() <= MOST_TOOLS => each(&gateway, &known, &id, seen).await?,
@@ -103,13 +103,13 @@ pub async fn accept(
                 return Err(Failure::new(Code::InvalidRequest, message).next(next));
             }
         };
-        Ok(Accepted { accepted, server: standing(&gateway, &known, &id).await? })
+        Ok(AcceptResponse { accepted, server: standing(&gateway, &known, &id).await? })
     };
     answer(&gateway, &known, "accept_tools", Box::pin(accepted)).await
 }
 
 /// Accepts everything that waits, if the list is still the one that was seen.
-async fn whole(gateway: &Gateway, known: &Known, id: &str, digest: &str) -> Result<Vec<String>, Failure> {
+async fn whole(gateway: &Gateway, known: &AuthedRequest, id: &str, digest: &str) -> Result<Vec<String>, Failure> {
     match gateway.upstreams.accept(&known.caller.tenant, id, None, Some(digest), &known.caller).await {
         Ok(accepted) => Ok(accepted.tools),
         Err(failure) if failure.code == Code::Conflict => {
@@ -122,7 +122,7 @@ async fn whole(gateway: &Gateway, known: &Known, id: &str, digest: &str) -> Resu
 
 /// Accepts these tools. All are compared before the first is let in; one that changes in that very moment is told
 /// together with those that are in by then.
-async fn each(gateway: &Gateway, known: &Known, id: &str, seen: &[Seen]) -> Result<Vec<String>, Failure> {
+async fn each(gateway: &Gateway, known: &AuthedRequest, id: &str, seen: &[SeenTool]) -> Result<Vec<String>, Failure> {
     let changed = |tool: &ToolStanding| {
         seen.iter().any(|seen| is_called(tool, &seen.name) && tool.digest.as_deref() != Some(seen.digest.as_str()))
     };
@@ -136,7 +136,7 @@ async fn each(gateway: &Gateway, known: &Known, id: &str, seen: &[Seen]) -> Resu
         return Err(moved(&server, changed, &[]));
     }
     let mut accepted = Vec::new();
-    for Seen { name, digest } in seen {
+    for SeenTool { name, digest } in seen {
         match gateway.upstreams.accept(&known.caller.tenant, id, Some(name), Some(digest), &known.caller).await {
             Ok(now) => accepted.extend(now.tools),
             Err(failure) if failure.code == Code::Conflict => {
@@ -169,17 +169,17 @@ fn is_called(tool: &ToolStanding, name: &str) -> bool {
     tool.name.as_deref() == Some(name) || tool.upstream_name == name
 }
 
-async fn standing(gateway: &Gateway, known: &Known, id: &str) -> Result<ServerStanding, Failure> {
+async fn standing(gateway: &Gateway, known: &AuthedRequest, id: &str) -> Result<ServerStanding, Failure> {
     let servers = gateway.upstreams.standing(&known.caller.tenant).await?;
     let near = domain::outcome::near(id, servers.iter().map(|server| server.id.as_str()));
     servers.into_iter().find(|server| server.id == id).ok_or_else(|| {
-        Failure::new(Code::ServerUnknown, "the tenant has no external server of that name").did_you_mean(near)
+        Failure::new(target::codes::SERVER_UNKNOWN, "the tenant has no external server of that name").did_you_mean(near)
     })
 }
 
 async fn answer<T: Serialize>(
     gateway: &Gateway,
-    known: &Known,
+    known: &AuthedRequest,
     operation: &'static str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> HttpResponse {

@@ -8,17 +8,17 @@
 mod asked;
 mod shown;
 
-pub use shown::{Checked, Set, Shown, Version, Versions, Warning};
+pub use shown::{TenantChange, TenantCheck, TenantVersion, TenantVersions, TenantView, Warning};
 
 use crate::app::Gateway;
-use crate::http::caller::{Known, administers};
+use crate::http::caller::{AuthedRequest, administers};
 use crate::http::{catch, reply, sessions};
-use crate::tenants::Origin;
+use crate::tenants::ConfigOrigin;
 use actix_web::http::StatusCode;
 use actix_web::http::header::ETAG;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use asked::{Noted, Standing, entry, match_of, note_of, standing, stored, text_of};
+use asked::{ChangeNote, TenantStanding, entry, match_of, note_of, standing, stored, text_of};
 use domain::{Code, Failure, Tenant};
 use serde::Deserialize;
 use serde_json::json;
@@ -31,12 +31,12 @@ use tracing::Instrument;
 const PAGE: usize = 20;
 
 /// `GET /v1/tenant/config`: the text itself, or with `Accept: application/json` also what is known about it.
-pub async fn show(known: Known, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn show(known: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
     let shown = async {
         administers(&known)?;
-        Ok(Shown::of(&gateway, &known.caller.tenant, standing(&gateway, &known.caller.tenant).await?))
+        Ok(TenantView::of(&gateway, &known.caller.tenant, standing(&gateway, &known.caller.tenant).await?))
     };
-    let shown: Result<Shown, Failure> = Box::pin(shown).instrument(span(&known, "config.show")).await;
+    let shown: Result<TenantView, Failure> = Box::pin(shown).instrument(span(&known, "config.show")).await;
     match shown {
         Ok(shown) if !asked::wants_json(&request) => {
             let mut response = reply::start(StatusCode::OK, &known.trace_id);
@@ -53,9 +53,9 @@ pub async fn show(known: Known, request: HttpRequest, gateway: Data<Gateway>) ->
 
 /// `PUT /v1/tenant/config?note=`: sets a text.
 pub async fn put(
-    known: Known,
+    known: AuthedRequest,
     request: HttpRequest,
-    noted: Query<Noted>,
+    noted: Query<ChangeNote>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
@@ -71,34 +71,46 @@ pub async fn put(
 }
 
 /// `DELETE /v1/tenant/config?note=`: back to the file.
-pub async fn remove(known: Known, request: HttpRequest, noted: Query<Noted>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn remove(
+    known: AuthedRequest,
+    request: HttpRequest,
+    noted: Query<ChangeNote>,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let removed = async {
         may_change(&gateway, &known)?;
         let (named, note) = (match_of(request.headers())?, note_of(noted.note.as_deref())?);
         let tenant = &known.caller.tenant;
         let current = standing(&gateway, tenant).await?;
-        let Standing::Http(TenantText { version, .. }) = &current else {
+        let TenantStanding::Http(TenantText { version, .. }) = &current else {
             return Err(Failure::new(Code::NotFound, "nothing is set over HTTP; the tenant's file holds already"));
         };
         current.must_be(&named)?;
         let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(&gateway, &known, None));
         let change = texts.remove(*version, note, &known.caller.principal, &entry).await.map_err(stored)?;
         let text = done(&gateway, tenant, change).await?;
-        Ok(Set::removed(&gateway, tenant, text))
+        Ok(TenantChange::removed(&gateway, tenant, text))
     };
     let removed = Box::pin(removed).instrument(span(&known, "config.remove"));
     catch::on_rest(&known, async { answer_set(&gateway, &known, removed.await) }).await
 }
 
 /// `POST /v1/tenant/config/check`: what setting this text would say.
-pub async fn check(known: Known, request: HttpRequest, payload: Payload, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn check(
+    known: AuthedRequest,
+    request: HttpRequest,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let checked = async {
         administers(&known)?;
         let text = text_of(&request, payload).await?;
         let tenant = &known.caller.tenant;
         Ok(match judged(&gateway, tenant, &text).await? {
-            Ok(config) => Checked { valid: true, problems: Vec::new(), warnings: warnings(&gateway, tenant, &config) },
-            Err(problems) => Checked { valid: false, problems, warnings: Vec::new() },
+            Ok(config) => {
+                TenantCheck { valid: true, problems: Vec::new(), warnings: warnings(&gateway, tenant, &config) }
+            }
+            Err(problems) => TenantCheck { valid: false, problems, warnings: Vec::new() },
         })
     };
     let checked = Box::pin(checked).instrument(span(&known, "config.check"));
@@ -108,28 +120,28 @@ pub async fn check(known: Known, request: HttpRequest, payload: Payload, gateway
 /// The query of a history.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Before {
+pub struct TenantHistoryQuery {
     before: Option<u64>,
 }
 
 /// `GET /v1/tenant/config/history?before=`: versions, newest first, without their text.
-pub async fn history(known: Known, from: Query<Before>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn history(known: AuthedRequest, from: Query<TenantHistoryQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let told = async {
         administers(&known)?;
         let texts = gateway.store.of(&known.caller.tenant).tenant_text();
         // One more than is shown tells whether there is another page.
         let versions = texts.history(from.before, PAGE + 1).await.map_err(stored)?;
-        Ok(Versions::page(&versions, PAGE))
+        Ok(TenantVersions::page(&versions, PAGE))
     };
     let told = Box::pin(told).instrument(span(&known, "config.history")).await;
     reply::told(&gateway, &known, StatusCode::OK, None, told)
 }
 
 /// `GET /v1/tenant/config/history/{version}`: one version with its text.
-pub async fn version(known: Known, number: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn version(known: AuthedRequest, number: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let told = async {
         administers(&known)?;
-        find_version(&gateway, &known.caller.tenant, number.parse().ok()).await.map(|text| Version::whole(&text))
+        find_version(&gateway, &known.caller.tenant, number.parse().ok()).await.map(|text| TenantVersion::whole(&text))
     };
     let told = Box::pin(told).instrument(span(&known, "config.history")).await;
     reply::told(&gateway, &known, StatusCode::OK, None, told)
@@ -138,18 +150,23 @@ pub async fn version(known: Known, number: Path<String>, gateway: Data<Gateway>)
 /// Which version is to hold again.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rollback {
+struct RollbackRequest {
     version: u64,
     #[serde(default)]
     note: Option<String>,
 }
 
 /// `POST /v1/tenant/config/rollback`: writes an earlier text anew, if it is good by today's rules.
-pub async fn rollback(known: Known, request: HttpRequest, payload: Payload, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn rollback(
+    known: AuthedRequest,
+    request: HttpRequest,
+    payload: Payload,
+    gateway: Data<Gateway>,
+) -> HttpResponse {
     let set = async {
         may_change(&gateway, &known)?;
         let named = match_of(request.headers())?;
-        let Rollback { version, note } = sessions::read(&request, payload, &gateway).await?;
+        let RollbackRequest { version, note } = sessions::read(&request, payload, &gateway).await?;
         let note = note_of(note.as_deref())?.or_else(|| Some(format!("as version {version}")));
         let Some(text) = find_version(&gateway, &known.caller.tenant, Some(version)).await?.text else {
             return Err(Failure::new(Code::NotFound, format!("version {version} is a removal and has no text"))
@@ -165,19 +182,19 @@ pub async fn rollback(known: Known, request: HttpRequest, payload: Payload, gate
 /// Writes a text that is good in the place of the one that was named.
 async fn write(
     gateway: &Data<Gateway>,
-    known: &Known,
+    known: &AuthedRequest,
     named: &str,
     text: String,
     note: Option<String>,
     config: &TenantConfig,
-) -> Result<Set, Failure> {
+) -> Result<TenantChange, Failure> {
     let tenant = &known.caller.tenant;
     let current = standing(gateway, tenant).await?;
     current.must_be(named)?;
     let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(gateway, known, Some(&text)));
     let change = texts.put(current.base(), text, note, &known.caller.principal, &entry).await.map_err(stored)?;
     let text = done(gateway, tenant, change).await?;
-    Ok(Set::made(gateway, tenant, text, warnings(gateway, tenant, config)))
+    Ok(TenantChange::made(gateway, tenant, text, warnings(gateway, tenant, config)))
 }
 
 /// What was changed, once this replica has taken note of it. Should that not work, it will hear of it like all others.
@@ -226,7 +243,7 @@ async fn find_version(gateway: &Gateway, tenant: &Tenant, number: Option<u64>) -
 }
 
 /// Wants somebody who may change the configuration, where that can be done over HTTP at all.
-fn may_change(gateway: &Gateway, known: &Known) -> Result<(), Failure> {
+fn may_change(gateway: &Gateway, known: &AuthedRequest) -> Result<(), Failure> {
     administers(known)?;
     if gateway.tenants.over_http() {
         return Ok(());
@@ -236,11 +253,11 @@ fn may_change(gateway: &Gateway, known: &Known) -> Result<(), Failure> {
 }
 
 /// Whether this replica already serves the tenant by what the store says.
-fn in_force(gateway: &Gateway, tenant: &Tenant, origin: Origin) -> bool {
+fn in_force(gateway: &Gateway, tenant: &Tenant, origin: ConfigOrigin) -> bool {
     gateway.tenants.origin_of(tenant) == Some(origin)
 }
 
-fn span(known: &Known, operation: &'static str) -> tracing::Span {
+fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "config",
         otel.name = operation,
@@ -253,7 +270,7 @@ fn quoted(tag: &str) -> String {
     format!("\"{tag}\"")
 }
 
-fn answer_set(gateway: &Gateway, known: &Known, set: Result<Set, Failure>) -> HttpResponse {
+fn answer_set(gateway: &Gateway, known: &AuthedRequest, set: Result<TenantChange, Failure>) -> HttpResponse {
     let tag = set.as_ref().ok().map(|set| set.etag.clone());
     reply::told(gateway, known, StatusCode::OK, tag, set)
 }

@@ -1,26 +1,34 @@
 //! What the validator of tenants' texts is told about the rest of the service.
 
-use crate::targets::Reach;
-use catalog::Entry;
+use crate::reach::EgressPolicy;
+use crate::toolsets::Toolsets;
+use catalog::CatalogEntry;
 use domain::Tenant;
 use std::sync::Arc;
-use tenancy::{Curated, Known};
+use tenancy::{KnownNames, ServerCatalog};
 
 /// Names the validator knows.
-pub fn known(tools: &[Arc<Entry>]) -> (Vec<&str>, Vec<&str>) {
+pub fn known(tools: &[Arc<CatalogEntry>]) -> (Vec<&str>, Vec<&str>) {
     let mut toolsets: Vec<&str> = tools.iter().map(|e| e.definition().toolset.as_str()).collect();
     toolsets.dedup();
     (toolsets, tools.iter().map(|e| e.name().as_str()).collect())
 }
 
 /// Does something with all there is to know.
-pub(crate) fn with<T>(tools: &[Arc<Entry>], reach: &Reach, curated: &Curated, work: impl FnOnce(&Known<'_>) -> T) -> T {
-    let (toolsets, names) = known(tools);
+pub(crate) fn with<T>(
+    available: &Toolsets,
+    reach: &EgressPolicy,
+    curated: &ServerCatalog,
+    work: impl FnOnce(&KnownNames<'_>) -> T,
+) -> T {
+    let (toolsets, names) = known(available.tools());
+    let sections = available.sections();
     let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
     let own_server = |tenant: &Tenant, address: &str| reach.own_server(tenant, address);
-    work(&Known {
+    work(&KnownNames {
         toolsets: &toolsets,
         tools: &names,
+        sections: &sections,
         server: &server,
         charts: &charts,
         curated,

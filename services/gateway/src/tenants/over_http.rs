@@ -3,20 +3,23 @@
 //! A file is written by the operator, a text by the tenant's own admin. So what is the operator's to give stays with the
 //! file: the service's own account in its cluster, and how much of this process a tenant may use.
 
-use super::{Tenants, known};
+use super::{TenantRegistry, known};
 use domain::Tenant;
 use std::collections::BTreeSet;
-use tenancy::{Cluster, ClusterSource, Curated, Given, JenkinsSource, Limits, Page, Problem, TenantConfig};
+use tenancy::{
+    ClusterEntry, ClusterSource, ConfiguredTenant, JenkinsSource, ParameterValue, Problem, ServerCatalog, TenantConfig,
+    TenantLimits,
+};
 
 /// How problems name such a text.
 const LABEL: &str = "config";
 
-impl Tenants {
+impl TenantRegistry {
     /// Checks a text for a tenant as if it were to be set. Parses and compiles, so it is not for a task of the runtime.
     pub fn check(&self, tenant: &Tenant, text: &str) -> Result<TenantConfig, Vec<Problem>> {
         let page =
             self.file_of(tenant).ok_or_else(|| vec![problem(text, "tenant", "unknown_tenant", NO_FILE, None)])?;
-        let (curated, _) = Curated::read(&self.parts.curated);
+        let (curated, _) = ServerCatalog::read(&self.parts.curated);
         read(self, &curated, &page, text)
     }
 
@@ -30,13 +33,13 @@ const NO_FILE: &str = "no file names this tenant";
 
 /// Checks a text for the tenant of a file.
 pub(super) fn read(
-    tenants: &Tenants,
-    curated: &Curated,
-    page: &Page,
+    tenants: &TenantRegistry,
+    curated: &ServerCatalog,
+    page: &ConfiguredTenant,
     text: &str,
 ) -> Result<TenantConfig, Vec<Problem>> {
     let parsed =
-        known::with(tenants.tools(), &tenants.parts.targets.reach, curated, |known| tenancy::parse(LABEL, text, known));
+        known::with(&tenants.parts.toolsets, &tenants.parts.reach, curated, |known| tenancy::parse(LABEL, text, known));
     let own = &page.config.tenant;
     match parsed {
         Ok(config) => {
@@ -63,15 +66,16 @@ pub(super) fn unreadable() -> Problem {
 
 /// What a text takes that the tenant's file does not give.
 fn beyond(file: &TenantConfig, said: &TenantConfig, text: &str) -> Vec<Problem> {
-    let ours = |cluster: &&Cluster| cluster.source == ClusterSource::InCluster;
-    let alike = |one: &Cluster, other: &Cluster| Cluster { default: other.default, ..one.clone() } == *other;
-    let given = |cluster: &&Cluster| !file.clusters.iter().any(|known| alike(known, cluster));
+    let ours = |cluster: &&ClusterEntry| cluster.source == ClusterSource::InCluster;
+    let alike =
+        |one: &ClusterEntry, other: &ClusterEntry| ClusterEntry { default: other.default, ..one.clone() } == *other;
+    let given = |cluster: &&ClusterEntry| !file.clusters.iter().any(|known| alike(known, cluster));
     let clusters = said.clusters.iter().filter(ours).filter(given).map(|cluster| {
         let message = format!("the cluster `{}` is used by the service's own account", cluster.name);
         let hint = "write it as the tenant's file does, or give it a kubeconfig";
         problem(text, "in_cluster", "operator_only", message, Some(hint.into()))
     });
-    let Limits { calls_in_flight, calls_per_minute, result_bytes } = said.limits;
+    let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = said.limits;
     let limits = [
         ("calls_in_flight", calls_in_flight, file.limits.calls_in_flight),
         ("calls_per_minute", calls_per_minute, file.limits.calls_per_minute),
@@ -123,8 +127,8 @@ pub fn secrets_of(config: &TenantConfig) -> BTreeSet<&str> {
     let agents = config.agents.iter().flat_map(|agent| agent.params.values().flat_map(|params| params.values()));
     let flows = config.workflows.iter().flat_map(|flow| flow.params.values().flat_map(|params| params.values()));
     let upstream = servers.chain(agents).chain(flows).filter_map(|given| match given {
-        Given::Secret(name) => Some(name.as_str()),
-        Given::Text(_) => None,
+        ParameterValue::Secret(name) => Some(name.as_str()),
+        ParameterValue::Text(_) => None,
     });
     clusters.chain(jenkins.flatten()).chain(charts).chain(upstream).collect()
 }

@@ -1,20 +1,20 @@
 //! From a configuration and tools to what one call sees from beginning to end.
 
-use catalog::catalog::BuildError;
-use catalog::{Catalog, Entry};
-use domain::{Effect, Mode, Tenant, ToolsetName};
-use executor::{Secrets, Snapshot};
+use catalog::catalog::CatalogError;
+use catalog::{Catalog, CatalogEntry};
+use domain::{Effect, SessionMode, Tenant, ToolsetName};
+use executor::{SecretsNow, Snapshot};
 use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tenancy::{Approval, Limits, Memory, TenantConfig};
+use tenancy::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
 use tokio::sync::Semaphore;
 
 /// What a snapshot holds that no configuration says.
 #[derive(Default)]
-pub(super) struct Outside {
+pub(super) struct SnapshotInputs {
     /// The tenant's secrets.
-    pub(super) secrets: Secrets,
+    pub(super) secrets: SecretsNow,
     /// Tools of external servers that are withheld.
     pub(super) withheld: BTreeSet<String>,
 }
@@ -22,18 +22,16 @@ pub(super) struct Outside {
 /// Builds the snapshot of a tenant that has these tools.
 pub(super) fn build(
     config: &TenantConfig,
-    tools: &[Arc<Entry>],
-    outside: Outside,
+    tools: &[Arc<CatalogEntry>],
+    outside: SnapshotInputs,
     before: Option<&Arc<Snapshot>>,
-) -> Result<Snapshot, BuildError> {
+) -> Result<Snapshot, CatalogError> {
     let gates = config.gates();
-    let rules = catalog::Rules { deny: &config.deny, gates: &gates };
+    let rules = catalog::CatalogRules { deny: &config.deny, gates: &gates };
     let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
-    // The same definitions keep the same catalog, and the same limit keeps the slots that calls are holding.
-    let catalog = match before {
-        Some(before) if before.catalog.digest() == catalog.digest() => Arc::clone(&before.catalog),
-        Some(_) | None => Arc::new(catalog),
-    };
+    // Never the catalog from before, even with the same definitions: its tools hold the targets from before.
+    let catalog = Arc::new(catalog);
+    // The same limit keeps the slots that calls are holding.
     let in_flight = config.limits.calls_in_flight;
     let slots = match before {
         Some(before) if before.in_flight == in_flight => Arc::clone(&before.slots),
@@ -46,26 +44,26 @@ pub(super) fn build(
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
     let result_bytes = usize::try_from(config.limits.result_bytes).unwrap_or(usize::MAX);
-    let approvals = executor::Approvals {
+    let approvals = executor::ApprovalRules {
         expires: config.approval.expires,
         execute_within: config.approval.execute_within,
         deciders: config.approval.deciders,
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
         review: config.memory.review,
     };
-    let Outside { secrets, withheld } = outside;
+    let SnapshotInputs { secrets, withheld } = outside;
     Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, slots, in_flight })
 }
 
 /// The configuration of a tenant that has exactly these tools, all by default.
-pub(super) fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig {
+pub(super) fn open_config(tenant: &Tenant, tools: &[Arc<CatalogEntry>]) -> TenantConfig {
     let mut default_toolsets: Vec<ToolsetName> = tools.iter().map(|e| e.definition().toolset.clone()).collect();
     default_toolsets.dedup();
     let only_read = tools.iter().all(|e| e.definition().most == Effect::Read);
     TenantConfig {
-        mode: if only_read { Mode::Read } else { Mode::Write },
+        mode: if only_read { SessionMode::Read } else { SessionMode::Write },
         default_toolsets,
-        limits: Limits { calls_per_minute: 1_000_000, ..Limits::default() },
+        limits: TenantLimits { calls_per_minute: 1_000_000, ..TenantLimits::default() },
         ..held_config(tenant)
     }
 }
@@ -74,19 +72,20 @@ pub(super) fn open_config(tenant: &Tenant, tools: &[Arc<Entry>]) -> TenantConfig
 pub(super) fn held_config(tenant: &Tenant) -> TenantConfig {
     TenantConfig {
         tenant: tenant.clone(),
-        mode: Mode::Read,
+        mode: SessionMode::Read,
         default_toolsets: Vec::new(),
         clusters: Vec::new(),
         jenkins: Vec::new(),
         repositories: Vec::new(),
+        sections: Default::default(),
         params: Default::default(),
         servers: Vec::new(),
         agents: Vec::new(),
         workflows: Vec::new(),
         deny: Vec::new(),
         require_approval: Vec::new(),
-        approval: Approval::default(),
-        memory: Memory::default(),
-        limits: Limits::default(),
+        approval: ApprovalConfig::default(),
+        memory: MemoryConfig::default(),
+        limits: TenantLimits::default(),
     }
 }

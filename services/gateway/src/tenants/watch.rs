@@ -2,13 +2,13 @@
 //!
 //! A wake-up only says when to look. A lost one costs the next slow look, and nothing else.
 
-use super::Tenants;
+use super::TenantRegistry;
 use domain::Tenant;
 use executor::Tasks;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{StoreError, Topic, Wake};
+use store::{StoreError, Topic, WakeUp};
 use tokio_util::sync::CancellationToken;
 
 /// How often the store is asked about every tenant without having said anything.
@@ -16,9 +16,9 @@ const ASKED_EVERY: Duration = Duration::from_secs(30);
 /// How soon the store is asked again that did not answer.
 const AGAIN_IN: Duration = Duration::from_secs(1);
 
-impl Tenants {
+impl TenantRegistry {
     /// Looks at the folder this often, and listens to the store, until the process stops.
-    pub fn watch(self: &Arc<Tenants>, tasks: &Tasks, every: Duration) {
+    pub fn watch(self: &Arc<TenantRegistry>, tasks: &Tasks, every: Duration) {
         let (tenants, tasks, stopping) = (Arc::clone(self), tasks.clone(), tasks.stopping().clone());
         tasks.clone().spawn("tenants", async move {
             let mut listeners: HashMap<Tenant, CancellationToken> = HashMap::new();
@@ -36,7 +36,7 @@ impl Tenants {
     }
 
     /// One listener for each tenant that has a file, and none for others.
-    fn listen(self: &Arc<Tenants>, tasks: &Tasks, listeners: &mut HashMap<Tenant, CancellationToken>) {
+    fn listen(self: &Arc<TenantRegistry>, tasks: &Tasks, listeners: &mut HashMap<Tenant, CancellationToken>) {
         let state = self.state.load();
         listeners.retain(|tenant, ended| {
             let stays = state.files.contains_key(tenant);
@@ -54,7 +54,7 @@ impl Tenants {
         }
     }
 
-    async fn listen_to(self: Arc<Tenants>, tenant: Tenant, ended: CancellationToken) {
+    async fn listen_to(self: Arc<TenantRegistry>, tenant: Tenant, ended: CancellationToken) {
         let mut watch = self.parts.store.of(&tenant).watch();
         loop {
             let wake = tokio::select! {
@@ -72,24 +72,24 @@ impl Tenants {
     }
 
     /// Looks at what a wake-up spoke of.
-    async fn heard(self: &Arc<Tenants>, tenant: &Tenant, wake: &Wake) -> Result<(), StoreError> {
+    async fn heard(self: &Arc<TenantRegistry>, tenant: &Tenant, wake: &WakeUp) -> Result<(), StoreError> {
         match wake {
-            Wake::Topic(Topic::Config) => self.refresh(tenant).await.map(drop),
-            Wake::Topic(Topic::Secrets) => {
+            WakeUp::Topic(Topic::Config) => self.refresh(tenant).await.map(drop),
+            WakeUp::Topic(Topic::Secrets) => {
                 self.parts.vault.refresh(tenant).await?;
                 self.look_at_servers(tenant).await;
                 Ok(())
             }
-            Wake::Topic(Topic::Servers) => {
+            WakeUp::Topic(Topic::Servers) => {
                 self.look_at_servers(tenant).await;
                 Ok(())
             }
-            Wake::Resync => {
+            WakeUp::Resync => {
                 self.refresh(tenant).await?;
                 self.look_at_servers(tenant).await;
                 Ok(())
             }
-            Wake::Topic(
+            WakeUp::Topic(
                 Topic::Session(_)
                 | Topic::Run(_)
                 | Topic::Catalog
@@ -102,7 +102,7 @@ impl Tenants {
 
     /// What external servers offer is told by a change of theirs, so nothing is done with it here.
     async fn look_at_servers(&self, tenant: &Tenant) {
-        if let Some(upstreams) = &self.parts.upstreams {
+        if let Some(upstreams) = &self.parts.toolsets.upstreams {
             upstreams.refresh(tenant, None).await;
         }
     }

@@ -1,9 +1,9 @@
 //! The ledger as people meet it: sealed within moments, read over HTTP, exported and verified from a terminal.
 
-use crate::here::{World, embedded, redis};
+use crate::here::{World, embedded, in_process, redis};
 use serde_json::{Value, json};
 use std::path::Path;
-use testkit::{Actor, until};
+use testkit::{Actor, Plan, until};
 
 /// How a command ended: exit code, what it printed, what it said beside.
 struct Told {
@@ -249,4 +249,52 @@ async fn sealing_goes_on_after_the_store_was_away() {
     let after = auditor.settled(&world).await;
     assert!(after.len() > before);
     assert_eq!(auditor.run(&["verify"]).await.code, 0);
+}
+
+/// The opening entries of calls of a tool.
+fn openings<'a>(entries: &'a [Value], tool: &str) -> Vec<&'a Value> {
+    let is = |entry: &&Value| entry["phase"] == "open" && entry["tool"] == tool;
+    entries.iter().map(|entry| &entry["entry"]).filter(is).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_entry_of_a_call_names_its_target() {
+    let targets = "default_toolsets: [k8s, jenkins, memory]\n\
+        clusters: [{ name: play, sandbox: true }, { name: other, sandbox: true }]\n\
+        toolsets: { jenkins: { sandbox: true } }";
+    let world = Plan::embedded().tenant("acme", targets).start(in_process()).await;
+    let client = world.tenant("acme").agent().legacy().await;
+    for (tool, arguments) in [
+        ("k8s_get", json!({ "kind": "Pod", "cluster": "other" })),
+        ("k8s_get", json!({ "kind": "Pod", "cluster": "unheard-of" })),
+        ("jenkins_whoami", json!({})),
+        ("memory_list", json!({})),
+    ] {
+        client.call(tool, arguments).await;
+    }
+    let entries = Auditor::of(&world).settled(&world).await;
+    let targets = |tool: &str| openings(&entries, tool).iter().map(|entry| entry["target"].clone()).collect::<Vec<_>>();
+    assert_eq!(targets("k8s_get"), [json!("cluster/other"), Value::Null], "a name that is none stays out");
+    assert_eq!(targets("jenkins_whoami"), ["jenkins/jenkins"], "the only one need not be named");
+    assert_eq!(targets("memory_list"), [Value::Null]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_entry_of_a_call_names_its_token_by_a_keyed_digest() {
+    let world = embedded().await;
+    let agent = world.tenant("acme").agent();
+    let again = agent.scoped("tools:read");
+    for actor in [&agent, &agent, &again] {
+        call(actor, 1).await;
+    }
+    let entries = Auditor::of(&world).settled(&world).await;
+    let token = |entry: &&Value| entry["actor"]["token"].as_str().expect("every call had a token").to_owned();
+    let tokens: Vec<String> = openings(&entries, "memory_list").iter().map(token).collect();
+    let [first, second, third] = tokens.as_slice() else { panic!("three calls: {entries:#?}") };
+    assert_eq!(first, second, "one token, however often");
+    assert_ne!(first, third, "another token of the same principal");
+    assert!(first.starts_with("hmac:") && first.len() == "hmac:".len() + 32, "{first}");
+    let plain = domain::json::sha256_hex(agent.token().as_bytes());
+    let text = serde_json::to_string(&entries).unwrap();
+    assert!(!text.contains(agent.token()) && !text.contains(&plain[..32]), "nobody can check a guess against it");
 }

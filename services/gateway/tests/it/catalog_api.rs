@@ -3,7 +3,7 @@
 use crate::here::{World, embedded, in_process, with_more_to_draw};
 use crate::runs_desk::refusal;
 use crate::stock;
-use catalog::{Entry, Source, Tool, ToolSpec};
+use catalog::{CatalogEntry, Tool, ToolSource, ToolSpec};
 use domain::{Effect, Failure, Tenant};
 use policy::Permit;
 use serde_json::{Map, Value, json};
@@ -90,7 +90,7 @@ async fn everything_the_tenant_could_load_is_there_in_catalog_order() {
 async fn a_new_tool_appears_without_anybodys_doing_and_no_model_reads_its_hint() {
     let world = embedded().await;
     let tenant = Tenant::parse(stock::TENANT).unwrap();
-    world.part(0).tenants.set_fixed(&tenant, vec![Arc::new(Entry::of(Weigh).unwrap())]);
+    world.part(0).tenants.set_fixed(&tenant, vec![Arc::new(CatalogEntry::of(Weigh).unwrap())]);
     let agent = world.tenant(stock::TENANT).agent();
 
     let told = listed(&agent, "").await;
@@ -110,16 +110,16 @@ async fn a_new_tool_appears_without_anybodys_doing_and_no_model_reads_its_hint()
 async fn a_list_is_narrowed_by_toolset_and_by_source() {
     let world = embedded().await;
     let tenant = Tenant::parse(stock::TENANT).unwrap();
-    let ours = Entry::of(Weigh).unwrap();
+    let ours = CatalogEntry::of(Weigh).unwrap();
     let of_server = |id: &str| {
         let mut definition = ours.definition().clone();
         definition.name = domain::ToolName::parse(&format!("mcp_{id}__look")).unwrap();
         definition.toolset = domain::ToolsetName::parse(&format!("mcp_{id}")).unwrap();
-        definition.source = Source::Server { id: id.to_owned(), tool: "look!".to_owned() };
+        definition.source = ToolSource::Server { id: id.to_owned(), tool: "look!".to_owned() };
         definition.hint = None;
         stock::outside(definition)
     };
-    let all = vec![of_server("wiki"), of_server("maps"), Arc::new(Entry::of(Weigh).unwrap())];
+    let all = vec![of_server("wiki"), of_server("maps"), Arc::new(CatalogEntry::of(Weigh).unwrap())];
     world.part(0).tenants.set_fixed(&tenant, all);
     let agent = world.tenant(stock::TENANT).agent();
 

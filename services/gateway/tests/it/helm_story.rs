@@ -4,7 +4,7 @@
 //! The chart is made here and served on loopback. `QUARTERMASTER_TEST_HELM` names the binary (`deploy/testbed helm`
 //! prints it). The cluster is a sandbox, or the real one that `QUARTERMASTER_TEST_KUBECONFIG` names.
 
-#[path = "../../../../shared/tools/tests/helm_charts/server.rs"]
+#[path = "../../../../shared/toolsets/helm/tests/it/charts/server.rs"]
 #[expect(dead_code, reason = "the tests of charts look at what was asked; these do not")]
 mod server;
 

@@ -3,7 +3,7 @@
 
 use crate::here::{World, in_process};
 use crate::runs_desk::{approve, ended, pending, show};
-use sandbox::jenkins::{Fault, Harm, Jenkins, JenkinsSeed};
+use sandbox::jenkins::{JenkinsFault, JenkinsHarm, JenkinsSeed, SimulatedJenkins};
 use serde_json::{Value, json};
 use testkit::{Actor, Legacy, Plan, until};
 
@@ -11,7 +11,7 @@ const DEPLOY: &str = "shop/deploy";
 
 /// A tenant whose one server is simulated, an agent that asks and a person who decides.
 struct Bench {
-    jenkins: Jenkins,
+    jenkins: SimulatedJenkins,
     agent: Legacy,
     ana: Actor,
     world: World,
@@ -19,7 +19,7 @@ struct Bench {
 
 impl Bench {
     async fn open() -> Bench {
-        let jenkins = Jenkins::start(JenkinsSeed::shop()).await.unwrap();
+        let jenkins = SimulatedJenkins::start(JenkinsSeed::shop()).await.unwrap();
         let file = format!(
             "default_toolsets: [jenkins]\nlimits: {{ calls_per_minute: 1000000 }}\ntoolsets:\n  \
              jenkins: {{ url: \"{}\", user: {}, token: {{ secret: ci-token }} }}",
@@ -86,7 +86,7 @@ async fn a_build_is_started_by_a_signature_and_by_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_never_sent_again_and_found_by_its_mark() {
     let bench = Bench::open().await;
-    bench.jenkins.plant(Fault::once("buildWithParameters", Harm::CutAfter));
+    bench.jenkins.plant(JenkinsFault::once("buildWithParameters", JenkinsHarm::CutAfter));
     let run = bench.ask("jenkins_trigger", deploy()).await;
     approve(&bench.ana, &run).await;
     let settled = until("the probe to find it", async || {

@@ -3,7 +3,7 @@
 
 use crate::k8s_yard::{Draft, SECRET, TENANT, Yard, config_map, file_of, loaded, manifest};
 use crate::runs_desk::show;
-use sandbox::{Fault, Harm, Sandbox, Seed};
+use sandbox::{ClusterFault, ClusterHarm, Sandbox, Seed};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::until;
@@ -12,8 +12,8 @@ async fn yard() -> Yard {
     Draft::simulated(Seed::empty()).await.start().await
 }
 
-fn fault(method: &str, path: &str, times: u32, harm: Harm) -> Fault {
-    Fault { method: Some(method.to_owned()), path: path.to_owned(), times, harm }
+fn fault(method: &str, path: &str, times: u32, harm: ClusterHarm) -> ClusterFault {
+    ClusterFault { method: Some(method.to_owned()), path: path.to_owned(), times, harm }
 }
 
 /// How many requests of that kind have come since.
@@ -33,12 +33,12 @@ async fn k1_a_busy_cluster_is_asked_again_as_it_says_and_no_more() {
     let reads = |request: &str| request.starts_with("GET") && request.contains("/configmaps/settings");
 
     let begun = sandbox.requests().len();
-    sandbox.plant(fault("GET", "/configmaps/settings", 1, Harm::Answer(429, Some(1))));
+    sandbox.plant(fault("GET", "/configmaps/settings", 1, ClusterHarm::Answer(429, Some(1))));
     assert_eq!(yard.read("k8s_get", settings()).await["object"]["name"], "settings");
     assert_eq!(since(sandbox, begun, reads), 2, "once refused, once answered");
 
     let begun = sandbox.requests().len();
-    sandbox.plant(fault("GET", "/configmaps/settings", 100, Harm::Answer(429, Some(600))));
+    sandbox.plant(fault("GET", "/configmaps/settings", 100, ClusterHarm::Answer(429, Some(600))));
     let refusal = yard.refused("k8s_get", settings()).await;
     assert_eq!((&refusal["code"], &refusal["retryable"]), (&json!("target_busy"), &json!(true)), "{refusal}");
     assert_eq!(refusal["retry_after_ms"], 600_000, "{refusal}");
@@ -46,12 +46,12 @@ async fn k1_a_busy_cluster_is_asked_again_as_it_says_and_no_more() {
 }
 
 /// Has a map applied while its write meets a fault: how often it was sent, and the run when it is settled.
-async fn settled(yard: &Yard, name: &str, harm: Harm) -> (usize, Value) {
+async fn settled(yard: &Yard, name: &str, harm: ClusterHarm) -> (usize, Value) {
     let (sandbox, path) = (yard.sandbox(), format!("/configmaps/{name}?"));
     let run = yard.ask("k8s_apply", json!({ "manifest": manifest(&[config_map(name, "hello")]) })).await;
     let begun = sandbox.requests().len();
     // The last look before the deed tries it without doing it; the second request is the deed.
-    sandbox.plant(fault("PATCH", &path, 1, Harm::Delay(Duration::ZERO)));
+    sandbox.plant(fault("PATCH", &path, 1, ClusterHarm::Delay(Duration::ZERO)));
     sandbox.plant(fault("PATCH", &path, 1, harm));
     let told = yard.sign(&run).await;
     assert_eq!(
@@ -74,9 +74,9 @@ async fn k2_a_write_whose_answer_is_lost_is_sent_once_and_settled_by_looking() {
     let draft = Draft::simulated(Seed::empty()).await;
     let yard = draft.setting("QM_APPROVALS__LEASE", "3s").setting("QM_APPROVALS__RENEW_EVERY", "1s").start().await;
     let (late, cut, never) = tokio::join!(
-        settled(&yard, "late", Harm::LateAnswer(504)),
-        settled(&yard, "cut", Harm::CutAfter),
-        settled(&yard, "never", Harm::Answer(504, None)),
+        settled(&yard, "late", ClusterHarm::LateAnswer(504)),
+        settled(&yard, "cut", ClusterHarm::CutAfter),
+        settled(&yard, "never", ClusterHarm::Answer(504, None)),
     );
     for ((sent, told), name) in [(late, "late"), (cut, "cut")] {
         assert_eq!((sent, &told["state"]), (1, &json!("reconciled_succeeded")), "{name}: {told:#}");
@@ -102,7 +102,12 @@ async fn k4_a_silent_cluster_ends_its_own_calls_at_their_deadline_and_nobody_els
         (opened.answer.status == 200).then(|| beta.modern())
     });
     let beta = beta.await;
-    yard.sandbox().plant(Fault { method: None, path: String::new(), times: u32::MAX, harm: Harm::Silence });
+    yard.sandbox().plant(ClusterFault {
+        method: None,
+        path: String::new(),
+        times: u32::MAX,
+        harm: ClusterHarm::Silence,
+    });
 
     let patient = json!({ "kind": "cm", "name": "settings", "until": "data.greeting=bye", "timeout_s": 3 });
     let silent = futures_util::future::join_all((0..8).map(|_| yard.call("k8s_wait", patient.clone())));
@@ -130,9 +135,9 @@ async fn k5_a_watch_that_breaks_or_is_forgotten_is_begun_anew() {
     let sandbox = yard.sandbox();
     let watches = || sandbox.requests().iter().filter(|request| request.contains("watch=")).count();
     let before = watches();
-    sandbox.plant(fault("GET", "watch=", 1, Harm::Cut));
-    sandbox.plant(fault("GET", "watch=", 1, Harm::Answer(410, None)));
-    sandbox.plant(fault("GET", "watch=", 1, Harm::Answer(429, Some(1))));
+    sandbox.plant(fault("GET", "watch=", 1, ClusterHarm::Cut));
+    sandbox.plant(fault("GET", "watch=", 1, ClusterHarm::Answer(410, None)));
+    sandbox.plant(fault("GET", "watch=", 1, ClusterHarm::Answer(429, Some(1))));
     let goal = json!({ "kind": "cm", "name": "settings", "until": "data.greeting=goodbye", "timeout_s": 30 });
     let (waited, ()) = tokio::join!(yard.read("k8s_wait", goal), async {
         until("a watch to hold", async || (watches() >= before + 4).then_some(())).await;

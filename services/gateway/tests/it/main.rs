@@ -4,6 +4,8 @@
 //! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
 
 #[cfg(test)]
+mod architecture;
+#[cfg(test)]
 mod argo_bounds;
 #[cfg(test)]
 mod argo_story;
@@ -19,6 +21,8 @@ mod config_commands;
 mod doctor;
 #[cfg(test)]
 mod drain;
+#[cfg(test)]
+mod guarantees;
 #[cfg(test)]
 mod helm_story;
 #[cfg(test)]
@@ -70,7 +74,11 @@ mod memory_sessions;
 #[cfg(test)]
 mod modern;
 #[cfg(test)]
+mod new_toolset;
+#[cfg(test)]
 mod plain;
+#[cfg(test)]
+mod protocol;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
@@ -133,6 +141,14 @@ mod tenant_config;
 mod tenant_secrets;
 #[cfg(test)]
 mod tokens;
+#[cfg(test)]
+mod toolset_codes;
+#[cfg(test)]
+mod toolset_docs;
+#[cfg(test)]
+mod toolset_hints;
+#[cfg(test)]
+mod toolset_tokens;
 #[cfg(test)]
 mod turn_api;
 #[cfg(test)]

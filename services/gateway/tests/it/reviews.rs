@@ -3,8 +3,8 @@
 use crate::here::{World, embedded, redis};
 use crate::runs_yard::{ADOPT, House, REVIEW, SET, Yard, run_id, told};
 use domain::Code;
-use domain::run::{OnReject, Run, State, Verdict};
-use executor::{Approvals, Executor, Said};
+use domain::run::{OnReject, Run, RunState, Verdict};
+use executor::{ApprovalRules, Executor, RunDecision};
 use serde_json::json;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn executor(world: &World) -> &Executor {
     &world.part(0).executor
 }
 
-fn house(change: impl FnOnce(&mut Approvals)) -> House {
+fn house(change: impl FnOnce(&mut ApprovalRules)) -> House {
     let mut house = House::default();
     change(&mut house.approvals);
     house
@@ -63,7 +63,7 @@ async fn proposals_are_bounded_and_never_stand_in_the_way_of_what_is_urgent() {
     assert_eq!((refused.code, refused.message.contains("runs")), (Code::TooManyPending, true));
 
     yard.approve(executor(&world), first.id).await;
-    assert_eq!(yard.settled(executor(&world), first.id).await.state, State::Succeeded);
+    assert_eq!(yard.settled(executor(&world), first.id).await.state, RunState::Succeeded);
     propose(&world, &yard, 3).await;
 }
 
@@ -75,18 +75,18 @@ async fn a_no_says_why_and_ends_no_step() {
     assert_eq!(proposed.asked.on_reject, OnReject::Continue, "although a rule says otherwise");
     let person = yard.caller("ana", "runs:decide");
     for reason in [None, Some(String::new()), Some(" \n".to_owned())] {
-        let said = Said { verdict: Verdict::Reject, reason };
+        let said = RunDecision { verdict: Verdict::Reject, reason };
         let refused = executor(&world).answer(&yard.snapshot, &person, proposed.id, said).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidArgument);
     }
-    assert_eq!(yard.run(&world.part(0).store, proposed.id).await.state, State::PendingApproval);
+    assert_eq!(yard.run(&world.part(0).store, proposed.id).await.state, RunState::PendingApproval);
 
     yard.answer(executor(&world), "ana", proposed.id, Verdict::Reject).await.unwrap();
     let heard = told(&yard.call(executor(&world), "await_run", json!({ "run_id": proposed.id.to_string() })).await);
     assert_eq!((&heard["run"]["state"], &heard["run"]["reason"]), (&json!("rejected"), &json!("ana said so")));
 
     let urgent = yard.ask(executor(&world), SET, 2).await;
-    let said = Said { verdict: Verdict::Reject, reason: None };
+    let said = RunDecision { verdict: Verdict::Reject, reason: None };
     let run = executor(&world).answer(&yard.snapshot, &person, urgent, said).await.unwrap();
-    assert_eq!((run.state, run.asked.on_reject), (State::Rejected, OnReject::Fail), "other runs are as they were");
+    assert_eq!((run.state, run.asked.on_reject), (RunState::Rejected, OnReject::Fail), "other runs are as they were");
 }

@@ -1,150 +1,129 @@
-//! Every route there is, and what it says to somebody without a token.
+//! Every route of the router's own table, and what it says to somebody without a token or without its scope.
 
-use crate::here::embedded;
-use testkit::Request;
+use crate::here::{World, embedded};
+use domain::TokenScope;
+use gateway::routes::{ApiRoute, ROUTES, RouteAccess};
+use serde_json::json;
+use testkit::{Answer, Request};
 
-/// Every method and address that means something, and some that mean nothing.
-const ROUTES: [(&str, &str); 65] = [
-    ("GET", "/health"),
-    ("GET", "/livez"),
-    ("GET", "/readyz"),
-    ("GET", "/.well-known/oauth-protected-resource"),
-    ("GET", "/.well-known/oauth-protected-resource/mcp"),
-    ("POST", "/mcp"),
-    ("GET", "/mcp"),
-    ("DELETE", "/mcp"),
+/// Methods, addresses and queries that mean nothing.
+const NO_ROUTES: [(&str, &str); 14] = [
     ("PUT", "/mcp"),
     ("OPTIONS", "/mcp"),
     ("POST", "/mcp/"),
-    ("POST", "/mcp/x/memory"),
-    ("GET", "/mcp/x/memory"),
-    ("DELETE", "/mcp/x/memory"),
     ("PATCH", "/mcp/x/memory"),
-    ("POST", "/v1/sessions"),
     ("GET", "/v1/sessions"),
-    ("GET", "/v1/sessions/ses_0000000000000000000000"),
-    ("DELETE", "/v1/sessions/ses_0000000000000000000000"),
     ("PUT", "/v1/sessions/ses_0000000000000000000000"),
-    ("GET", "/v1/sessions/ses_0000000000000000000000/tools"),
     ("GET", "/v1/sessions/ses_0000000000000000000000/tools?format=x&y=z"),
-    ("POST", "/v1/sessions/ses_0000000000000000000000/calls"),
     ("GET", "/v1/sessions/ses_0000000000000000000000/calls"),
-    ("GET", "/v1/runs"),
-    ("GET", "/v1/runs/run_0000000000000000000000"),
-    ("POST", "/v1/runs/run_0000000000000000000000/approve"),
-    ("POST", "/v1/runs/run_0000000000000000000000/reject"),
-    ("POST", "/v1/runs/run_0000000000000000000000/cancel"),
-    ("POST", "/v1/runs/run_0000000000000000000000/resolve"),
-    ("POST", "/v1/runs/run_0000000000000000000000/clear"),
-    ("GET", "/runs/run_0000000000000000000000"),
-    ("POST", "/runs/run_0000000000000000000000/approve"),
-    ("POST", "/runs/run_0000000000000000000000/reject"),
-    ("GET", "/v1/memory/documents"),
-    ("GET", "/v1/memory/documents/tenant/runbooks/a"),
-    ("PUT", "/v1/memory/documents/tenant/runbooks/a"),
-    ("DELETE", "/v1/memory/documents/tenant/runbooks/a"),
-    ("GET", "/v1/memory/history/tenant/runbooks/a"),
-    ("GET", "/v1/tenant/config"),
-    ("PUT", "/v1/tenant/config"),
-    ("DELETE", "/v1/tenant/config"),
-    ("POST", "/v1/tenant/config/check"),
-    ("GET", "/v1/tenant/config/history"),
-    ("GET", "/v1/tenant/config/history/1"),
-    ("POST", "/v1/tenant/config/rollback"),
-    ("GET", "/v1/tenant/secrets"),
-    ("PUT", "/v1/tenant/secrets/a"),
-    ("DELETE", "/v1/tenant/secrets/a"),
-    ("GET", "/v1/tenant/servers/a"),
-    ("POST", "/v1/tenant/servers/a/accept"),
-    ("POST", "/v1/tenant/servers/a/refresh"),
     ("POST", "/health"),
     ("GET", "/"),
     ("GET", "/metrics"),
     ("GET", "/console"),
-    ("GET", "/v1/schemas/tenant.json"),
-    ("GET", "/v1/audit"),
-    ("GET", "/v1/catalog"),
-    ("GET", "/v1/tenant/servers"),
-    ("GET", "/v1/tenant/servers/wiki"),
-    ("POST", "/v1/tenant/servers/wiki/accept"),
-    ("POST", "/v1/tenant/servers/wiki/refresh"),
     ("GET", "/health/../v1/sessions"),
     ("GET", "//livez"),
 ];
 
+/// A value for each parameter an address can have.
+const PARAMETERS: [(&str, &str); 7] = [
+    ("{selection}", "memory"),
+    ("{session}", "ses_0000000000000000000000"),
+    ("{run}", "run_0000000000000000000000"),
+    ("{path:.*}", "tenant/runbooks/a"),
+    ("{version}", "1"),
+    ("{secret}", "a"),
+    ("{server}", "wiki"),
+];
+
+fn method(route: &ApiRoute) -> &str {
+    route.method.as_ref().map_or("PATCH", |method| method.as_str())
+}
+
+fn address(route: &ApiRoute) -> String {
+    let path = PARAMETERS.iter().fold(route.path.to_owned(), |path, (parameter, value)| path.replace(parameter, value));
+    assert!(!path.contains('{'), "{path} has a parameter that no value is known for");
+    path
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_needs_a_caller() {
     let world = embedded().await;
-    let mut table = String::new();
-    for (method, path) in ROUTES {
-        let answer = Request::new(method, path).send(world.address(0)).await;
-        table.push_str(&format!("{} {method} {path}\n", answer.status));
+    for route in ROUTES {
+        let (method, path) = (method(route), address(route));
+        let answer = Request::new(method, &path).send(world.address(0)).await;
+        let wanted = match route.access {
+            RouteAccess::Anyone => 200,
+            RouteAccess::Caller | RouteAccess::OneOf(_) | RouteAccess::Person(_) => 401,
+        };
+        assert_eq!(answer.status, wanted, "{method} {path}");
     }
-    insta::assert_snapshot!(table, @r"
-    200 GET /health
-    200 GET /livez
-    200 GET /readyz
-    200 GET /.well-known/oauth-protected-resource
-    200 GET /.well-known/oauth-protected-resource/mcp
-    401 POST /mcp
-    401 GET /mcp
-    401 DELETE /mcp
-    401 PUT /mcp
-    401 OPTIONS /mcp
-    401 POST /mcp/
-    401 POST /mcp/x/memory
-    401 GET /mcp/x/memory
-    401 DELETE /mcp/x/memory
-    401 PATCH /mcp/x/memory
-    401 POST /v1/sessions
-    401 GET /v1/sessions
-    401 GET /v1/sessions/ses_0000000000000000000000
-    401 DELETE /v1/sessions/ses_0000000000000000000000
-    401 PUT /v1/sessions/ses_0000000000000000000000
-    401 GET /v1/sessions/ses_0000000000000000000000/tools
-    401 GET /v1/sessions/ses_0000000000000000000000/tools?format=x&y=z
-    401 POST /v1/sessions/ses_0000000000000000000000/calls
-    401 GET /v1/sessions/ses_0000000000000000000000/calls
-    401 GET /v1/runs
-    401 GET /v1/runs/run_0000000000000000000000
-    401 POST /v1/runs/run_0000000000000000000000/approve
-    401 POST /v1/runs/run_0000000000000000000000/reject
-    401 POST /v1/runs/run_0000000000000000000000/cancel
-    401 POST /v1/runs/run_0000000000000000000000/resolve
-    401 POST /v1/runs/run_0000000000000000000000/clear
-    401 GET /runs/run_0000000000000000000000
-    401 POST /runs/run_0000000000000000000000/approve
-    401 POST /runs/run_0000000000000000000000/reject
-    401 GET /v1/memory/documents
-    401 GET /v1/memory/documents/tenant/runbooks/a
-    401 PUT /v1/memory/documents/tenant/runbooks/a
-    401 DELETE /v1/memory/documents/tenant/runbooks/a
-    401 GET /v1/memory/history/tenant/runbooks/a
-    401 GET /v1/tenant/config
-    401 PUT /v1/tenant/config
-    401 DELETE /v1/tenant/config
-    401 POST /v1/tenant/config/check
-    401 GET /v1/tenant/config/history
-    401 GET /v1/tenant/config/history/1
-    401 POST /v1/tenant/config/rollback
-    401 GET /v1/tenant/secrets
-    401 PUT /v1/tenant/secrets/a
-    401 DELETE /v1/tenant/secrets/a
-    401 GET /v1/tenant/servers/a
-    401 POST /v1/tenant/servers/a/accept
-    401 POST /v1/tenant/servers/a/refresh
-    401 POST /health
-    401 GET /
-    401 GET /metrics
-    401 GET /console
-    401 GET /v1/schemas/tenant.json
-    401 GET /v1/audit
-    401 GET /v1/catalog
-    401 GET /v1/tenant/servers
-    401 GET /v1/tenant/servers/wiki
-    401 POST /v1/tenant/servers/wiki/accept
-    401 POST /v1/tenant/servers/wiki/refresh
-    401 GET /health/../v1/sessions
-    401 GET //livez
+    for (method, path) in NO_ROUTES {
+        let answer = Request::new(method, path).send(world.address(0)).await;
+        assert_eq!(answer.status, 401, "{method} {path}");
+    }
+}
+
+#[test]
+fn only_health_and_the_resource_metadata_answer_anyone() {
+    let open: Vec<&str> = ROUTES.iter().filter(|r| r.access == RouteAccess::Anyone).map(|r| r.path).collect();
+    insta::assert_snapshot!(open.join("\n"), @r"
+    /health
+    /livez
+    /readyz
+    /.well-known/oauth-protected-resource
+    /.well-known/oauth-protected-resource/mcp
     ");
+}
+
+/// Asks as somebody with these scopes, with everything a route may want to see before it looks at them.
+async fn ask(world: &World, route: &ApiRoute, scopes: &[TokenScope]) -> Answer {
+    let scope = scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
+    let actor = world.tenant("acme").agent().scoped(&scope);
+    let request = actor
+        .request(method(route), &address(route))
+        .header("Content-Type", "application/json")
+        .body(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string())
+        .header("Accept", "application/json, text/event-stream")
+        .header("Mcp-Session-Id", "ses_0000000000000000000000");
+    actor.send(&request).await
+}
+
+fn lacks_scope(answer: &Answer) -> bool {
+    answer.status == 403 && answer.text().contains(r#""code":"insufficient_scope""#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_wants_the_scope_its_table_names() {
+    let world = embedded().await;
+    for route in ROUTES {
+        let shown = format!("{} {}", method(route), route.path);
+        let (enough, too_little): (Vec<Vec<TokenScope>>, Vec<Vec<TokenScope>>) = match route.access {
+            RouteAccess::Anyone | RouteAccess::Caller => {
+                (TokenScope::ALL.map(|scope| vec![scope]).to_vec(), Vec::new())
+            }
+            RouteAccess::OneOf(scopes) => {
+                let names = |scope: &TokenScope| match scope {
+                    TokenScope::ToolsWrite => scopes.contains(&TokenScope::ToolsRead) || scopes.contains(scope),
+                    TokenScope::ToolsRead
+                    | TokenScope::RunsDecide
+                    | TokenScope::TenantAdmin
+                    | TokenScope::AuditRead => scopes.contains(scope),
+                };
+                let (named, others): (Vec<TokenScope>, Vec<TokenScope>) = TokenScope::ALL.into_iter().partition(names);
+                (named.into_iter().map(|scope| vec![scope]).collect(), vec![others])
+            }
+            RouteAccess::Person(scope) => {
+                let others = TokenScope::ALL.into_iter().filter(|other| *other != scope).collect();
+                (vec![vec![scope]], vec![others, vec![scope, TokenScope::ToolsRead]])
+            }
+        };
+        for scopes in enough {
+            let answer = ask(&world, route, &scopes).await;
+            assert!(!lacks_scope(&answer), "{shown} with {scopes:?}: {} {}", answer.status, answer.text());
+        }
+        for scopes in too_little {
+            let answer = ask(&world, route, &scopes).await;
+            assert!(lacks_scope(&answer), "{shown} with {scopes:?}: {} {}", answer.status, answer.text());
+        }
+    }
 }

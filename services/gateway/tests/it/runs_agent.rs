@@ -2,8 +2,8 @@
 
 use crate::here::{World, in_process, told as line};
 use crate::runs_desk::{
-    PENDING, approve, ask, asker, asking, await_run, ended, note, path, pending, refusal, reject, rules, say, show,
-    versions,
+    PENDING, approve, ask, asker, asking, await_run, ended, moves, note, path, pending, refusal, reject, rules, say,
+    show, versions,
 };
 use serde_json::{Value, json};
 use testkit::{Actor, Answer, Outcome, Plan, until};
@@ -551,4 +551,26 @@ async fn a_rule_that_comes_later_gates_the_next_call() {
     })
     .await;
     pending(&asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_at_a_run_changes_neither_the_session_nor_what_the_next_call_means() {
+    let world = world("deciders: 1").await;
+    let tenant = world.tenant("acme");
+    let (agent, ana) = (tenant.agent(), tenant.approver());
+    let client = asker(&agent).await;
+    let run = ask(&client, "polled", "x").await;
+    approve(&ana, &run).await;
+    for _ in 0..3 {
+        assert_eq!(ended(&agent, &run).await["state"], "succeeded", "the agent polls as often as it likes");
+    }
+    let steps = async || moves(&world, &run).await;
+    assert_eq!(steps().await.last().unwrap(), "executing>succeeded", "nothing was noted");
+
+    let received = client.call("memory_remember", note("polled", "x")).await;
+    assert_eq!((&received.ok()["run"]["id"], &received.ok()["run"]["replayed"]), (&json!(run), &json!(true)));
+    assert_eq!(received.ok()["result"]["version"], 1, "the same call is handed the result");
+    assert_eq!(steps().await.last().unwrap(), "succeeded>succeeded", "and now it is noted");
+
+    assert_ne!(ask(&client, "polled", "x").await, run, "only then is the same call a new one");
 }

@@ -3,7 +3,7 @@
 use crate::here::{in_process, redis};
 use crate::runs_desk::{ask, asker, asking, note, pending, reject};
 use crate::runs_yard::{RAZE, Yard};
-use domain::run::{State, Verdict};
+use domain::run::{RunState, Verdict};
 use serde_json::json;
 use testkit::Plan;
 
@@ -26,7 +26,7 @@ async fn a_gated_call_waits_twice_until_it_is_pending_and_an_approval_three_time
     assert_eq!(trips() - before, 3, "the target is reached without another");
 
     yard.target.lets_go();
-    assert_eq!(yard.settled(&elsewhere.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&elsewhere.executor, run).await.state, RunState::Succeeded);
     assert!(trips() - before <= 3 + 2, "from the claim to the end: {}", trips() - before - 3);
 
     let run = yard.ask(&here.executor, RAZE, 2).await;

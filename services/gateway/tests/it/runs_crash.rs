@@ -6,11 +6,14 @@
 use crate::here::{in_process, redis};
 use crate::runs_desk::{acme, approve, ask, asker, asking, await_run, ended, id, note, path, pending, show, versions};
 use crate::runs_yard::{BRIEF, RAZE, Reply, SET, Yard, principal, run_id, told};
-use domain::run::{Answer, Ending, Event, State, Verdict};
+use domain::run::{Answer, Ending, RunEvent, RunState, Verdict};
 use domain::{Code, Moment, Tenant};
 use serde_json::json;
 use std::time::Duration;
-use store::{AuditEntry, Base, DocOp, DocScope, Draft, FoldedRun, Limits, Phase, Put, Store, Trust};
+use store::{
+    AuditEntry, DocOp, DocScope, Draft, Phase, RunCasOutcome, ScopeLimits, Store, Trust, WriteOutcome,
+    WritePrecondition,
+};
 use testkit::{Plan, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +29,7 @@ async fn r1_a_yes_whose_replica_died_is_claimed_by_another() {
         tokio::join!(yard.sweep(&a.executor), yard.sweep(&b.executor));
 
         let ended = yard.settled(&a.executor, run).await;
-        assert_eq!((ended.state, ended.claim.unwrap().epoch), (State::Succeeded, 1));
+        assert_eq!((ended.state, ended.claim.unwrap().epoch), (RunState::Succeeded, 1));
         yard.sweep(&a.executor).await;
         yard.sweep(&b.executor).await;
         assert_eq!(yard.target.effects(run), 1, "{tool}");
@@ -46,7 +49,7 @@ async fn r2_a_silent_owner_of_an_idempotent_run_is_relieved() {
 
     let ended = yard.settled(&a.executor, run).await;
     let claim = ended.claim.unwrap();
-    assert_eq!((ended.state, claim.epoch, yard.target.effects(run)), (State::Succeeded, 2, 1));
+    assert_eq!((ended.state, claim.epoch, yard.target.effects(run)), (RunState::Succeeded, 2, 1));
     assert!([a.store.replica(), b.store.replica()].contains(&claim.owner.as_str()));
 }
 
@@ -59,10 +62,10 @@ async fn r2_a_lease_that_still_runs_is_left_alone() {
         yard.approved_by_the_dead(&here.store, run).await;
         let now = here.store.now().await.unwrap();
         let lease_until = now.plus(Duration::from_secs(60));
-        yard.force(&here.store, run, &Event::Claimed { owner: "rep_slow".into(), lease_until }, now).await;
+        yard.force(&here.store, run, &RunEvent::Claimed { owner: "rep_slow".into(), lease_until }, now).await;
         yard.sweep(&here.executor).await;
         let seen = yard.run(&here.store, run).await;
-        assert_eq!((seen.state, seen.claim.unwrap().owner.as_str()), (State::Executing, "rep_slow"));
+        assert_eq!((seen.state, seen.claim.unwrap().owner.as_str()), (RunState::Executing, "rep_slow"));
     }
     assert_eq!(yard.target.all_effects(), 0);
 }
@@ -79,7 +82,11 @@ async fn r2_what_is_not_idempotent_is_never_sent_again() {
     yard.sweep(&a.executor).await;
 
     let seen = yard.run(&a.store, run).await;
-    assert_eq!((seen.state, seen.claim.unwrap().epoch), (State::OutcomeUnknown, 1), "no proof leaves it to a person");
+    assert_eq!(
+        (seen.state, seen.claim.unwrap().epoch),
+        (RunState::OutcomeUnknown, 1),
+        "no proof leaves it to a person"
+    );
     assert_eq!(yard.target.all_effects(), 0);
     let told = yard.call(&a.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
     assert_eq!(told.code, Code::OutcomeUnknown);
@@ -96,7 +103,7 @@ async fn r2_proof_that_nothing_began_lets_the_agent_ask_anew() {
     yard.claimed_by_the_dead(&here.store, run).await;
     yard.sweep(&here.executor).await;
     let seen = yard.run(&here.store, run).await;
-    assert_eq!((seen.state, seen.ending.unwrap().attempted), (State::ReconciledFailed, false));
+    assert_eq!((seen.state, seen.ending.unwrap().attempted), (RunState::ReconciledFailed, false));
     yard.call(&here.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
     assert_ne!(yard.ask(&here.executor, RAZE, 1).await, run);
 }
@@ -110,14 +117,16 @@ async fn r3_a_target_that_does_not_answer_in_time_leaves_the_outcome_unknown_and
     yard.approve(&here.executor, run).await;
     yard.target.reached(1).await;
     let seen = yard.settled(&here.executor, run).await;
-    assert_eq!((seen.state, seen.ending.unwrap().code.as_deref()), (State::OutcomeUnknown, Some("deadline")));
+    assert_eq!((seen.state, seen.ending.unwrap().code.as_deref()), (RunState::OutcomeUnknown, Some("deadline")));
 
     yard.target.lets_go();
 
-    until("the late report", async || (yard.run(&here.store, run).await.state != State::OutcomeUnknown).then_some(()))
-        .await;
+    until("the late report", async || {
+        (yard.run(&here.store, run).await.state != RunState::OutcomeUnknown).then_some(())
+    })
+    .await;
     let seen = yard.run(&here.store, run).await;
-    assert_eq!((seen.state, yard.target.effects(run)), (State::ReconciledSucceeded, 1));
+    assert_eq!((seen.state, yard.target.effects(run)), (RunState::ReconciledSucceeded, 1));
     assert!(seen.ending.unwrap().basis.contains("late report"));
 }
 
@@ -131,7 +140,7 @@ async fn r3_a_probe_does_not_settle_what_is_still_being_sent() {
     let run = yard.ask(&here.executor, BRIEF, 1).await;
     yard.approve(&here.executor, run).await;
     yard.target.reached(1).await;
-    assert_eq!(yard.settled(&here.executor, run).await.state, State::OutcomeUnknown);
+    assert_eq!(yard.settled(&here.executor, run).await.state, RunState::OutcomeUnknown);
 
     yard.sweep(&elsewhere.executor).await;
     yard.target.lets_go();
@@ -141,7 +150,7 @@ async fn r3_a_probe_does_not_settle_what_is_still_being_sent() {
     let seen = yard.run(&here.store, run).await;
     assert_eq!(
         seen.state,
-        State::ReconciledSucceeded,
+        RunState::ReconciledSucceeded,
         "it happened, and the run says that it did not: {:?}",
         seen.ending
     );
@@ -155,17 +164,17 @@ async fn r3_an_answer_that_proves_nothing_is_never_called_a_failure() {
         yard.target.replies(reply);
         let run = yard.ask(&here.executor, RAZE, 1).await;
         yard.approve(&here.executor, run).await;
-        assert_eq!(yard.settled(&here.executor, run).await.state, State::OutcomeUnknown);
+        assert_eq!(yard.settled(&here.executor, run).await.state, RunState::OutcomeUnknown);
         yard.sweep(&here.executor).await;
         let seen = yard.run(&here.store, run).await;
-        assert_eq!((seen.state, yard.target.effects(run)), (State::ReconciledSucceeded, 1), "the probe finds it");
+        assert_eq!((seen.state, yard.target.effects(run)), (RunState::ReconciledSucceeded, 1), "the probe finds it");
         assert_eq!(seen.ending.unwrap().basis, "a probe of the target");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r3_a_person_settles_what_no_probe_can() {
-    for (outcome, state) in [(true, State::ReconciledSucceeded), (false, State::ReconciledFailed)] {
+    for (outcome, state) in [(true, RunState::ReconciledSucceeded), (false, RunState::ReconciledFailed)] {
         let world = redis(1).await;
         let (here, yard) = (world.part(0), Yard::new());
         let run = yard.ask(&here.executor, RAZE, 1).await;
@@ -213,26 +222,31 @@ async fn written_by_the_dead(store: &Store, run: &str, name: &str, content: &str
         run: Some(id(run)),
         approver: None,
     };
-    let limits = Limits { documents: 100, bytes: 1_000_000, keep: None, part: None };
+    let limits = ScopeLimits { documents: 100, bytes: 1_000_000, keep: None, part: None };
     let entry = AuditEntry::new(Phase::Transition);
-    let put = store.of(&acme()).memory().put(&DocScope::Tenant, draft, Base::Absent, &limits, &entry).await.unwrap();
-    assert!(matches!(put, Put::Done(_)));
+    let put = store
+        .of(&acme())
+        .memory()
+        .put(&DocScope::Tenant, draft, WritePrecondition::Absent, &limits, &entry)
+        .await
+        .unwrap();
+    assert!(matches!(put, WriteOutcome::Done(_)));
 }
 
 /// Moves a run of the tenant as somebody who is dead by now did.
-async fn moved_by_the_dead(store: &Store, run: &str, events: &[Event]) {
+async fn moved_by_the_dead(store: &Store, run: &str, events: &[RunEvent]) {
     let runs = store.of(&acme()).runs();
     for event in events {
         let (held, now) = runs.find(id(run)).await.unwrap();
         let held = held.unwrap();
         let next = held.run.apply(event, now).unwrap();
         let folded = runs.commit(&held, &next, None, &AuditEntry::new(Phase::Transition)).await.unwrap();
-        assert!(matches!(folded, FoldedRun::Done(_)), "{folded:?}");
+        assert!(matches!(folded, RunCasOutcome::Done(_)), "{folded:?}");
     }
 }
 
-fn yes() -> Event {
-    Event::Answered(Answer {
+fn yes() -> RunEvent {
+    RunEvent::Answered(Answer {
         by: principal("ana"),
         verdict: Verdict::Approve,
         reason: None,
@@ -240,8 +254,8 @@ fn yes() -> Event {
     })
 }
 
-fn claim_that_is_over() -> Event {
-    Event::Claimed { owner: "rep_dead".into(), lease_until: Moment::from_millis(1) }
+fn claim_that_is_over() -> RunEvent {
+    RunEvent::Claimed { owner: "rep_dead".into(), lease_until: Moment::from_millis(1) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,7 +267,7 @@ async fn r4_a_probe_that_finds_the_runs_document_settles_it() {
     let client = asker(&tenant.agent()).await;
     let run = ask(&client, "r4", "x").await;
     let ending = Ending::failed(Code::StoreUnavailable, "no answer");
-    let lost = Event::Lost { by: None, ending };
+    let lost = RunEvent::Lost { by: None, ending };
     moved_by_the_dead(&here.store, &run, &[yes(), claim_that_is_over(), lost]).await;
     written_by_the_dead(&here.store, &run, "r4", "x").await;
 
@@ -303,7 +317,7 @@ async fn r4_whoever_takes_over_cannot_say_that_nothing_was_sent() {
     let seen = yard.settled(&here.executor, run).await;
     let ending = seen.ending.unwrap();
     assert!(ending.attempted, "the owner before had sent it: {:?} {ending:?}", seen.state);
-    assert_ne!(seen.state, State::Failed);
+    assert_ne!(seen.state, RunState::Failed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,7 +327,7 @@ async fn r5_an_outcome_that_was_stored_and_not_delivered_is_handed_to_the_repeat
     let yard = Yard::new();
     let run = yard.ask(&a.executor, RAZE, 1).await;
     yard.approve(&a.executor, run).await;
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&b.executor, run).await.state, RunState::Succeeded);
 
     let again = told(&yard.call(&b.executor, RAZE, json!({ "n": 1 })).await);
 
@@ -363,6 +377,6 @@ async fn runs_of_a_tenant_nobody_serves_stay_as_they_are() {
     yard.approved_by_the_dead(&here.store, run).await;
     let nobody = Tenant::parse("nobody").unwrap();
     Box::pin(here.executor.sweep(&yard.snapshot, &nobody)).await;
-    assert_eq!(yard.run(&here.store, run).await.state, State::Approved);
+    assert_eq!(yard.run(&here.store, run).await.state, RunState::Approved);
     assert_eq!(yard.target.all_effects(), 0);
 }

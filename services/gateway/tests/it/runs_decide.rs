@@ -6,11 +6,11 @@ use crate::runs_desk::{
     rules, say, show, versions,
 };
 use crate::runs_yard::{House, RAZE, SET, Yard, pass, run_id, told};
-use domain::run::{Answer, Event, State, Verdict};
-use domain::{Code, Mode};
+use domain::run::{Answer, RunEvent, RunState, Verdict};
+use domain::{Code, SessionMode};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{Base, DocScope, Limits, Put, Trust};
+use store::{DocScope, ScopeLimits, Trust, WriteOutcome, WritePrecondition};
 use testkit::{Plan, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,12 +247,12 @@ async fn d7_a_yes_that_nobody_acted_on_in_time_is_void() {
     let long_ago = domain::Moment::from_millis(now.millis() - 600_000);
     let by = crate::runs_yard::principal("ana");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: long_ago };
-    yard.force(&a.store, run, &Event::Answered(answer), long_ago).await;
+    yard.force(&a.store, run, &RunEvent::Answered(answer), long_ago).await;
 
     yard.sweep(&b.executor).await;
 
     let ended = yard.settled(&a.executor, run).await;
-    assert_eq!((ended.state, ended.claim), (State::Expired, None));
+    assert_eq!((ended.state, ended.claim), (RunState::Expired, None));
     assert_eq!(yard.call(&a.executor, SET, json!({ "n": 1 })).await.unwrap_err().code, Code::Expired);
     assert_ne!(yard.ask(&a.executor, SET, 1).await, run, "a new run is needed");
     assert_eq!(yard.target.all_effects(), 0);
@@ -303,7 +303,7 @@ async fn d8_a_replica_with_another_schema_does_not_execute_what_was_approved_for
 
     let ended = yard.settled(&old.executor, run).await;
     let ending = ended.ending.unwrap();
-    assert_eq!((ended.state, ending.code.as_deref(), ending.attempted), (State::Failed, Some("stale"), false));
+    assert_eq!((ended.state, ending.code.as_deref(), ending.attempted), (RunState::Failed, Some("stale"), false));
     assert!(ending.message.contains("schema"), "it says what changed: {}", ending.message);
     assert_eq!(yard.target.all_effects(), 0);
     let again = newer.call(&new.executor, RAZE, json!({ "n": 1 })).await;
@@ -316,7 +316,7 @@ async fn d8_a_tenant_that_became_read_only_executes_nothing() {
     let here = world.part(0);
     let yard = Yard::new();
     let run = yard.ask(&here.executor, RAZE, 0).await;
-    yard.under(&House { mode: Mode::Read, ..House::default() }).approve(&here.executor, run).await;
+    yard.under(&House { mode: SessionMode::Read, ..House::default() }).approve(&here.executor, run).await;
     let ending = yard.settled(&here.executor, run).await.ending.unwrap();
     assert_eq!((ending.code.as_deref(), ending.attempted), (Some("policy_denied"), false));
     assert_eq!(yard.target.all_effects(), 0);
@@ -351,9 +351,9 @@ async fn d9_a_document_that_changed_since_the_preview_voids_the_yes() {
     };
     let memory = world.part(0).store.of(&acme()).memory();
     let entry = store::AuditEntry::new(store::Phase::Transition);
-    let limits = Limits { documents: 10, bytes: 1_000, keep: None, part: None };
-    let put = memory.put(&DocScope::Tenant, draft, Base::Absent, &limits, &entry).await.unwrap();
-    assert!(matches!(put, Put::Done(_)));
+    let limits = ScopeLimits { documents: 10, bytes: 1_000, keep: None, part: None };
+    let put = memory.put(&DocScope::Tenant, draft, WritePrecondition::Absent, &limits, &entry).await.unwrap();
+    assert!(matches!(put, WriteOutcome::Done(_)));
 
     approve(&tenant.approver(), &run).await;
 
@@ -405,29 +405,30 @@ async fn d10_a_tenant_that_was_switched_off_is_not_acted_for_and_what_waited_is_
     let runs = world.part(0).store.of(&acme()).runs();
     until("what waited to be taken back", async || {
         let run = runs.find(id(&run)).await.unwrap().0.unwrap().run;
-        (run.state == State::Cancelled).then_some(())
+        (run.state == RunState::Cancelled).then_some(())
     })
     .await;
     assert_eq!(moves(&world, &run).await.last().unwrap(), "pending_approval>cancelled");
     // A yes that was given before, and not acted on, is not acted on either.
     let cancelled = runs.find(id(&run)).await.unwrap().0.unwrap().run;
-    let waiting = domain::Run { id: domain::RunId::from_random([7; 16]), state: State::PendingApproval, ..cancelled };
+    let waiting =
+        domain::Run { id: domain::RunId::from_random([7; 16]), state: RunState::PendingApproval, ..cancelled };
     let entry = store::AuditEntry::new(store::Phase::Transition);
     let opened = runs.open(&waiting, None, u64::MAX, &entry).await.unwrap();
-    let store::FoldedRun::Done(held) = opened else { panic!("it should be there: {opened:?}") };
+    let store::RunCasOutcome::Done(held) = opened else { panic!("it should be there: {opened:?}") };
     let run = waiting.id.to_string();
     let at = world.part(0).store.now().await.unwrap();
     let by = crate::runs_yard::principal("ana");
     let next =
-        held.run.apply(&Event::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at }), at).unwrap();
-    assert!(matches!(runs.commit(&held, &next, None, &entry).await.unwrap(), store::FoldedRun::Done(_)));
+        held.run.apply(&RunEvent::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at }), at).unwrap();
+    assert!(matches!(runs.commit(&held, &next, None, &entry).await.unwrap(), store::RunCasOutcome::Done(_)));
     // Another tenant's run is carried out meanwhile, so sweeps have come by.
     let other = world.tenant("other");
     let theirs = ask(&asker(&other.agent()).await, "d10", "x").await;
     approve(&other.approver(), &theirs).await;
     assert_eq!(ended(&other.approver(), &theirs).await["state"], "succeeded");
     assert_eq!(versions(&world, "d10").await, 0);
-    assert_eq!(runs.find(id(&run)).await.unwrap().0.unwrap().run.state, State::Approved);
+    assert_eq!(runs.find(id(&run)).await.unwrap().0.unwrap().run.state, RunState::Approved);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -445,9 +446,9 @@ async fn d12_a_yes_is_taken_without_the_tool_and_waits_for_it_until_its_time_is_
         toolless.sweep(&bare.executor).await;
     }
     let waits = yard.run(&whole.store, run).await;
-    assert_eq!((waits.state, waits.claim, yard.target.all_effects()), (State::Approved, None, 0));
+    assert_eq!((waits.state, waits.claim, yard.target.all_effects()), (RunState::Approved, None, 0));
     yard.sweep(&whole.executor).await;
-    assert_eq!(yard.settled(&bare.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&bare.executor, run).await.state, RunState::Succeeded);
     assert_eq!(yard.target.effects(run), 1);
 
     let yard = Yard::of(&brief);
@@ -456,11 +457,11 @@ async fn d12_a_yes_is_taken_without_the_tool_and_waits_for_it_until_its_time_is_
     toolless.approve(&bare.executor, run).await;
     until("the yes to be void", async || {
         toolless.sweep(&bare.executor).await;
-        (yard.run(&whole.store, run).await.state == State::Expired).then_some(())
+        (yard.run(&whole.store, run).await.state == RunState::Expired).then_some(())
     })
     .await;
     yard.sweep(&whole.executor).await;
-    assert_eq!((yard.run(&whole.store, run).await.state, yard.target.all_effects()), (State::Expired, 0));
+    assert_eq!((yard.run(&whole.store, run).await.state, yard.target.all_effects()), (RunState::Expired, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -486,7 +487,7 @@ async fn d13_a_lost_connection_while_a_run_executes_changes_nothing() {
     }
     yard.target.lets_go();
 
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&b.executor, run).await.state, RunState::Succeeded);
     let next = told(&yard.call(&a.executor, RAZE, json!({ "n": 1 })).await);
     assert_eq!((&next["run"]["replayed"], &next["result"]), (&json!(true), &json!({ "set": 1 })));
     assert_eq!((run_id(&next), yard.target.effects(run)), (run, 1), "the next message executes nothing again");
@@ -569,7 +570,7 @@ async fn d2_two_thousand_races_of_yes_against_no_have_one_winner_and_no_effect_w
         );
         assert_ne!(yes.is_ok(), no.is_ok(), "round {round}: {yes:?} {no:?}");
         let (winner, effects, state) =
-            if yes.is_ok() { ("ana", 1, State::Succeeded) } else { ("bo", 0, State::Rejected) };
+            if yes.is_ok() { ("ana", 1, RunState::Succeeded) } else { ("bo", 0, RunState::Rejected) };
         let refused = if yes.is_ok() { no } else { yes }.unwrap_err();
         assert_eq!((refused.code, &refused.details.unwrap()["by"]), (Code::AlreadyDecided, &json!(winner)));
         assert_eq!(yard.settled(&world.part(0).executor, run).await.state, state);
@@ -637,7 +638,7 @@ async fn i3_eight_deciders_on_two_thousand_runs_make_one_decision_each() {
         let ended = yard.settled(&world.part(0).executor, run).await;
         let yes = ended.answers[0].verdict == Verdict::Approve;
         assert_eq!((ended.answers.len(), ended.answers[0].by.subject.as_str()), (1, winner.as_str()));
-        assert_eq!(ended.state, if yes { State::Succeeded } else { State::Rejected });
+        assert_eq!(ended.state, if yes { RunState::Succeeded } else { RunState::Rejected });
         assert_eq!(yard.target.effects(run), usize::from(yes));
         usize::from(yes)
     };

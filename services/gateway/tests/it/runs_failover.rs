@@ -5,7 +5,7 @@ use crate::here::{World, in_process};
 use crate::runs_desk::{PENDING, ask, asker, asking, ended, refusal, say, show, versions};
 use crate::runs_store::{brief, healed, replicas_on, well};
 use crate::runs_yard::{RAZE, SET, Yard, pass};
-use domain::run::{State, Verdict};
+use domain::run::{RunState, Verdict};
 use domain::{Code, RunId};
 use gateway::app::Gateway;
 use serde_json::json;
@@ -114,12 +114,12 @@ async fn s3_a_decision_that_was_lost_comes_back_as_pending_and_never_as_approved
     well(&a.store).await;
     well(&b.store).await;
     let seen = yard.run(&b.store, run).await;
-    assert_eq!((seen.state, seen.answers.len()), (State::PendingApproval, 0));
+    assert_eq!((seen.state, seen.answers.len()), (RunState::PendingApproval, 0));
     yard.sweep(&a.executor).await;
     yard.sweep(&b.executor).await;
     assert_eq!(yard.target.all_effects(), 0);
     yard.approve(&b.executor, run).await;
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&b.executor, run).await.state, RunState::Succeeded);
     healed(&b.store, &yard, &[run]).await;
 }
 
@@ -145,20 +145,20 @@ async fn s3_a_claim_that_was_lost_sends_nothing_and_only_what_may_be_repeated_go
     pair.between.hold();
     yard.sweep(&a.executor).await;
     for run in [raze, set] {
-        assert_eq!(yard.run(&a.store, run).await.state, State::Executing, "the old primary has the claim");
+        assert_eq!(yard.run(&a.store, run).await.state, RunState::Executing, "the old primary has the claim");
     }
     pair.fail_over();
 
     well(&b.store).await;
     let seen = yard.run(&b.store, raze).await;
-    assert_eq!((seen.state, seen.claim), (State::Approved, None), "the new one has not");
+    assert_eq!((seen.state, seen.claim), (RunState::Approved, None), "the new one has not");
     yard.sweep(&b.executor).await;
-    assert_eq!(yard.run(&b.store, raze).await.state, State::Approved, "its owner may still be at it");
-    assert_eq!(yard.settled(&b.executor, set).await.state, State::Succeeded);
+    assert_eq!(yard.run(&b.store, raze).await.state, RunState::Approved, "its owner may still be at it");
+    assert_eq!(yard.settled(&b.executor, set).await.state, RunState::Succeeded);
 
     sweep_when_it_is_over(b, &yard).await;
     let seen = yard.settled(&b.executor, raze).await;
-    assert_eq!((seen.state, seen.ending.unwrap().attempted), (State::OutcomeUnknown, false));
+    assert_eq!((seen.state, seen.ending.unwrap().attempted), (RunState::OutcomeUnknown, false));
     assert_eq!((yard.target.effects(raze), yard.target.effects(set)), (0, 1));
     healed(&b.store, &yard, &[raze, set]).await;
 }
@@ -179,11 +179,11 @@ async fn s3_what_was_approved_before_the_change_goes_on_with_proof_and_is_found_
     server.restart();
     well(&here.store).await;
     yard.sweep(&here.executor).await;
-    assert_eq!(yard.run(&here.store, fresh).await.state, State::Approved, "whoever had it may still be sending");
+    assert_eq!(yard.run(&here.store, fresh).await.state, RunState::Approved, "whoever had it may still be sending");
     sweep_when_it_is_over(here, &yard).await;
 
-    assert_eq!(yard.settled(&here.executor, fresh).await.state, State::Succeeded);
-    assert_eq!(yard.settled(&here.executor, happened).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&here.executor, fresh).await.state, RunState::Succeeded);
+    assert_eq!(yard.settled(&here.executor, happened).await.state, RunState::Succeeded);
     assert_eq!((yard.target.effects(fresh), yard.target.effects(happened)), (1, 1));
     healed(&here.store, &yard, &[fresh, happened]).await;
 }
@@ -206,16 +206,16 @@ async fn s3_of_two_primaries_only_the_one_that_is_followed_sends() {
     pair.between.cut();
     let two = replicas_on(pair.replica.port(), 1).await;
     let new = two.part(0);
-    let grants = async |gateway: &Gateway, run: RunId| yard.run(&gateway.store, run).await.state == State::Executing;
+    let grants = async |gateway: &Gateway, run: RunId| yard.run(&gateway.store, run).await.state == RunState::Executing;
     yard.sweep(&old.executor).await;
     assert!(grants(old, raze).await && grants(old, set).await, "it grants what nobody will remember");
     yard.sweep(&new.executor).await;
-    assert_eq!(yard.settled(&new.executor, set).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&new.executor, set).await.state, RunState::Succeeded);
     sweep_when_it_is_over(new, &yard).await;
-    assert_eq!(yard.settled(&new.executor, raze).await.state, State::OutcomeUnknown);
+    assert_eq!(yard.settled(&new.executor, raze).await.state, RunState::OutcomeUnknown);
 
     let left = yard.settled(&old.executor, raze).await;
-    assert_eq!((left.state, left.ending.unwrap().attempted), (State::OutcomeUnknown, false));
+    assert_eq!((left.state, left.ending.unwrap().attempted), (RunState::OutcomeUnknown, false));
     assert_eq!((yard.target.effects(raze), yard.target.effects(set)), (0, 1));
     healed(&new.store, &yard, &[raze, set]).await;
 }

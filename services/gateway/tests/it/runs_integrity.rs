@@ -6,7 +6,7 @@ use crate::runs_desk::{
     versions,
 };
 use crate::runs_yard::{House, RAZE, SET, Yard, run_id, told};
-use domain::run::{State, Verdict};
+use domain::run::{RunState, Verdict};
 use domain::{Code, Effect};
 use executor::runs::told::to_person;
 use serde_json::{Value, json};
@@ -567,7 +567,7 @@ async fn what_a_run_gives_is_held_to_the_tenants_cap() {
     let run = yard.ask(&here.executor, SET, 1).await;
     yard.approve(&here.executor, run).await;
     let ended = yard.settled(&here.executor, run).await;
-    assert_eq!((ended.state, yard.target.effects(run)), (State::Succeeded, 1), "it was done, however much it says");
+    assert_eq!((ended.state, yard.target.effects(run)), (RunState::Succeeded, 1), "it was done, however much it says");
     let kept = ended.ending.unwrap().result.map_or(0, |result| result.len());
     assert!(kept <= 4_096, "{kept} bytes are kept and handed out");
 }
@@ -581,8 +581,11 @@ async fn a_refusal_of_the_target_is_a_failure_that_was_attempted() {
     yard.approve(&here.executor, run).await;
     let ended = yard.settled(&here.executor, run).await;
     let ending = ended.ending.unwrap();
-    assert_eq!((ended.state, ending.attempted, ending.code.as_deref()), (State::Failed, true, Some("policy_denied")));
+    assert_eq!(
+        (ended.state, ending.attempted, ending.code.as_deref()),
+        (RunState::Failed, true, Some("policy_denied"))
+    );
     let again = yard.answer(&here.executor, "ana", run, Verdict::Approve).await.unwrap();
-    assert_eq!(again.state, State::Failed, "the same yes again starts nothing");
+    assert_eq!(again.state, RunState::Failed, "the same yes again starts nothing");
     assert_eq!(yard.target.all_effects(), 0);
 }

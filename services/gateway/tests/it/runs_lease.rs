@@ -4,7 +4,7 @@
 
 use crate::here::{in_process, redis};
 use crate::runs_yard::{RAZE, SET, Yard, frozen, lease_over, pass};
-use domain::run::State;
+use domain::run::RunState;
 use std::time::Duration;
 use testkit::{Plan, until};
 
@@ -28,7 +28,7 @@ async fn r6_a_frozen_owner_is_fenced_when_it_comes_back() {
     yard.target.lets_go();
 
     let ended = yard.settled(&a.executor, run).await;
-    assert_eq!((ended.state, ended.claim), (State::Succeeded, Some(taken.clone())), "the end is the new owner's");
+    assert_eq!((ended.state, ended.claim), (RunState::Succeeded, Some(taken.clone())), "the end is the new owner's");
     let steps = yard.moves(&a.store, run).await;
     assert_eq!(steps.iter().filter(|to| *to == "succeeded").count(), 1, "one end in the ledger: {steps:?}");
 }
@@ -45,11 +45,11 @@ async fn r6_a_frozen_owner_of_what_is_not_idempotent_settles_it_by_its_late_repo
     lease_over(&world, &yard, run).await;
 
     yard.sweep(&b.executor).await;
-    assert_eq!(yard.run(&b.store, run).await.state, State::OutcomeUnknown, "it is not taken over");
+    assert_eq!(yard.run(&b.store, run).await.state, RunState::OutcomeUnknown, "it is not taken over");
     yard.target.lets_go();
 
     until("the late report", async || yard.run(&b.store, run).await.state.is_final().then_some(())).await;
-    assert_eq!(yard.run(&b.store, run).await.state, State::ReconciledSucceeded);
+    assert_eq!(yard.run(&b.store, run).await.state, RunState::ReconciledSucceeded);
     assert_eq!(yard.target.effects(run), 1);
 }
 
@@ -90,8 +90,8 @@ async fn a_lease_is_renewed_while_the_last_look_takes_its_time() {
     yard.sweep(&b.executor).await;
     let seen = yard.run(&b.store, run).await;
     yard.target.lets_previews_go();
-    assert_eq!(seen.state, State::Executing, "the owner lives and only looks");
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+    assert_eq!(seen.state, RunState::Executing, "the owner lives and only looks");
+    assert_eq!(yard.settled(&b.executor, run).await.state, RunState::Succeeded);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,8 +108,8 @@ async fn an_owner_that_lives_keeps_its_lease_as_long_as_the_target_takes() {
     pass(&b.store, first).await;
     yard.sweep(&b.executor).await;
     let seen = yard.run(&b.store, run).await;
-    assert_eq!((seen.state, seen.claim.unwrap().epoch), (State::Executing, 1));
+    assert_eq!((seen.state, seen.claim.unwrap().epoch), (RunState::Executing, 1));
     yard.target.lets_go();
-    assert_eq!(yard.settled(&b.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&b.executor, run).await.state, RunState::Succeeded);
     assert_eq!(yard.target.effects(run), 1);
 }

@@ -2,11 +2,11 @@
 
 use crate::here::{World, in_process, told as line};
 use crate::runs_desk::{acme, ask, asker, asking, await_run, id, reject};
-use domain::run::State;
+use domain::run::RunState;
 use domain::{Run, RunId};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use store::{AuditEntry, FoldedRun, Phase};
+use store::{AuditEntry, Phase, RunCasOutcome};
 use testkit::{Actor, Plan};
 
 async fn world() -> World {
@@ -23,7 +23,7 @@ async fn every_run_of_a_busy_moment_is_on_some_page() {
     let entry = AuditEntry::new(Phase::Transition);
     for number in 0..79_u8 {
         let run = Run { id: RunId::from_random([number; 16]), ..seed.clone() };
-        assert!(matches!(runs.open(&run, None, u64::MAX, &entry).await.unwrap(), FoldedRun::Done(_)));
+        assert!(matches!(runs.open(&run, None, u64::MAX, &entry).await.unwrap(), RunCasOutcome::Done(_)));
     }
     let ana = tenant.approver().rest();
     let (mut seen, mut next) = (BTreeSet::new(), String::new());
@@ -46,7 +46,7 @@ async fn what_waits_is_found_behind_a_thousand_that_do_not() {
     let run = ask(&asker(&tenant.agent()).await, "behind", "x").await;
     let runs = world.part(0).store.of(&acme()).runs();
     let mut seed = runs.find(id(&run)).await.unwrap().0.unwrap().run;
-    seed.state = State::Cancelled;
+    seed.state = RunState::Cancelled;
     let entry = AuditEntry::new(Phase::Transition);
     let opening = (0..1_000_u64).map(|number| {
         let mut newer = seed.clone();
@@ -55,7 +55,7 @@ async fn what_waits_is_found_behind_a_thousand_that_do_not() {
         newer.id = RunId::from_random(bits);
         newer.asked.asked_at = seed.asked.asked_at.plus(Duration::from_millis(1 + number));
         let (runs, entry) = (&runs, &entry);
-        async move { assert!(matches!(runs.open(&newer, None, u64::MAX, entry).await.unwrap(), FoldedRun::Done(_))) }
+        async move { assert!(matches!(runs.open(&newer, None, u64::MAX, entry).await.unwrap(), RunCasOutcome::Done(_))) }
     });
     futures_util::future::join_all(opening).await;
     let page = tenant.approver().rest().get("/v1/runs?state=pending_approval").await;

@@ -5,12 +5,15 @@
 //! So the test program starts itself once more as the replica. Everything but the three tools is the product's.
 
 use crate::runs_target::Target;
-use catalog::{Boxed, Definition, Drawn, Entry, Kit, Probe, Progress, Source, ToolFuture, Understood, Work};
-use domain::{Code, Effect, Failure, Output, Tenant, ToolName, ToolsetName};
+use catalog::{
+    BoxedFuture, CatalogEntry, ErasedCall, ErasedTool, ParseResult, ProbeResult, Progress, ToolDefinition, ToolFuture,
+    ToolPreview, ToolSource,
+};
+use domain::{Code, Effect, Failure, Tenant, ToolName, ToolOutput, ToolsetName};
 use gateway::app::Gateway;
 use gateway::server;
 use gateway::settings::Settings;
-use policy::{Extent, Permit};
+use policy::{Permit, PermitMode};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -50,18 +53,18 @@ impl Errand {
         }
     }
 
-    fn entry(self, target: SocketAddr) -> Arc<Entry> {
+    fn entry(self, target: SocketAddr) -> Arc<CatalogEntry> {
         let schema = json!({
             "type": "object", "properties": { "lot": { "type": "string" }, "n": { "type": "integer" } },
             "required": ["lot", "n"], "additionalProperties": false,
         });
-        let definition = Definition {
+        let definition = ToolDefinition {
             name: ToolName::parse(self.name()).unwrap(),
             toolset: ToolsetName::parse(TENANT).unwrap(),
             title: self.name().to_owned(),
             description: "A tool of the crash matrix.".to_owned(),
             hint: None,
-            source: Source::BuiltIn,
+            source: ToolSource::BuiltIn,
             most: Effect::Change,
             idempotent: self == Errand::Put,
             open_world: true,
@@ -73,7 +76,7 @@ impl Errand {
             output: None,
             needs_client: None,
         };
-        Arc::new(Entry::new(definition, Arc::new(Tool { errand: self, target })).unwrap())
+        Arc::new(CatalogEntry::new(definition, Arc::new(Tool { errand: self, target })).unwrap())
     }
 }
 
@@ -83,8 +86,8 @@ struct Tool {
     target: SocketAddr,
 }
 
-impl Kit for Tool {
-    fn understand(self: Arc<Self>, arguments: Value) -> Understood {
+impl ErasedTool for Tool {
+    fn understand(self: Arc<Self>, arguments: Value) -> ParseResult {
         let lot = arguments["lot"].as_str().unwrap_or_default().to_owned();
         let n = arguments["n"].as_i64().unwrap_or_default();
         Ok((Effect::Change, Some(lot.clone()), Box::new(Job { tool: *self, lot, n })))
@@ -106,25 +109,25 @@ impl Job {
     }
 }
 
-impl Work for Job {
+impl ErasedCall for Job {
     fn run<'a>(self: Box<Self>, permit: &'a Permit, _: &'a Progress) -> ToolFuture<'a> {
         Box::pin(async move {
-            assert_eq!(permit.extent(), Extent::Act, "a rehearsal changes nothing");
+            assert_eq!(permit.extent(), PermitMode::Act, "a rehearsal changes nothing");
             let order = json!({
                 "tool": self.tool.errand.name(), "lot": self.lot, "n": self.n,
-                "run": permit.run().map(|run| run.to_string()), "digest": permit.call().digest,
+                "run": permit.run().map(|run| run.to_string()), "digest": permit.call().digest(),
             });
-            Ok(Output::structured(self.ask("POST", "/do/it", Some(order)).await?.to_string()))
+            Ok(ToolOutput::structured(self.ask("POST", "/do/it", Some(order)).await?.to_string()))
         })
     }
 
-    fn preview<'a>(&'a self, permit: &'a Permit) -> Boxed<'a, Result<Option<Drawn>, Failure>> {
+    fn preview<'a>(&'a self, permit: &'a Permit) -> BoxedFuture<'a, Result<Option<ToolPreview>, Failure>> {
         Box::pin(async move {
-            assert_eq!(permit.extent(), Extent::Rehearse, "whoever only looks can only look");
+            assert_eq!(permit.extent(), PermitMode::Rehearse, "whoever only looks can only look");
             self.ask("GET", &format!("/lots/{}", self.lot), None).await?;
             // Says what is done and not what comes of it, so doing it makes no other picture.
             let summary = format!("{} {} in {}", self.tool.errand.name(), self.n, self.lot);
-            Ok(Some(Drawn {
+            Ok(Some(ToolPreview {
                 text: summary.clone(),
                 fingerprint: summary.clone(),
                 summary,
@@ -134,13 +137,15 @@ impl Work for Job {
         })
     }
 
-    fn probe<'a>(&'a self, permit: &'a Permit) -> Boxed<'a, Probe> {
+    fn probe<'a>(&'a self, permit: &'a Permit) -> BoxedFuture<'a, ProbeResult> {
         Box::pin(async move {
-            let Some(run) = permit.run().filter(|_| self.tool.errand == Errand::Add) else { return Probe::Unknown };
+            let Some(run) = permit.run().filter(|_| self.tool.errand == Errand::Add) else {
+                return ProbeResult::Unknown;
+            };
             match self.ask("GET", &format!("/jobs/{run}"), None).await.ok().as_ref().and_then(Value::as_str) {
-                Some("done") => Probe::Done(None),
-                Some("absent") => Probe::NotDone,
-                Some(_) | None => Probe::Unknown,
+                Some("done") => ProbeResult::Done(None),
+                Some("absent") => ProbeResult::NotDone,
+                Some(_) | None => ProbeResult::Unknown,
             }
         })
     }

@@ -4,7 +4,7 @@
 use crate::here::{World, in_process};
 use crate::runs_desk::{PENDING, acme, approve, ask, asker, asking, ended, refusal, say, show, versions};
 use crate::runs_yard::{RAZE, SET, Yard};
-use domain::run::{Run, State, Verdict};
+use domain::run::{Run, RunState, Verdict};
 use domain::{Code, RunId};
 use serde_json::json;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) async fn healed(store: &Store, yard: &Yard, runs: &[RunId]) {
         assert!(run.state.is_settled(), "I8: {run:?}");
         assert!(yard.target.effects(id) <= 1, "I2: {} effects of {run:?}", yard.target.effects(id));
         assert!(run.answers.len() <= 1, "I3: {run:?}");
-        let done = matches!(run.state, State::Succeeded | State::ReconciledSucceeded);
+        let done = matches!(run.state, RunState::Succeeded | RunState::ReconciledSucceeded);
         assert!(!done || yard.target.effects(id) == 1, "I5: {run:?}");
     }
     assert!(yard.target.all_effects() <= runs.len(), "I1: something without a run");
@@ -56,7 +56,7 @@ pub(crate) async fn healed(store: &Store, yard: &Yard, runs: &[RunId]) {
     assert!(verified.sealed > 0 && verified.unsealed == 0, "I7: {verified:?}");
 }
 
-async fn seen(store: &Store, yard: &Yard, id: RunId, state: State) -> Run {
+async fn seen(store: &Store, yard: &Yard, id: RunId, state: RunState) -> Run {
     until("the run to get there", async || {
         let (found, _) = store.of(&yard.tenant).runs().find(id).await.ok()?;
         found.map(|held| held.run).filter(|run| run.state == state)
@@ -118,7 +118,7 @@ async fn s1_a_run_that_ends_while_the_store_is_away_is_written_down_when_it_is_b
     server.restart();
 
     well(&here.store).await;
-    seen(&here.store, &yard, run, State::Succeeded).await;
+    seen(&here.store, &yard, run, RunState::Succeeded).await;
     yard.sweep(&here.executor).await;
     healed(&here.store, &yard, &[run]).await;
 }
@@ -139,7 +139,7 @@ async fn s2_a_store_that_lost_everything_begins_anew_and_what_is_under_way_is_un
 
     server.restart();
 
-    let back = seen(&b.store, &yard, under_way, State::OutcomeUnknown).await;
+    let back = seen(&b.store, &yard, under_way, RunState::OutcomeUnknown).await;
     assert!(back.ending.unwrap().attempted, "it was at the target");
     for gateway in [a, b] {
         until("the loss to be known", async || (gateway.store.lineages().now().generation == 2).then_some(())).await;
@@ -163,7 +163,7 @@ async fn s2_a_store_that_lost_everything_begins_anew_and_what_is_under_way_is_un
     assert_ne!(anew, pending, "a name that may have been sent under is not given twice");
 
     yard.target.lets_go();
-    seen(&a.store, &yard, under_way, State::ReconciledSucceeded).await;
+    seen(&a.store, &yard, under_way, RunState::ReconciledSucceeded).await;
     assert_eq!(yard.target.all_effects(), 1);
     healed(&b.store, &yard, &[under_way]).await;
 }
@@ -254,13 +254,13 @@ async fn s5_a_store_without_room_decides_nothing_and_an_effect_is_written_down_w
     yard.target.lets_go();
     until("the effect", async || (yard.target.effects(under_way) == 1).then_some(())).await;
     yard.sweep(&here.executor).await;
-    assert_eq!(yard.run(&here.store, pending).await.state, State::PendingApproval);
+    assert_eq!(yard.run(&here.store, pending).await.state, RunState::PendingApproval);
     assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
 
     until("the end to be written", async || yard.run(&here.store, under_way).await.state.is_final().then_some(()))
         .await;
     yard.approve(&here.executor, pending).await;
-    assert_eq!(yard.settled(&here.executor, pending).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&here.executor, pending).await.state, RunState::Succeeded);
     healed(&here.store, &yard, &[under_way, pending]).await;
 }
 
@@ -284,7 +284,7 @@ async fn s6_a_node_that_was_demoted_is_left_for_the_right_one_and_no_call_fails(
     old.follow(new.port());
 
     yard.approve(&here.executor, run).await;
-    assert_eq!(yard.settled(&here.executor, run).await.state, State::Succeeded);
+    assert_eq!(yard.settled(&here.executor, run).await.state, RunState::Succeeded);
     assert!(here.store.health().await.ready());
     healed(&here.store, &yard, &[run]).await;
 }

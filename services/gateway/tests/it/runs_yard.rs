@@ -4,21 +4,24 @@
 //! executor's ordinary path on a real store; only the catalog and the rules are the test's.
 
 use crate::here::World;
-use catalog::{Boxed, Catalog, Definition, Drawn, Entry, Kit, Probe, Progress, Rules, Source, ToolFuture, Work};
-use domain::run::{Answer, Event, OnReject, Run, State, Verdict};
-use domain::{
-    Caller, Code, Effect, Failure, Level, Loaded, Mode, Moment, Outcome, Output, Principal, RunId, Scopes, Tenant,
-    ToolName, ToolsetName,
+use catalog::{
+    BoxedFuture, Catalog, CatalogEntry, CatalogRules, ErasedCall, ErasedTool, ProbeResult, Progress, ToolDefinition,
+    ToolFuture, ToolPreview, ToolSource,
 };
-use executor::runs::{Until, Waiting};
-use executor::{Approvals, CallRequest, Era, Executor, Handle, Leases, Said, Snapshot};
+use domain::run::{Answer, OnReject, Run, RunEvent, RunState, Verdict};
+use domain::{
+    Caller, Code, Effect, Failure, Level, LoadedToolsets, Moment, Outcome, Principal, RunId, Scopes, SessionMode,
+    Tenant, ToolName, ToolOutput, ToolsetName,
+};
+use executor::runs::{RunWait, WaitUntil};
+use executor::{ApprovalRules, CallRequest, ClientEra, Executor, Handle, Leases, RunDecision, Snapshot};
 use gateway::app::Gateway;
-use policy::{Extent, Gate, Pattern, Permit, Policy};
+use policy::{Gate, Pattern, Permit, PermitMode, Policy};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{AuditEntry, FoldedRun, HeldRun, Phase, Store};
+use store::{AuditEntry, Phase, RunCasOutcome, Store, VersionedRun};
 use testkit::patience::{PATIENCE, in_time};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -195,8 +198,8 @@ struct Toolbox {
     name: &'static str,
 }
 
-impl Kit for Toolbox {
-    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure> {
+impl ErasedTool for Toolbox {
+    fn understand(self: Arc<Self>, arguments: Value) -> Result<(Effect, Option<String>, Box<dyn ErasedCall>), Failure> {
         let n = arguments["n"].as_i64().unwrap_or_default();
         let effect = match (self.name, n) {
             (SET | ADOPT, _) | (_, 1..) => Effect::Change,
@@ -212,7 +215,7 @@ struct Job {
     n: i64,
 }
 
-impl Work for Job {
+impl ErasedCall for Job {
     fn run<'a>(self: Box<Self>, permit: &'a Permit, _: &'a Progress) -> ToolFuture<'a> {
         Box::pin(async move {
             if permit.effect() == Effect::Read {
@@ -221,9 +224,9 @@ impl Work for Job {
                 if permit.call().tool.as_str() == HEAR {
                     told["tainted"] = json!(permit.call().tainted);
                 }
-                return Ok(Output::structured(told.to_string()));
+                return Ok(ToolOutput::structured(told.to_string()));
             }
-            assert_eq!(permit.extent(), Extent::Act, "a rehearsal changes nothing");
+            assert_eq!(permit.extent(), PermitMode::Act, "a rehearsal changes nothing");
             self.target.tools.pass().await;
             let reply = *self.target.reply.lock().unwrap();
             if reply == Reply::Refused {
@@ -231,23 +234,23 @@ impl Work for Job {
             }
             self.target.sent.lock().unwrap().push(permit.run());
             match reply {
-                Reply::Done | Reply::Refused => Ok(Output::structured(json!({ "set": self.n }).to_string())),
-                Reply::Large(bytes) => Ok(Output::structured(json!({ "set": "x".repeat(bytes) }).to_string())),
+                Reply::Done | Reply::Refused => Ok(ToolOutput::structured(json!({ "set": self.n }).to_string())),
+                Reply::Large(bytes) => Ok(ToolOutput::structured(json!({ "set": "x".repeat(bytes) }).to_string())),
                 Reply::Lost => Err(Failure::new(Code::OutcomeUnknown, "the connection broke")),
                 Reply::Panic => panic!("a tool of the tests panics as it should"),
             }
         })
     }
 
-    fn preview<'a>(&'a self, permit: &'a Permit) -> Boxed<'a, Result<Option<Drawn>, Failure>> {
+    fn preview<'a>(&'a self, permit: &'a Permit) -> BoxedFuture<'a, Result<Option<ToolPreview>, Failure>> {
         Box::pin(async move {
-            assert_eq!(permit.extent(), Extent::Rehearse, "whoever only looks can only look");
+            assert_eq!(permit.extent(), PermitMode::Rehearse, "whoever only looks can only look");
             self.target.previews.pass().await;
             if self.target.blind.load(Ordering::SeqCst) {
                 return Err(Failure::new(Code::Deadline, "the yard does not answer"));
             }
             let revision = self.target.revision.load(Ordering::SeqCst);
-            Ok(Some(Drawn {
+            Ok(Some(ToolPreview {
                 summary: format!("set the lot to {}", self.n),
                 text: format!("the lot of revision {revision} becomes {}", self.n),
                 warnings: vec!["The lot is in use.".to_owned()],
@@ -257,19 +260,21 @@ impl Work for Job {
         })
     }
 
-    fn probe<'a>(&'a self, permit: &'a Permit) -> Boxed<'a, Probe> {
+    fn probe<'a>(&'a self, permit: &'a Permit) -> BoxedFuture<'a, ProbeResult> {
         Box::pin(async move {
-            assert_eq!(permit.extent(), Extent::Rehearse, "whoever only looks can only look");
+            assert_eq!(permit.extent(), PermitMode::Rehearse, "whoever only looks can only look");
             match permit.run() {
-                Some(run) if self.target.effects(run) > 0 => Probe::Done(Some(json!({ "set": self.n }).to_string())),
-                Some(_) | None if self.target.absence_is_proof.load(Ordering::SeqCst) => Probe::NotDone,
-                Some(_) | None => Probe::Unknown,
+                Some(run) if self.target.effects(run) > 0 => {
+                    ProbeResult::Done(Some(json!({ "set": self.n }).to_string()))
+                }
+                Some(_) | None if self.target.absence_is_proof.load(Ordering::SeqCst) => ProbeResult::NotDone,
+                Some(_) | None => ProbeResult::Unknown,
             }
         })
     }
 }
 
-fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<Entry> {
+fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<CatalogEntry> {
     let mut schema = json!({
         "type": "object", "properties": { "n": { "type": "integer" }, "why": { "type": "string" } },
         "required": ["n"], "additionalProperties": false,
@@ -279,13 +284,13 @@ fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<Entry> {
     }
     let (most, idempotent) =
         if matches!(name, SET | ADOPT) { (Effect::Change, true) } else { (Effect::Disrupt, false) };
-    let definition = Definition {
+    let definition = ToolDefinition {
         name: ToolName::parse(name).unwrap(),
         toolset: toolset(),
         title: name.to_owned(),
         description: "A tool of the tests.".to_owned(),
         hint: None,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
         most,
         idempotent,
         open_world: true,
@@ -297,7 +302,7 @@ fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<Entry> {
         output: None,
         needs_client: None,
     };
-    Arc::new(Entry::new(definition, Arc::new(Toolbox { target: Arc::clone(target), name })).unwrap())
+    Arc::new(CatalogEntry::new(definition, Arc::new(Toolbox { target: Arc::clone(target), name })).unwrap())
 }
 
 fn toolset() -> ToolsetName {
@@ -307,10 +312,10 @@ fn toolset() -> ToolsetName {
 /// What the tenant's rules say.
 #[derive(Clone)]
 pub(crate) struct House {
-    pub(crate) mode: Mode,
+    pub(crate) mode: SessionMode,
     pub(crate) deny: Vec<&'static str>,
     pub(crate) fail: Vec<&'static str>,
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: ApprovalRules,
     pub(crate) result_bytes: usize,
     /// Whether the tools have the schema of a later release.
     pub(crate) newer: bool,
@@ -320,7 +325,7 @@ pub(crate) struct House {
 
 impl Default for House {
     fn default() -> House {
-        let approvals = Approvals {
+        let approvals = ApprovalRules {
             expires: Duration::from_secs(600),
             execute_within: Duration::from_secs(600),
             deciders: 1,
@@ -328,7 +333,7 @@ impl Default for House {
             review: None,
         };
         let (deny, fail) = (Vec::new(), Vec::new());
-        House { mode: Mode::Write, deny, fail, approvals, result_bytes: 262_144, newer: false, bare: false }
+        House { mode: SessionMode::Write, deny, fail, approvals, result_bytes: 262_144, newer: false, bare: false }
     }
 }
 
@@ -359,8 +364,8 @@ impl Yard {
     }
 
     /// Everything there is here, loaded.
-    pub(crate) fn loaded(&self) -> Loaded {
-        Loaded::from_iter([(toolset(), Level::Write)])
+    pub(crate) fn loaded(&self) -> LoadedToolsets {
+        LoadedToolsets::from_iter([(toolset(), Level::Write)])
     }
 
     /// Somebody of this tenant.
@@ -370,11 +375,12 @@ impl Yard {
             principal: principal(subject),
             scopes: Scopes::parse(scopes),
             expires_at: Moment::from_secs(u64::from(u32::MAX)),
+            token: None,
         })
     }
 
     /// A call of the agent, as it would come in by any door.
-    pub(crate) async fn call(&self, executor: &Executor, tool: &str, arguments: Value) -> Outcome {
+    pub(crate) async fn call(&self, executor: &Executor, tool: &str, arguments: Value) -> Answered {
         self.call_with(executor, tool, arguments, |_| {}).await
     }
 
@@ -385,15 +391,15 @@ impl Yard {
         tool: &str,
         arguments: Value,
         change: impl FnOnce(&mut CallRequest),
-    ) -> Outcome {
+    ) -> Answered {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let mut request = CallRequest {
             caller: self.caller("agent", "tools:read tools:write"),
             tool: tool.to_owned(),
             arguments,
             handle: Handle::None,
-            selection: Some(Loaded::from_iter([(toolset(), Level::Write)])),
-            era: Era::Modern,
+            selection: Some(LoadedToolsets::from_iter([(toolset(), Level::Write)])),
+            era: ClientEra::Modern,
             progress: Progress::default(),
             cancel: CancellationToken::new(),
             hold: None,
@@ -401,7 +407,7 @@ impl Yard {
             trace: None,
         };
         change(&mut request);
-        Box::pin(executor.call(&self.snapshot, request)).await
+        answered(Box::pin(executor.call(&self.snapshot, request)).await)
     }
 
     /// Asks for something and gives the run that now waits.
@@ -419,7 +425,7 @@ impl Yard {
         run: RunId,
         verdict: Verdict,
     ) -> Result<Run, Failure> {
-        let said = Said { verdict, reason: Some(format!("{person} said so")) };
+        let said = RunDecision { verdict, reason: Some(format!("{person} said so")) };
         Box::pin(executor.answer(&self.snapshot, &self.caller(person, "runs:decide"), run, said)).await
     }
 
@@ -430,7 +436,7 @@ impl Yard {
         let run = Run { id: RunId::from_random(bits), ..seed.clone() };
         let entry = AuditEntry::new(Phase::Transition);
         let opened = store.of(&self.tenant).runs().open(&run, None, u64::MAX, &entry).await.unwrap();
-        assert!(matches!(opened, FoldedRun::Done(_)), "{opened:?}");
+        assert!(matches!(opened, RunCasOutcome::Done(_)), "{opened:?}");
         run.id
     }
 
@@ -450,8 +456,8 @@ impl Yard {
             .wait_for(
                 &self.tenant,
                 run,
-                Waiting {
-                    until: Until::Settled,
+                RunWait {
+                    until: WaitUntil::Settled,
                     patience: PATIENCE,
                     may_see: &|_| true,
                     progress: &Progress::default(),
@@ -469,18 +475,21 @@ impl Yard {
         self.held(store, run).await.run
     }
 
-    async fn held(&self, store: &Store, run: RunId) -> HeldRun {
+    async fn held(&self, store: &Store, run: RunId) -> VersionedRun {
         store.of(&self.tenant).runs().find(run).await.unwrap().0.expect("the run should be there")
     }
 
     /// Writes what another replica would have written, as if it had happened at that moment.
-    pub(crate) async fn force(&self, store: &Store, run: RunId, event: &Event, at: Moment) -> Run {
+    pub(crate) async fn force(&self, store: &Store, run: RunId, event: &RunEvent, at: Moment) -> Run {
         let held = self.held(store, run).await;
         let next = held.run.apply(event, at).unwrap();
         let entry = AuditEntry::new(Phase::Transition);
         match store.of(&self.tenant).runs().commit(&held, &next, None, &entry).await.unwrap() {
-            FoldedRun::Done(held) => held.run,
-            refused @ (FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone) => {
+            RunCasOutcome::Done(held) => held.run,
+            refused @ (RunCasOutcome::Conflict(_)
+            | RunCasOutcome::Late(_)
+            | RunCasOutcome::TooManyWaiting
+            | RunCasOutcome::Gone) => {
                 panic!("it should be written: {refused:?}")
             }
         }
@@ -490,7 +499,7 @@ impl Yard {
     pub(crate) async fn approved_by_the_dead(&self, store: &Store, run: RunId) -> Run {
         let at = store.now().await.unwrap();
         let answer = Answer { by: principal("ana"), verdict: Verdict::Approve, reason: None, at };
-        self.force(store, run, &Event::Answered(answer), at).await
+        self.force(store, run, &RunEvent::Answered(answer), at).await
     }
 
     /// A run whose owner died with its lease, which is over.
@@ -498,7 +507,7 @@ impl Yard {
         self.approved_by_the_dead(store, run).await;
         let now = store.now().await.unwrap();
         let lease_until = Moment::from_millis(now.millis() - 1);
-        self.force(store, run, &Event::Claimed { owner: "rep_dead".into(), lease_until }, now).await
+        self.force(store, run, &RunEvent::Claimed { owner: "rep_dead".into(), lease_until }, now).await
     }
 
     /// The states a run went through, as the ledger has them: one entry per move.
@@ -517,14 +526,14 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
     let require_approval: Vec<Gate> = house.fail.iter().map(gate).collect();
     let names: &[&'static str] = if house.bare { &[] } else { &[SET, RAZE, BRIEF, HEAR, ADOPT] };
     let tools = names.iter().map(|name| entry(name, target, house.newer));
-    let rules = Rules { deny: &deny, gates: &require_approval };
+    let rules = CatalogRules { deny: &deny, gates: &require_approval };
     let defaults = [toolset()];
     let catalog = Catalog::build(tenant, tools, if house.bare { &[] } else { &defaults }, rules).unwrap();
     Arc::new(Snapshot {
         catalog: Arc::new(catalog),
         policy: Policy { mode: house.mode, deny, require_approval, calls_per_minute: 1_000_000 },
         approvals: house.approvals,
-        secrets: executor::Secrets::default(),
+        secrets: executor::SecretsNow::default(),
         withheld: std::collections::BTreeSet::new(),
         result_bytes: house.result_bytes,
         slots: Arc::new(Semaphore::new(1_000)),
@@ -537,8 +546,19 @@ pub(crate) fn principal(subject: &str) -> Principal {
     Principal { issuer: "https://login.example.com".into(), subject: subject.into() }
 }
 
+/// What a client is told of an outcome: an answer, be it a result or a run that waits, or a failure.
+pub(crate) type Answered = Result<ToolOutput, Failure>;
+
+pub(crate) fn answered(outcome: Outcome) -> Answered {
+    match outcome {
+        Outcome::Done(output) => Ok(output),
+        Outcome::Waiting(run) => Ok(ToolOutput::structured(run.json)),
+        Outcome::Failed(failure) => Err(failure),
+    }
+}
+
 /// What a call that worked was told.
-pub(crate) fn told(outcome: &Outcome) -> Value {
+pub(crate) fn told(outcome: &Answered) -> Value {
     let output = outcome.as_ref().unwrap_or_else(|failure| panic!("the call should work: {failure:?}"));
     serde_json::from_str(output.structured.as_deref().unwrap_or("null")).unwrap()
 }
@@ -568,6 +588,6 @@ pub(crate) async fn pass(store: &Store, moment: Moment) {
 pub(crate) async fn lease_over(world: &World, yard: &Yard, run: RunId) {
     let store = &world.part(0).store;
     let held = yard.run(store, run).await;
-    assert_eq!(held.state, State::Executing, "{held:?}");
+    assert_eq!(held.state, RunState::Executing, "{held:?}");
     pass(store, held.claim.unwrap().lease_until).await;
 }

@@ -3,8 +3,8 @@
 //! They take the ordinary path; only the catalog is the test's. No file configures this tenant.
 
 use crate::here::World;
-use catalog::{Definition, Entry, Kit, Progress, Source, ToolFuture, Work};
-use domain::{Effect, Failure, Output, Tenant, ToolName, ToolsetName};
+use catalog::{CatalogEntry, ErasedCall, ErasedTool, Progress, ToolDefinition, ToolFuture, ToolSource};
+use domain::{Effect, Failure, Tenant, ToolName, ToolOutput, ToolsetName};
 use gateway::app::Gateway;
 use policy::Permit;
 use serde_json::{Value, json};
@@ -75,11 +75,11 @@ pub(crate) fn install_wide(gateway: &Gateway, tools: usize) {
     set(gateway, (0..tools).map(|n| entry(&format!("tool_{n:03}"), None, Arc::new(Quick))).collect());
 }
 
-fn set(gateway: &Gateway, tools: Vec<Arc<Entry>>) {
+fn set(gateway: &Gateway, tools: Vec<Arc<CatalogEntry>>) {
     gateway.tenants.set_fixed(&Tenant::parse(TENANT).unwrap(), tools);
 }
 
-fn tools(hold: &Hold) -> Vec<Arc<Entry>> {
+fn tools(hold: &Hold) -> Vec<Arc<CatalogEntry>> {
     vec![
         entry("quick", None, Arc::new(Quick)),
         entry("hold", None, Arc::new(hold.clone())),
@@ -89,20 +89,20 @@ fn tools(hold: &Hold) -> Vec<Arc<Entry>> {
 }
 
 /// A tool that answers, as a server outside would define it.
-pub(crate) fn outside(definition: Definition) -> Arc<Entry> {
-    Arc::new(Entry::new(definition, Arc::new(Quick)).unwrap())
+pub(crate) fn outside(definition: ToolDefinition) -> Arc<CatalogEntry> {
+    Arc::new(CatalogEntry::new(definition, Arc::new(Quick)).unwrap())
 }
 
-fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn Kit>) -> Arc<Entry> {
+fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn ErasedTool>) -> Arc<CatalogEntry> {
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false });
-    let definition = Definition {
+    let definition = ToolDefinition {
         name: ToolName::parse(name).unwrap(),
         toolset: ToolsetName::parse(TENANT).unwrap(),
         title: name.to_owned(),
         description: "A tool of the tests.".to_owned(),
         hint: None,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
         most: Effect::Read,
         idempotent: true,
         open_world: false,
@@ -114,25 +114,25 @@ fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn Kit>) -> A
         output: None,
         needs_client,
     };
-    Arc::new(Entry::new(definition, kit).unwrap())
+    Arc::new(CatalogEntry::new(definition, kit).unwrap())
 }
 
-type Understood = Result<(Effect, Option<String>, Box<dyn Work>), Failure>;
+type Understood = Result<(Effect, Option<String>, Box<dyn ErasedCall>), Failure>;
 
-fn done() -> Output {
-    Output::structured(r#"{"done":true}"#.to_owned())
+fn done() -> ToolOutput {
+    ToolOutput::structured(r#"{"done":true}"#.to_owned())
 }
 
 #[derive(Clone, Copy)]
 struct Quick;
 
-impl Work for Quick {
+impl ErasedCall for Quick {
     fn run<'a>(self: Box<Self>, _: &'a Permit, _: &'a Progress) -> ToolFuture<'a> {
         Box::pin(std::future::ready(Ok(done())))
     }
 }
 
-impl Kit for Quick {
+impl ErasedTool for Quick {
     fn understand(self: Arc<Self>, _: Value) -> Understood {
         Ok((Effect::Read, None, Box::new(*self)))
     }
@@ -141,19 +141,19 @@ impl Kit for Quick {
 #[derive(Clone, Copy)]
 struct Boom;
 
-impl Work for Boom {
+impl ErasedCall for Boom {
     fn run<'a>(self: Box<Self>, _: &'a Permit, _: &'a Progress) -> ToolFuture<'a> {
         Box::pin(async { panic!("a tool of the tests panics as it should") })
     }
 }
 
-impl Kit for Boom {
+impl ErasedTool for Boom {
     fn understand(self: Arc<Self>, _: Value) -> Understood {
         Ok((Effect::Read, None, Box::new(*self)))
     }
 }
 
-impl Work for Hold {
+impl ErasedCall for Hold {
     fn run<'a>(self: Box<Self>, _: &'a Permit, _: &'a Progress) -> ToolFuture<'a> {
         Box::pin(async move {
             let mut inside = Inside { hold: self.as_ref().clone(), ended: false };
@@ -165,7 +165,7 @@ impl Work for Hold {
     }
 }
 
-impl Kit for Hold {
+impl ErasedTool for Hold {
     fn understand(self: Arc<Self>, _: Value) -> Understood {
         Ok((Effect::Read, None, Box::new(self.as_ref().clone())))
     }

@@ -3,7 +3,7 @@
 use crate::here::{DEFAULT, FIXED, FIXED_VIRTUAL, World, embedded, in_process, redis};
 use crate::runs_desk::{acme, refusal};
 use serde_json::{Value, json};
-use store::{AuditEntry, Base, Phase, TextChange};
+use store::{AuditEntry, Phase, TextChange, WritePrecondition};
 use testkit::{Actor, Answer, Plan, until};
 
 const CONFIG: &str = "/v1/tenant/config";
@@ -241,7 +241,7 @@ async fn a_version_that_is_not_good_any_more_is_not_brought_back() {
     let world = embedded().await;
     let paul = admin(&world, "acme");
     let texts = world.part(0).store.of(&acme()).tenant_text();
-    set_behind_our_back(&world, Base::Absent, "tenant: acme\nmode: whatever\n").await;
+    set_behind_our_back(&world, WritePrecondition::Absent, "tenant: acme\nmode: whatever\n").await;
     let at = texts.current().await.unwrap().unwrap();
     until("it to be noticed", async || shown(&paul).await.get("problems").is_some().then_some(())).await;
     version(&put_for(&paul, QUIET, &format!("\"{}\"", at.version)).await);
@@ -251,7 +251,7 @@ async fn a_version_that_is_not_good_any_more_is_not_brought_back() {
 }
 
 /// Writes a text as a build with other rules would have.
-async fn set_behind_our_back(world: &World, base: Base, text: &str) {
+async fn set_behind_our_back(world: &World, base: WritePrecondition, text: &str) {
     let by = domain::Principal { issuer: "https://login.example.com".into(), subject: "ruth".into() };
     let texts = world.part(0).store.of(&acme()).tenant_text();
     let put = texts.put(base, text.to_owned(), None, &by, &AuditEntry::new(Phase::Admin)).await.unwrap();
@@ -385,7 +385,7 @@ async fn a_text_that_is_good_no_more_keeps_what_was_and_after_a_restart_nothing_
     let mut world = Plan::file().start(in_process()).await;
     let warnings = async |world: &World| world.get(0, "/readyz").await.json()["warnings"].clone();
     version(&put(&admin(&world, "acme"), QUIET).await);
-    set_behind_our_back(&world, Base::Version(1), BAD).await;
+    set_behind_our_back(&world, WritePrecondition::Version(1), BAD).await;
     until("the warning", async || (warnings(&world).await == json!(["stored_config_invalid"])).then_some(())).await;
     assert_eq!(listed(&world, 0).await, without("memory_history"), "the last good one holds");
     let now = shown(&admin(&world, "acme")).await;

@@ -1,13 +1,13 @@
 use super::*;
-use crate::{Definition, Kit, Work};
+use crate::{CompiledTool, ErasedCall, ErasedTool, ToolDefinition};
 use domain::{Effect, ToolName};
 use serde_json::json;
 use std::time::Duration;
 
 struct Inert;
 
-impl Kit for Inert {
-    fn understand(self: Arc<Self>, _: Value) -> Result<(Effect, Option<String>, Box<dyn Work>), Failure> {
+impl ErasedTool for Inert {
+    fn understand(self: Arc<Self>, _: Value) -> Result<(Effect, Option<String>, Box<dyn ErasedCall>), Failure> {
         Err(Failure::new(domain::Code::Internal, "never run"))
     }
 }
@@ -16,14 +16,14 @@ fn set(name: &str) -> ToolsetName {
     ToolsetName::parse(name).unwrap()
 }
 
-fn tool(name: &str, toolset: &str, most: Effect) -> Arc<Entry> {
-    let definition = Definition {
+fn tool(name: &str, toolset: &str, most: Effect) -> Arc<CatalogEntry> {
+    let definition = ToolDefinition {
         name: ToolName::parse(name).unwrap(),
         toolset: set(toolset),
         title: name.to_owned(),
         description: "For a test.".into(),
         hint: None,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
         most,
         idempotent: false,
         open_world: true,
@@ -35,10 +35,10 @@ fn tool(name: &str, toolset: &str, most: Effect) -> Arc<Entry> {
         output: None,
         needs_client: None,
     };
-    Arc::new(Entry::new(definition, Arc::new(Inert)).unwrap())
+    Arc::new(CatalogEntry::new(definition, Arc::new(Inert)).unwrap())
 }
 
-fn tools() -> Vec<Arc<Entry>> {
+fn tools() -> Vec<Arc<CatalogEntry>> {
     vec![
         tool("helm_upgrade", "helm", Effect::Change),
         tool("helm_list", "helm", Effect::Read),
@@ -54,12 +54,12 @@ fn catalog(tenant: &str, deny: &[&str]) -> Catalog {
         &Tenant::parse(tenant).unwrap(),
         tools(),
         &[set("memory"), set("k8s")],
-        Rules { deny: &deny, gates: &[] },
+        CatalogRules { deny: &deny, gates: &[] },
     )
     .unwrap()
 }
 
-fn names(catalog: &Catalog, loaded: &Loaded, view: View) -> Vec<String> {
+fn names(catalog: &Catalog, loaded: &LoadedToolsets, view: ListAudience) -> Vec<String> {
     catalog.listed(loaded, view).map(|line| line.name.to_owned()).collect()
 }
 
@@ -67,9 +67,12 @@ fn names(catalog: &Catalog, loaded: &Loaded, view: View) -> Vec<String> {
 fn the_default_list_is_the_read_lists_of_the_default_toolsets_and_load_toolset() {
     let catalog = catalog("acme", &[]);
     let defaults = catalog.defaults().clone();
-    assert_eq!(names(&catalog, &defaults, View::Growing { grown: false }), ["memory_read", "k8s_get", "load_toolset"]);
     assert_eq!(
-        names(&catalog, &defaults, View::Fixed),
+        names(&catalog, &defaults, ListAudience::Growing { grown: false }),
+        ["memory_read", "k8s_get", "load_toolset"]
+    );
+    assert_eq!(
+        names(&catalog, &defaults, ListAudience::Fixed),
         ["memory_read", "k8s_get", "load_toolset", "call_tool", "await_run"]
     );
 }
@@ -78,10 +81,10 @@ fn the_default_list_is_the_read_lists_of_the_default_toolsets_and_load_toolset()
 fn what_is_loaded_comes_behind_what_was_there() {
     let catalog = catalog("acme", &[]);
     let mut loaded = catalog.defaults().clone();
-    let before = names(&catalog, &loaded, View::Growing { grown: true });
+    let before = names(&catalog, &loaded, ListAudience::Growing { grown: true });
     loaded.raise(set("k8s"), Level::Write);
     loaded.raise(set("helm"), Level::Read);
-    let after = names(&catalog, &loaded, View::Growing { grown: true });
+    let after = names(&catalog, &loaded, ListAudience::Growing { grown: true });
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(after[before.len()..], ["k8s_delete", "helm_list"]);
 }
@@ -89,8 +92,8 @@ fn what_is_loaded_comes_behind_what_was_there() {
 #[test]
 fn a_denied_tool_does_not_exist() {
     let catalog = catalog("acme", &["k8s_*", "helm_list:secrets"]);
-    assert!(matches!(catalog.find("k8s_get"), Found::Nothing));
-    assert!(matches!(catalog.find("helm_list"), Found::Tool(_)), "a rule about some arguments hides nothing");
+    assert!(matches!(catalog.find("k8s_get"), NameMatch::Nothing));
+    assert!(matches!(catalog.find("helm_list"), NameMatch::Tool(_)), "a rule about some arguments hides nothing");
     assert_eq!(catalog.toolsets().iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["memory", "helm"]);
 }
 
@@ -104,10 +107,13 @@ fn the_digest_names_tenant_and_definitions() {
 #[test]
 fn the_digest_names_what_a_server_calls_its_tool() {
     let digest = |own: &str| {
-        let source = Source::Server { id: "wiki".into(), tool: own.into() };
-        let definition = Definition { source, ..tool("mcp_wiki__a_b", "wiki", Effect::Read).definition().clone() };
-        let entry = Arc::new(Entry::new(definition, Arc::new(Inert)).unwrap());
-        Catalog::build(&Tenant::parse("acme").unwrap(), [entry], &[], Rules::default()).unwrap().digest().to_owned()
+        let source = ToolSource::Server { id: "wiki".into(), tool: own.into() };
+        let definition = ToolDefinition { source, ..tool("mcp_wiki__a_b", "wiki", Effect::Read).definition().clone() };
+        let entry = Arc::new(CatalogEntry::new(definition, Arc::new(Inert)).unwrap());
+        Catalog::build(&Tenant::parse("acme").unwrap(), [entry], &[], CatalogRules::default())
+            .unwrap()
+            .digest()
+            .to_owned()
     };
     assert_eq!(digest("a b"), digest("a b"));
     assert_ne!(digest("a b"), digest("a.b"), "both have the same name here");
@@ -124,7 +130,8 @@ fn every_loaded_set_has_its_own_key() {
         (None, Some(Level::Read)),
         (Some(Level::Read), Some(Level::Write)),
     ] {
-        let loaded: Loaded = [("k8s", a), ("helm", b)].into_iter().filter_map(|(n, l)| Some((set(n), l?))).collect();
+        let loaded: LoadedToolsets =
+            [("k8s", a), ("helm", b)].into_iter().filter_map(|(n, l)| Some((set(n), l?))).collect();
         assert!(seen.insert(catalog.set_key(&loaded)));
     }
 }
@@ -133,7 +140,9 @@ fn every_loaded_set_has_its_own_key() {
 fn no_tool_can_take_the_name_of_another_or_of_a_virtual_one() {
     let build = |name: &str| {
         let tools = vec![tool("k8s_get", "k8s", Effect::Read), tool(name, "evil", Effect::Read)];
-        Catalog::build(&Tenant::parse("acme").unwrap(), tools, &[], Rules::default()).err().map(|e| e.to_string())
+        Catalog::build(&Tenant::parse("acme").unwrap(), tools, &[], CatalogRules::default())
+            .err()
+            .map(|e| e.to_string())
     };
     assert_eq!(build("k8s_get").as_deref(), Some("two tools are called `k8s_get`"));
     assert_eq!(build("load_toolset").as_deref(), Some("two tools are called `load_toolset`"));
@@ -147,11 +156,13 @@ fn virtual_arguments_are_checked_like_any_others() {
         let Value::Object(map) = value else { panic!("an object") };
         catalog.check_virtual(which, map).map_err(|f| f.code)
     };
-    assert!(check(Virtual::LoadToolset, json!({ "toolset": "helm" })).is_ok());
-    assert!(check(Virtual::LoadToolset, json!({ "toolset": ["helm", "k8s"], "include_write_tools": true })).is_ok());
-    assert_eq!(check(Virtual::LoadToolset, json!({})), Err(domain::Code::InvalidArgument));
-    assert_eq!(check(Virtual::LoadToolset, json!({ "toolset": 3 })), Err(domain::Code::InvalidArgument));
-    assert_eq!(check(Virtual::CallTool, json!({ "tool": "a", "args": {} })), Err(domain::Code::UnknownArgument));
+    assert!(check(ControlTool::LoadToolset, json!({ "toolset": "helm" })).is_ok());
+    assert!(
+        check(ControlTool::LoadToolset, json!({ "toolset": ["helm", "k8s"], "include_write_tools": true })).is_ok()
+    );
+    assert_eq!(check(ControlTool::LoadToolset, json!({})), Err(domain::Code::InvalidArgument));
+    assert_eq!(check(ControlTool::LoadToolset, json!({ "toolset": 3 })), Err(domain::Code::InvalidArgument));
+    assert_eq!(check(ControlTool::CallTool, json!({ "tool": "a", "args": {} })), Err(domain::Code::UnknownArgument));
 }
 
 #[test]
@@ -160,9 +171,10 @@ fn an_argument_without_a_choice_is_not_listed_and_still_understood() {
         "type": "object", "additionalProperties": false, "required": ["kind"],
         "properties": { "kind": { "type": "string" }, "cluster": { "type": "string", "maxLength": 8 } }
     });
-    let definition = Definition { strict, ..tool("k8s_get", "k8s", Effect::Read).definition().clone() };
-    let whole = Entry::new(definition, Arc::new(Inert)).unwrap();
-    let lean = whole.without_argument("cluster");
+    let definition = ToolDefinition { strict, ..tool("k8s_get", "k8s", Effect::Read).definition().clone() };
+    let whole = CompiledTool::new(definition).unwrap();
+    let lean = CatalogEntry::with_shape(whole.without_argument("cluster"), Arc::new(Inert));
+    let whole = CatalogEntry::with_shape(whole, Arc::new(Inert));
     assert_eq!(
         lean.definition().wire,
         r#"{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}"#

@@ -1,25 +1,25 @@
 use super::*;
-use crate::{Definition, Kit, Rules, Understood};
+use crate::{CatalogRules, ErasedTool, ParseResult, ToolDefinition};
 use domain::{Code, Failure, Tenant, ToolName, ToolsetName};
 use serde_json::json;
 use std::sync::Arc;
 
 struct Inert;
 
-impl Kit for Inert {
-    fn understand(self: Arc<Self>, _: Value) -> Understood {
+impl ErasedTool for Inert {
+    fn understand(self: Arc<Self>, _: Value) -> ParseResult {
         Err(Failure::new(Code::Internal, "never run"))
     }
 }
 
-fn definition(name: &str, most: Effect) -> Definition {
-    Definition {
+fn definition(name: &str, most: Effect) -> ToolDefinition {
+    ToolDefinition {
         name: ToolName::parse(name).unwrap(),
         toolset: ToolsetName::parse("yard").unwrap(),
         title: "A tool".into(),
         description: "For a test.".into(),
         hint: None,
-        source: Source::BuiltIn,
+        source: ToolSource::BuiltIn,
         most,
         idempotent: true,
         open_world: false,
@@ -33,10 +33,10 @@ fn definition(name: &str, most: Effect) -> Definition {
     }
 }
 
-fn catalog(tools: Vec<Definition>, defaults: &[&str]) -> Catalog {
+fn catalog(tools: Vec<ToolDefinition>, defaults: &[&str]) -> Catalog {
     let defaults: Vec<ToolsetName> = defaults.iter().map(|name| ToolsetName::parse(name).unwrap()).collect();
-    let tools = tools.into_iter().map(|d| Arc::new(Entry::new(d, Arc::new(Inert)).unwrap()));
-    Catalog::build(&Tenant::parse("acme").unwrap(), tools, &defaults, Rules::default()).unwrap()
+    let tools = tools.into_iter().map(|d| Arc::new(CatalogEntry::new(d, Arc::new(Inert)).unwrap()));
+    Catalog::build(&Tenant::parse("acme").unwrap(), tools, &defaults, CatalogRules::default()).unwrap()
 }
 
 fn told(catalog: &Catalog) -> Vec<Value> {
@@ -46,10 +46,10 @@ fn told(catalog: &Catalog) -> Vec<Value> {
 #[test]
 fn a_sheet_says_what_helps_to_choose_and_nothing_of_how_we_write_schemas() {
     let hint = "Give it to agents that look after the yard.";
-    let look = Definition { hint: Some(hint.into()), ..definition("yard_look", Effect::Read) };
+    let look = ToolDefinition { hint: Some(hint.into()), ..definition("yard_look", Effect::Read) };
     let reviewed = Some(Duration::from_secs(60));
-    let source = Source::Server { id: "yard".into(), tool: "clear it".into() };
-    let clear = Definition { source, reviewed, ..definition("mcp_yard__clear_it", Effect::Disrupt) };
+    let source = ToolSource::Server { id: "yard".into(), tool: "clear it".into() };
+    let clear = ToolDefinition { source, reviewed, ..definition("mcp_yard__clear_it", Effect::Disrupt) };
     let sheets = told(&catalog(vec![clear, look], &["yard"]));
     let tokens =
         crate::tokens::measure(r#"{"name":"yard_look","description":"For a test.","inputSchema":{"type":"object"}}"#);
@@ -74,7 +74,7 @@ fn a_sheet_says_what_helps_to_choose_and_nothing_of_how_we_write_schemas() {
 #[test]
 fn hints_are_for_people_and_change_nothing_a_model_reads() {
     let plain = definition("yard_look", Effect::Read);
-    let hinted = Definition { hint: Some("Mind the gap.".into()), ..plain.clone() };
+    let hinted = ToolDefinition { hint: Some("Mind the gap.".into()), ..plain.clone() };
     let (plain, hinted) = (catalog(vec![plain], &[]), catalog(vec![hinted], &[]));
     assert_eq!(plain.digest(), hinted.digest());
     assert_eq!(plain.entries()[0].tokens(), hinted.entries()[0].tokens());
@@ -86,15 +86,16 @@ fn hints_are_for_people_and_change_nothing_a_model_reads() {
 #[test]
 fn what_a_server_changes_waits_for_a_person_so_its_result_may_be_a_run() {
     let strict_output = json!({ "type": "object", "properties": { "n": {} }, "required": ["n"] });
-    let of = |source: Source, most| {
+    let of = |source: ToolSource, most| {
         let output = Some(strict_output.clone());
-        let entry = Entry::new(Definition { source, output, ..definition("a", most) }, Arc::new(Inert)).unwrap();
+        let entry =
+            CatalogEntry::new(ToolDefinition { source, output, ..definition("a", most) }, Arc::new(Inert)).unwrap();
         entry.definition().output.clone().unwrap()
     };
-    let server = || Source::Server { id: "yard".into(), tool: "a".into() };
+    let server = || ToolSource::Server { id: "yard".into(), tool: "a".into() };
     assert_eq!(of(server(), Effect::Read), strict_output, "a read answers what it says");
     assert!(of(server(), Effect::Change).get("required").is_none());
-    assert_eq!(of(Source::BuiltIn, Effect::Change), strict_output, "whoever wrote it has thought of that");
+    assert_eq!(of(ToolSource::BuiltIn, Effect::Change), strict_output, "whoever wrote it has thought of that");
 }
 
 #[test]

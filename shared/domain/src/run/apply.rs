@@ -1,36 +1,36 @@
 //! The only edges.
 
-use super::{Answer, Claim, Ending, Event, NotAnEdge, Run, State, Verdict};
+use super::{Answer, Claim, Ending, NotAnEdge, Run, RunEvent, RunState, Verdict};
 use crate::Moment;
 
 impl Run {
     /// The run after an event, judged at the store's time; an event that is no edge changes nothing.
-    pub fn apply(&self, event: &Event, at: Moment) -> Result<Run, NotAnEdge> {
+    pub fn apply(&self, event: &RunEvent, at: Moment) -> Result<Run, NotAnEdge> {
         match event {
-            Event::Answered(answer) => self.answered(answer, at),
-            Event::Expired => self.expired(at),
-            Event::Cancelled { .. } => {
+            RunEvent::Answered(answer) => self.answered(answer, at),
+            RunEvent::Expired => self.expired(at),
+            RunEvent::Cancelled { .. } => {
                 // Whoever took it back knows how it ended.
-                let run = self.from(State::PendingApproval)?;
-                Ok(Run { delivered: true, ..run.to(State::Cancelled, at) })
+                let run = self.from(RunState::PendingApproval)?;
+                Ok(Run { delivered: true, ..run.to(RunState::Cancelled, at) })
             }
-            Event::Claimed { owner, lease_until } => self.claimed(owner, *lease_until, at),
-            Event::Renewed { owner, epoch, lease_until } => {
+            RunEvent::Claimed { owner, lease_until } => self.claimed(owner, *lease_until, at),
+            RunEvent::Renewed { owner, epoch, lease_until } => {
                 let claim = Claim { lease_until: *lease_until, ..self.held(owner, *epoch)?.clone() };
                 Ok(Run { claim: Some(claim), changed_at: at, ..self.clone() })
             }
-            Event::Finished { owner, epoch, ending } => {
+            RunEvent::Finished { owner, epoch, ending } => {
                 self.held(owner, *epoch)?;
-                let state = if ending.code.is_none() { State::Succeeded } else { State::Failed };
+                let state = if ending.code.is_none() { RunState::Succeeded } else { RunState::Failed };
                 Ok(self.ended(state, ending, at))
             }
-            Event::Lost { by, ending } => self.lost(by.as_ref(), ending, at),
-            Event::Reconciled { succeeded, ending } => {
-                let run = self.from(State::OutcomeUnknown)?;
-                let state = if *succeeded { State::ReconciledSucceeded } else { State::ReconciledFailed };
+            RunEvent::Lost { by, ending } => self.lost(by.as_ref(), ending, at),
+            RunEvent::Reconciled { succeeded, ending } => {
+                let run = self.from(RunState::OutcomeUnknown)?;
+                let state = if *succeeded { RunState::ReconciledSucceeded } else { RunState::ReconciledFailed };
                 Ok(run.ended(state, ending, at))
             }
-            Event::Delivered => match self.state.is_final() && !self.delivered {
+            RunEvent::Delivered => match self.state.is_final() && !self.delivered {
                 true => Ok(Run { delivered: true, ..self.clone() }),
                 false => Err(NotAnEdge::State(self.state)),
             },
@@ -45,9 +45,9 @@ impl Run {
         if self.answers.iter().any(|said| same(&said)) {
             return Err(NotAnEdge::Repeated);
         }
-        if self.state != State::PendingApproval {
+        if self.state != RunState::PendingApproval {
             // A yes that was not enough before the end decided nothing.
-            let undecided = matches!(self.state, State::Expired | State::Cancelled);
+            let undecided = matches!(self.state, RunState::Expired | RunState::Cancelled);
             return Err(match self.decision() {
                 Some(winner) if !undecided => NotAnEdge::AlreadyDecided(Box::new(winner.clone())),
                 Some(_) | None => NotAnEdge::State(self.state),
@@ -63,9 +63,9 @@ impl Run {
         run.changed_at = at;
         let enough = usize::try_from(self.asked.deciders.max(1)).unwrap_or(usize::MAX);
         match answer.verdict {
-            Verdict::Reject => run.state = State::Rejected,
+            Verdict::Reject => run.state = RunState::Rejected,
             Verdict::Approve if run.yeses() >= enough => {
-                run.state = State::Approved;
+                run.state = RunState::Approved;
                 run.execute_by = Some(at.plus(run.execute_within()));
             }
             Verdict::Approve => {}
@@ -75,39 +75,39 @@ impl Run {
 
     fn expired(&self, at: Moment) -> Result<Run, NotAnEdge> {
         let until = match self.state {
-            State::PendingApproval => self.asked.expires_at,
-            State::Approved => self.execute_by.unwrap_or(self.asked.expires_at),
-            State::Rejected
-            | State::Expired
-            | State::Cancelled
-            | State::Executing
-            | State::Succeeded
-            | State::Failed
-            | State::OutcomeUnknown
-            | State::ReconciledSucceeded
-            | State::ReconciledFailed => return Err(NotAnEdge::State(self.state)),
+            RunState::PendingApproval => self.asked.expires_at,
+            RunState::Approved => self.execute_by.unwrap_or(self.asked.expires_at),
+            RunState::Rejected
+            | RunState::Expired
+            | RunState::Cancelled
+            | RunState::Executing
+            | RunState::Succeeded
+            | RunState::Failed
+            | RunState::OutcomeUnknown
+            | RunState::ReconciledSucceeded
+            | RunState::ReconciledFailed => return Err(NotAnEdge::State(self.state)),
         };
         if at < until {
             return Err(NotAnEdge::Early);
         }
-        Ok(self.to(State::Expired, at))
+        Ok(self.to(RunState::Expired, at))
     }
 
     fn claimed(&self, owner: &str, lease_until: Moment, at: Moment) -> Result<Run, NotAnEdge> {
         let epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
         let claim = Claim { owner: owner.to_owned(), epoch: epoch.saturating_add(1), lease_until };
         match (self.state, &self.claim) {
-            (State::Approved, _) if self.execute_by.is_some_and(|by| at >= by) => Err(NotAnEdge::Late),
-            (State::Approved, _) => Ok(Run { claim: Some(claim), ..self.to(State::Executing, at) }),
-            (State::Executing, Some(held)) if at < held.lease_until => Err(NotAnEdge::Early),
-            (State::Executing, Some(_)) if !self.asked.idempotent => Err(NotAnEdge::NotIdempotent),
-            (State::Executing, Some(_)) => Ok(Run { claim: Some(claim), ..self.to(State::Executing, at) }),
+            (RunState::Approved, _) if self.execute_by.is_some_and(|by| at >= by) => Err(NotAnEdge::Late),
+            (RunState::Approved, _) => Ok(Run { claim: Some(claim), ..self.to(RunState::Executing, at) }),
+            (RunState::Executing, Some(held)) if at < held.lease_until => Err(NotAnEdge::Early),
+            (RunState::Executing, Some(_)) if !self.asked.idempotent => Err(NotAnEdge::NotIdempotent),
+            (RunState::Executing, Some(_)) => Ok(Run { claim: Some(claim), ..self.to(RunState::Executing, at) }),
             (state, _) => Err(NotAnEdge::State(state)),
         }
     }
 
     fn lost(&self, by: Option<&(String, u64)>, ending: &Ending, at: Moment) -> Result<Run, NotAnEdge> {
-        let run = self.from(State::Executing)?;
+        let run = self.from(RunState::Executing)?;
         match (by, &self.claim) {
             (Some((owner, epoch)), _) => {
                 self.held(owner, *epoch)?;
@@ -115,26 +115,26 @@ impl Run {
             (None, Some(claim)) if at < claim.lease_until => return Err(NotAnEdge::Early),
             (None, _) => {}
         }
-        Ok(run.ended(State::OutcomeUnknown, ending, at))
+        Ok(run.ended(RunState::OutcomeUnknown, ending, at))
     }
 
     fn held(&self, owner: &str, epoch: u64) -> Result<&Claim, NotAnEdge> {
         match (&self.claim, self.state) {
-            (Some(claim), State::Executing) if claim.owner == owner && claim.epoch == epoch => Ok(claim),
-            (Some(_), State::Executing) => Err(NotAnEdge::Fenced),
+            (Some(claim), RunState::Executing) if claim.owner == owner && claim.epoch == epoch => Ok(claim),
+            (Some(_), RunState::Executing) => Err(NotAnEdge::Fenced),
             (_, state) => Err(NotAnEdge::State(state)),
         }
     }
 
-    fn from(&self, state: State) -> Result<&Run, NotAnEdge> {
+    fn from(&self, state: RunState) -> Result<&Run, NotAnEdge> {
         if self.state == state { Ok(self) } else { Err(NotAnEdge::State(self.state)) }
     }
 
-    fn to(&self, state: State, at: Moment) -> Run {
+    fn to(&self, state: RunState, at: Moment) -> Run {
         Run { state, changed_at: at, ..self.clone() }
     }
 
-    fn ended(&self, state: State, ending: &Ending, at: Moment) -> Run {
+    fn ended(&self, state: RunState, ending: &Ending, at: Moment) -> Run {
         Run { ending: Some(ending.clone()), ..self.to(state, at) }
     }
 }

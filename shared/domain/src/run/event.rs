@@ -1,6 +1,6 @@
 //! What can happen to a run.
 
-use super::{Ending, State};
+use super::{Ending, RunState};
 use crate::{Moment, Principal};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Answer {
 /// One thing that happened to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
-pub enum Event {
+pub enum RunEvent {
     /// A person answered.
     Answered(Answer),
     /// The time for it ran out.
@@ -88,7 +88,7 @@ pub enum Event {
 pub enum NotAnEdge {
     /// The run is not where this could happen.
     #[error("a run that is {} cannot do that", .0.as_str())]
-    State(State),
+    State(RunState),
     /// The requester cannot answer its own request.
     #[error("a run cannot be answered by the one who asked for it")]
     OwnRequest,

@@ -14,7 +14,7 @@ fn person(n: usize) -> Principal {
 }
 
 fn run(idempotent: bool, deciders: u32) -> Run {
-    let asked = Asked {
+    let asked = RunRequest {
         requester: person(0),
         scopes: "tools:write".into(),
         session: None,
@@ -47,24 +47,24 @@ fn run(idempotent: bool, deciders: u32) -> Run {
     Run::new(RunId::from_random([1; 16]), asked)
 }
 
-fn answer(n: usize, verdict: Verdict, millis: u64) -> Event {
-    Event::Answered(Answer { by: person(n), verdict, reason: None, at: at(millis) })
+fn answer(n: usize, verdict: Verdict, millis: u64) -> RunEvent {
+    RunEvent::Answered(Answer { by: person(n), verdict, reason: None, at: at(millis) })
 }
 
-fn claim(owner: &str, until: u64) -> Event {
-    Event::Claimed { owner: owner.into(), lease_until: at(until) }
+fn claim(owner: &str, until: u64) -> RunEvent {
+    RunEvent::Claimed { owner: owner.into(), lease_until: at(until) }
 }
 
-fn finish(owner: &str, epoch: u64) -> Event {
-    Event::Finished { owner: owner.into(), epoch, ending: Ending::done(None) }
+fn finish(owner: &str, epoch: u64) -> RunEvent {
+    RunEvent::Finished { owner: owner.into(), epoch, ending: Ending::done(None) }
 }
 
-fn lost(by: Option<(&str, u64)>) -> Event {
-    Event::Lost { by: by.map(|(o, e)| (o.into(), e)), ending: Ending::failed(Code::Deadline, "late") }
+fn lost(by: Option<(&str, u64)>) -> RunEvent {
+    RunEvent::Lost { by: by.map(|(o, e)| (o.into(), e)), ending: Ending::failed(Code::Deadline, "late") }
 }
 
-fn reconciled(succeeded: bool) -> Event {
-    Event::Reconciled { succeeded, ending: Ending::done(None) }
+fn reconciled(succeeded: bool) -> RunEvent {
+    RunEvent::Reconciled { succeeded, ending: Ending::done(None) }
 }
 
 fn approved() -> Run {
@@ -74,22 +74,22 @@ fn approved() -> Run {
 #[test]
 fn the_happy_path_has_four_steps() {
     let run = approved();
-    assert_eq!((run.state, run.execute_by), (State::Approved, Some(at(T0 + 5_000))));
+    assert_eq!((run.state, run.execute_by), (RunState::Approved, Some(at(T0 + 5_000))));
     let run = run.apply(&claim("a", T0 + 300), at(T0 + 1)).unwrap();
-    assert_eq!((run.state, run.due()), (State::Executing, Some(at(T0 + 300))));
+    assert_eq!((run.state, run.due()), (RunState::Executing, Some(at(T0 + 300))));
     assert_eq!(run.changed_at, at(T0 + 1));
     let run = run.apply(&finish("a", 1), at(T0 + 2)).unwrap();
-    assert_eq!((run.state, run.due()), (State::Succeeded, None));
+    assert_eq!((run.state, run.due()), (RunState::Succeeded, None));
     assert_eq!((run.changed_at, run.ending.clone()), (at(T0 + 2), Some(Ending::done(None))));
-    let failed = Event::Finished { owner: "a".into(), epoch: 1, ending: Ending::failed(Code::Internal, "no") };
+    let failed = RunEvent::Finished { owner: "a".into(), epoch: 1, ending: Ending::failed(Code::Internal, "no") };
     let held = approved().apply(&claim("a", T0 + 300), at(T0 + 1)).unwrap();
-    assert_eq!(held.apply(&failed, at(T0 + 2)).unwrap().state, State::Failed);
+    assert_eq!(held.apply(&failed, at(T0 + 2)).unwrap().state, RunState::Failed);
 }
 
 #[test]
 fn every_state_has_its_name_and_knows_whether_it_is_over() {
     let table: Vec<(&str, bool, bool)> =
-        State::ALL.iter().map(|s| (s.as_str(), s.is_final(), s.is_settled())).collect();
+        RunState::ALL.iter().map(|s| (s.as_str(), s.is_final(), s.is_settled())).collect();
     assert_eq!(
         table,
         [
@@ -124,27 +124,27 @@ fn one_decision_wins_and_the_loser_learns_who() {
     assert_eq!((winner.by, winner.at), (person(1), at(T0)));
     assert_eq!(decided.apply(&answer(1, Verdict::Approve, T0 + 1), at(T0 + 1)), Err(NotAnEdge::Repeated));
     let rejected = run(true, 1).apply(&answer(1, Verdict::Reject, T0), at(T0)).unwrap();
-    assert_eq!(rejected.state, State::Rejected);
+    assert_eq!(rejected.state, RunState::Rejected);
 }
 
 #[test]
 fn what_ended_undecided_names_no_winner() {
     let first = run(true, 2).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap();
-    let cancelled = first.apply(&Event::Cancelled { by: person(0) }, at(T0 + 1)).unwrap();
+    let cancelled = first.apply(&RunEvent::Cancelled { by: person(0) }, at(T0 + 1)).unwrap();
     assert!(cancelled.delivered, "whoever took it back knows");
     let late = cancelled.apply(&answer(2, Verdict::Approve, T0 + 2), at(T0 + 2));
-    assert_eq!(late, Err(NotAnEdge::State(State::Cancelled)));
+    assert_eq!(late, Err(NotAnEdge::State(RunState::Cancelled)));
 }
 
 #[test]
 fn a_quorum_counts_people_and_not_clicks() {
     let first = run(true, 2).apply(&answer(1, Verdict::Approve, T0), at(T0)).unwrap();
-    assert_eq!((first.state, first.yeses()), (State::PendingApproval, 1));
+    assert_eq!((first.state, first.yeses()), (RunState::PendingApproval, 1));
     assert_eq!(first.apply(&answer(1, Verdict::Approve, T0), at(T0)), Err(NotAnEdge::Repeated));
     let second = first.apply(&answer(2, Verdict::Approve, T0 + 1), at(T0 + 1)).unwrap();
-    assert_eq!(second.state, State::Approved);
+    assert_eq!(second.state, RunState::Approved);
     let changed_mind = first.apply(&answer(1, Verdict::Reject, T0 + 1), at(T0 + 1)).unwrap();
-    assert_eq!((changed_mind.state, changed_mind.yeses()), (State::Rejected, 0));
+    assert_eq!((changed_mind.state, changed_mind.yeses()), (RunState::Rejected, 0));
 }
 
 #[test]
@@ -152,13 +152,13 @@ fn the_clocks_are_exact() {
     let yes = answer(1, Verdict::Approve, EXPIRES);
     assert!(run(true, 1).apply(&yes, at(EXPIRES - 1)).is_ok());
     assert_eq!(run(true, 1).apply(&yes, at(EXPIRES)), Err(NotAnEdge::Late));
-    assert_eq!(run(true, 1).apply(&Event::Expired, at(EXPIRES - 1)), Err(NotAnEdge::Early));
-    assert_eq!(run(true, 1).apply(&Event::Expired, at(EXPIRES)).unwrap().state, State::Expired);
+    assert_eq!(run(true, 1).apply(&RunEvent::Expired, at(EXPIRES - 1)), Err(NotAnEdge::Early));
+    assert_eq!(run(true, 1).apply(&RunEvent::Expired, at(EXPIRES)).unwrap().state, RunState::Expired);
     let by = T0 + 5_000;
     assert!(approved().apply(&claim("a", by + 9), at(by - 1)).is_ok());
     assert_eq!(approved().apply(&claim("a", by + 9), at(by)), Err(NotAnEdge::Late));
-    assert_eq!(approved().apply(&Event::Expired, at(by - 1)), Err(NotAnEdge::Early));
-    assert_eq!(approved().apply(&Event::Expired, at(by)).unwrap().state, State::Expired);
+    assert_eq!(approved().apply(&RunEvent::Expired, at(by - 1)), Err(NotAnEdge::Early));
+    assert_eq!(approved().apply(&RunEvent::Expired, at(by)).unwrap().state, RunState::Expired);
 }
 
 #[test]
@@ -171,12 +171,12 @@ fn a_lost_lease_fences_the_old_owner() {
     for zombie in [
         finish("a", 1),
         lost(Some(("a", 1))),
-        Event::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 900) },
+        RunEvent::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 900) },
     ] {
         assert_eq!(taken.apply(&zombie, at(T0 + 101)), Err(NotAnEdge::Fenced));
     }
     assert_eq!(taken.apply(&finish("b", 1), at(T0 + 101)), Err(NotAnEdge::Fenced), "an old epoch of the same owner");
-    assert_eq!(taken.apply(&finish("b", 2), at(T0 + 101)).unwrap().state, State::Succeeded);
+    assert_eq!(taken.apply(&finish("b", 2), at(T0 + 101)).unwrap().state, RunState::Succeeded);
 }
 
 #[test]
@@ -185,31 +185,31 @@ fn what_is_not_idempotent_is_never_taken_over() {
     assert_eq!(held.apply(&claim("b", T0 + 300), at(T0 + 200)), Err(NotAnEdge::NotIdempotent));
     assert_eq!(held.apply(&lost(None), at(T0 + 99)), Err(NotAnEdge::Early));
     let unknown = held.apply(&lost(None), at(T0 + 100)).unwrap();
-    assert_eq!(unknown.state, State::OutcomeUnknown);
-    assert_eq!(unknown.apply(&reconciled(true), at(T0 + 101)).unwrap().state, State::ReconciledSucceeded);
-    assert_eq!(unknown.apply(&reconciled(false), at(T0 + 101)).unwrap().state, State::ReconciledFailed);
+    assert_eq!(unknown.state, RunState::OutcomeUnknown);
+    assert_eq!(unknown.apply(&reconciled(true), at(T0 + 101)).unwrap().state, RunState::ReconciledSucceeded);
+    assert_eq!(unknown.apply(&reconciled(false), at(T0 + 101)).unwrap().state, RunState::ReconciledFailed);
 }
 
 #[test]
 fn renewing_moves_the_lease_and_nothing_else() {
     let held = approved().apply(&claim("a", T0 + 100), at(T0)).unwrap();
     let renewed =
-        held.apply(&Event::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 500) }, at(T0 + 50)).unwrap();
-    assert_eq!((renewed.state, renewed.due()), (State::Executing, Some(at(T0 + 500))));
+        held.apply(&RunEvent::Renewed { owner: "a".into(), epoch: 1, lease_until: at(T0 + 500) }, at(T0 + 50)).unwrap();
+    assert_eq!((renewed.state, renewed.due()), (RunState::Executing, Some(at(T0 + 500))));
     assert_eq!(renewed.changed_at, at(T0 + 50));
     assert_eq!(renewed.claim.as_ref().map(|c| c.epoch), Some(1));
 }
 
 #[test]
 fn only_a_final_run_is_delivered_and_only_once() {
-    assert!(approved().apply(&Event::Delivered, at(T0)).is_err());
+    assert!(approved().apply(&RunEvent::Delivered, at(T0)).is_err());
     let done = approved().apply(&claim("a", T0 + 9), at(T0)).unwrap().apply(&finish("a", 1), at(T0)).unwrap();
-    let delivered = done.apply(&Event::Delivered, at(T0)).unwrap();
-    assert!(delivered.delivered && delivered.state == State::Succeeded);
-    assert!(delivered.apply(&Event::Delivered, at(T0)).is_err());
+    let delivered = done.apply(&RunEvent::Delivered, at(T0)).unwrap();
+    assert!(delivered.delivered && delivered.state == RunState::Succeeded);
+    assert!(delivered.apply(&RunEvent::Delivered, at(T0)).is_err());
 }
 
-fn event() -> impl Strategy<Value = (Event, u64)> {
+fn event() -> impl Strategy<Value = (RunEvent, u64)> {
     let time = T0..EXPIRES + 20_000;
     let kind = prop_oneof![
         (0..4usize, any::<bool>()).prop_map(|(n, yes)| answer(
@@ -217,10 +217,10 @@ fn event() -> impl Strategy<Value = (Event, u64)> {
             if yes { Verdict::Approve } else { Verdict::Reject },
             T0
         )),
-        Just(Event::Expired),
-        Just(Event::Cancelled { by: person(0) }),
+        Just(RunEvent::Expired),
+        Just(RunEvent::Cancelled { by: person(0) }),
         (0..2usize, T0..EXPIRES + 20_000).prop_map(|(n, until)| claim(["a", "b"][n], until)),
-        (0..2usize, 0..4u64, T0..EXPIRES + 20_000).prop_map(|(n, epoch, until)| Event::Renewed {
+        (0..2usize, 0..4u64, T0..EXPIRES + 20_000).prop_map(|(n, epoch, until)| RunEvent::Renewed {
             owner: ["a", "b"][n].into(),
             epoch,
             lease_until: at(until)
@@ -228,7 +228,7 @@ fn event() -> impl Strategy<Value = (Event, u64)> {
         (0..2usize, 0..4u64).prop_map(|(n, epoch)| finish(["a", "b"][n], epoch)),
         (0..3usize, 0..4u64).prop_map(|(n, epoch)| lost((n < 2).then(|| (["a", "b"][n], epoch)))),
         any::<bool>().prop_map(reconciled),
-        Just(Event::Delivered),
+        Just(RunEvent::Delivered),
     ];
     (kind, time)
 }
@@ -246,13 +246,13 @@ proptest! {
         for (event, time) in steps {
             let Ok(next) = now.apply(&event, at(time)) else { continue };
             prop_assert!(!now.state.is_final() || (next.delivered && next.state == now.state), "a final state changed");
-            was_approved |= next.state == State::Approved;
-            if next.state == State::Executing {
+            was_approved |= next.state == RunState::Approved;
+            if next.state == RunState::Executing {
                 prop_assert!(was_approved, "executing without approval");
                 prop_assert!(next.yeses() >= deciders as usize);
                 prop_assert!(next.answers.iter().all(|a| a.by != next.asked.requester));
             }
-            if next.state == State::Executing && now.state == State::Executing && next.claim.as_ref().map(|c| c.epoch) != now.claim.as_ref().map(|c| c.epoch) {
+            if next.state == RunState::Executing && now.state == RunState::Executing && next.claim.as_ref().map(|c| c.epoch) != now.claim.as_ref().map(|c| c.epoch) {
                 prop_assert!(idempotent, "taken over though not idempotent");
             }
             let (old, new) = (now.claim.as_ref().map_or(0, |c| c.epoch), next.claim.as_ref().map_or(0, |c| c.epoch));

@@ -1,11 +1,11 @@
 use super::*;
 
-fn public() -> Guard {
-    Guard::default()
+fn public() -> AddressGuard {
+    AddressGuard::default()
 }
 
-fn operator() -> Guard {
-    Guard { private: true, ports: vec![80, 443, 8080] }
+fn operator() -> AddressGuard {
+    AddressGuard { private: true, ports: vec![80, 443, 8080] }
 }
 
 /// Every spelling of an address that a public guard must not let be configured, and whether an operator may allow it.
@@ -83,7 +83,7 @@ const NEVER: [&str; 33] = [
 fn cve_2026_44430_address_corpus_is_refused() {
     for bad in AT_HOME.iter().chain(&NEVER) {
         let refused = public().parse(bad).expect_err(bad);
-        assert!(matches!(refused, Refused::Range | Refused::Name), "{bad}: {refused:?}");
+        assert!(matches!(refused, AddressRefused::Range | AddressRefused::Name), "{bad}: {refused:?}");
     }
 }
 
@@ -94,7 +94,7 @@ fn an_operator_may_allow_private_networks_and_nothing_beyond() {
         operator().parse(&good.replace("https:", "http:")).expect(good);
     }
     for bad in NEVER {
-        assert!(matches!(operator().parse(bad), Err(Refused::Range | Refused::Name)), "{bad}");
+        assert!(matches!(operator().parse(bad), Err(AddressRefused::Range | AddressRefused::Name)), "{bad}");
     }
 }
 
@@ -120,7 +120,7 @@ fn names_that_can_be_mistaken_are_refused_from_everybody() {
     ] {
         for guard in [public(), operator()] {
             let refused = guard.parse(bad).expect_err(bad);
-            assert!(matches!(refused, Refused::Name | Refused::NotAnAddress), "{bad}: {refused:?}");
+            assert!(matches!(refused, AddressRefused::Name | AddressRefused::NotAnAddress), "{bad}: {refused:?}");
         }
     }
 }
@@ -158,7 +158,7 @@ fn what_is_no_plain_web_address_is_refused_from_everybody() {
         "https://charts.example/\0",
     ] {
         for guard in [public(), operator()] {
-            assert_eq!(guard.parse(bad), Err(Refused::NotAnAddress), "{bad:?}");
+            assert_eq!(guard.parse(bad), Err(AddressRefused::NotAnAddress), "{bad:?}");
         }
     }
 }
@@ -172,19 +172,19 @@ fn a_user_part_is_refused_wherever_the_host_seems_to_be() {
         "https://a:b@charts.example/",
         "https://a%40b@charts.example/",
     ] {
-        assert_eq!(public().parse(bad), Err(Refused::Credentials), "{bad}");
-        assert_eq!(operator().parse(bad), Err(Refused::Credentials), "{bad}");
+        assert_eq!(public().parse(bad), Err(AddressRefused::Credentials), "{bad}");
+        assert_eq!(operator().parse(bad), Err(AddressRefused::Credentials), "{bad}");
     }
-    assert_eq!(public().parse("https://127.0.0.1#@charts.example"), Err(Refused::Range));
-    assert_eq!(public().parse("https://127.0.0.1?@charts.example"), Err(Refused::Range));
-    assert_eq!(public().parse("https://127.0.0.1:443/@charts.example"), Err(Refused::Range));
+    assert_eq!(public().parse("https://127.0.0.1#@charts.example"), Err(AddressRefused::Range));
+    assert_eq!(public().parse("https://127.0.0.1?@charts.example"), Err(AddressRefused::Range));
+    assert_eq!(public().parse("https://127.0.0.1:443/@charts.example"), Err(AddressRefused::Range));
 }
 
 #[test]
 fn plain_http_needs_an_operator_and_a_private_address() {
-    assert_eq!(public().parse("http://charts.example/"), Err(Refused::Insecure));
-    assert_eq!(public().parse("http://127.0.0.1/"), Err(Refused::Insecure));
-    assert_eq!(operator().parse("http://1.1.1.1/"), Err(Refused::Insecure));
+    assert_eq!(public().parse("http://charts.example/"), Err(AddressRefused::Insecure));
+    assert_eq!(public().parse("http://127.0.0.1/"), Err(AddressRefused::Insecure));
+    assert_eq!(operator().parse("http://1.1.1.1/"), Err(AddressRefused::Insecure));
     assert!(operator().parse("http://10.0.0.1:8080/").is_ok());
 }
 
@@ -192,11 +192,14 @@ fn plain_http_needs_an_operator_and_a_private_address() {
 fn only_listed_ports_are_dialled() {
     assert!(public().parse("https://charts.example:443/").is_ok());
     for port in [22, 80, 2375, 6379, 8443, 10250] {
-        assert_eq!(public().parse(&format!("https://charts.example:{port}/")), Err(Refused::Port(port)));
+        assert_eq!(public().parse(&format!("https://charts.example:{port}/")), Err(AddressRefused::Port(port)));
     }
-    assert_eq!(public().parse("https://charts.example:0/"), Err(Refused::Port(0)));
-    assert_eq!(public().parse("https://charts.example:65536/"), Err(Refused::NotAnAddress));
-    assert_eq!(Guard { private: false, ports: vec![] }.parse("https://charts.example/"), Err(Refused::Port(443)));
+    assert_eq!(public().parse("https://charts.example:0/"), Err(AddressRefused::Port(0)));
+    assert_eq!(public().parse("https://charts.example:65536/"), Err(AddressRefused::NotAnAddress));
+    assert_eq!(
+        AddressGuard { private: false, ports: vec![] }.parse("https://charts.example/"),
+        Err(AddressRefused::Port(443))
+    );
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! A person decides. One decision wins; every loser learns who won and when.
 
-use super::{FOLDS, Folded, told};
-use crate::call::{Executor, no_store};
+use super::told;
+use crate::executor::Executor;
+use crate::failures::no_store;
+use crate::run_record::{FOLDS, RunError, RunUpdate, too_fast};
 use crate::snapshot::Snapshot;
-use domain::run::{Answer, Ending, Event, NotAnEdge, Run, State, Verdict};
-use domain::{Caller, Code, Failure, Principal, RunId, Scope, SessionId, Tenant};
+use domain::run::{Answer, Ending, NotAnEdge, Run, RunEvent, RunState, Verdict};
+use domain::{Caller, Code, Failure, Principal, RunId, SessionId, Tenant, TokenScope};
 use serde_json::json;
 use std::sync::Arc;
-use store::FoldedRun;
+use store::RunCasOutcome;
 
 /// How many runs are taken back in one step.
 const AT_ONCE: usize = 256;
 
 /// What a person says about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct RunDecision {
     /// Yes or no.
     pub verdict: Verdict,
     /// Why.
@@ -28,7 +30,7 @@ impl Executor {
         snapshot: &Arc<Snapshot>,
         decider: &Caller,
         id: RunId,
-        said: Said,
+        said: RunDecision,
     ) -> Result<Run, Failure> {
         may_decide(decider)?;
         let (held, now) = self.find_run(&decider.tenant, id).await?;
@@ -38,31 +40,31 @@ impl Executor {
         }
         let answer = Answer { by: decider.principal.clone(), verdict: said.verdict, reason: said.reason, at: now };
         let shelf = self.store.of(&decider.tenant);
-        let (event, before) = (Event::Answered(answer.clone()), self.store.lineages().now());
+        let (event, before) = (RunEvent::Answered(answer.clone()), self.store.lineages().now());
         let decided = match self.fold_run(&shelf, held, &event, now, Some(decider)).await? {
-            Folded::Done(held) => *held,
+            RunUpdate::Done(held) => *held,
             // The same person saying the same again is no second decision, and no error.
-            Folded::No(NotAnEdge::Repeated, held) => {
+            RunUpdate::No(NotAnEdge::Repeated, held) => {
                 self.confirm_answer(&shelf, id, &answer, before).await?;
                 return Ok(held.run);
             }
-            Folded::No(no, held) => return Err(refused(no, &held.run)),
-            Folded::Late(held) => return Err(refused(NotAnEdge::Late, &held.run)),
+            RunUpdate::No(no, held) => return Err(refused(no, &held.run)),
+            RunUpdate::Late(held) => return Err(refused(NotAnEdge::Late, &held.run)),
         };
         self.confirm_answer(&shelf, id, &answer, before).await?;
         tracing::info!(run = %id, state = decided.run.state.as_str(), "a person answered");
         match decided.run.state {
-            State::Approved => self.begin(Arc::clone(snapshot), decider.tenant.clone(), decided, now).await,
-            State::Rejected
-            | State::PendingApproval
-            | State::Expired
-            | State::Cancelled
-            | State::Executing
-            | State::Succeeded
-            | State::Failed
-            | State::OutcomeUnknown
-            | State::ReconciledSucceeded
-            | State::ReconciledFailed => Ok(decided.run),
+            RunState::Approved => self.begin(Arc::clone(snapshot), decider.tenant.clone(), decided, now).await,
+            RunState::Rejected
+            | RunState::PendingApproval
+            | RunState::Expired
+            | RunState::Cancelled
+            | RunState::Executing
+            | RunState::Succeeded
+            | RunState::Failed
+            | RunState::OutcomeUnknown
+            | RunState::ReconciledSucceeded
+            | RunState::ReconciledFailed => Ok(decided.run),
         }
     }
 
@@ -70,14 +72,14 @@ impl Executor {
     pub async fn cancel_run(&self, caller: &Caller, id: RunId) -> Result<Run, Failure> {
         let (held, now) = self.find_run(&caller.tenant, id).await?;
         if held.run.asked.requester != caller.principal {
-            return Err(super::no_run());
+            return Err(RunError::Gone.into());
         }
         let shelf = self.store.of(&caller.tenant);
-        let event = Event::Cancelled { by: caller.principal.clone() };
+        let event = RunEvent::Cancelled { by: caller.principal.clone() };
         match self.fold_run(&shelf, held, &event, now, Some(caller)).await? {
-            Folded::Done(held) => Ok(held.run),
-            Folded::No(no, held) => Err(refused(no, &held.run)),
-            Folded::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
+            RunUpdate::Done(held) => Ok(held.run),
+            RunUpdate::No(no, held) => Err(refused(no, &held.run)),
+            RunUpdate::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
         }
     }
 
@@ -94,10 +96,10 @@ impl Executor {
             false => Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "a person says it was not done") },
         };
         let shelf = self.store.of(&decider.tenant);
-        match self.fold_run(&shelf, held, &Event::Reconciled { succeeded, ending }, now, Some(decider)).await? {
-            Folded::Done(held) => Ok(held.run),
-            Folded::No(no, held) => Err(refused(no, &held.run)),
-            Folded::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
+        match self.fold_run(&shelf, held, &RunEvent::Reconciled { succeeded, ending }, now, Some(decider)).await? {
+            RunUpdate::Done(held) => Ok(held.run),
+            RunUpdate::No(no, held) => Err(refused(no, &held.run)),
+            RunUpdate::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
         }
     }
 
@@ -110,12 +112,14 @@ impl Executor {
         for _ in 0..FOLDS {
             let entry = self.moved(&decider.tenant, Some(&held.run), &held.run, Some(decider));
             match runs.clear(&held, session, &entry).await.map_err(|e| no_store(&e))? {
-                FoldedRun::Done(held) => return Ok(held.run),
-                FoldedRun::Conflict(newer) => held = newer,
-                FoldedRun::Late(_) | FoldedRun::Gone => return Err(super::no_run()),
+                RunCasOutcome::Done(held) => return Ok(held.run),
+                RunCasOutcome::Conflict(newer) => held = newer,
+                RunCasOutcome::Late(_) | RunCasOutcome::TooManyWaiting | RunCasOutcome::Gone => {
+                    return Err(RunError::Gone.into());
+                }
             }
         }
-        Err(super::too_fast())
+        Err(too_fast())
     }
 
     /// The rejected run that ended a session's step, if one did and nobody has cleared it.
@@ -132,7 +136,7 @@ impl Executor {
         for id in open {
             let (held, now) = self.find_run(tenant, id).await?;
             let by = Principal { issuer: "quartermaster".into(), subject: "tenant switched off".into() };
-            if let Folded::Done(_) = self.fold_run(&shelf, held, &Event::Cancelled { by }, now, None).await? {
+            if let RunUpdate::Done(_) = self.fold_run(&shelf, held, &RunEvent::Cancelled { by }, now, None).await? {
                 cancelled += 1;
             }
         }
@@ -142,7 +146,7 @@ impl Executor {
 }
 
 /// Whether somebody who says no says why.
-fn explains(said: &Said) -> bool {
+fn explains(said: &RunDecision) -> bool {
     match said.verdict {
         Verdict::Approve => true,
         Verdict::Reject => said.reason.as_ref().is_some_and(|reason| !reason.trim().is_empty()),
@@ -152,15 +156,15 @@ fn explains(said: &Said) -> bool {
 /// A token that may call tools may never decide runs, even if its issuer put both scopes there.
 pub fn may_decide(caller: &Caller) -> Result<(), Failure> {
     let scopes = caller.scopes;
-    if scopes.allow(Scope::RunsDecide) && !scopes.allow(Scope::ToolsRead) {
+    if scopes.allow(TokenScope::RunsDecide) && !scopes.allow(TokenScope::ToolsRead) {
         return Ok(());
     }
-    let message = if scopes.allow(Scope::RunsDecide) {
+    let message = if scopes.allow(TokenScope::RunsDecide) {
         "a token that may call tools can never decide runs"
     } else {
         "the token lacks the scope runs:decide"
     };
-    Err(Failure::new(Code::InsufficientScope, message).details(json!({ "scope": Scope::RunsDecide.as_str() })))
+    Err(Failure::new(Code::InsufficientScope, message).details(json!({ "scope": TokenScope::RunsDecide.as_str() })))
 }
 
 /// Why an answer did not count, in words for the person.
@@ -179,7 +183,7 @@ fn refused(no: NotAnEdge, run: &Run) -> Failure {
         NotAnEdge::Late => {
             Failure::new(Code::Expired, "the time to decide this run is over").next("the agent must ask anew")
         }
-        NotAnEdge::State(State::Expired) => {
+        NotAnEdge::State(RunState::Expired) => {
             Failure::new(Code::Expired, "the run has expired").next("the agent must ask anew")
         }
         NotAnEdge::State(state) => {

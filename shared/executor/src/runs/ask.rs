@@ -3,17 +3,22 @@
 //! The run's name is derived from the digest and the run before it, so two replicas that are asked the same thing at the
 //! same moment write the same record, and the second finds the first's.
 
-use super::{FOLDS, Until, Waiting, told};
-use crate::call::{CallRequest, Executor, OpenCall, no_store};
+use super::{RunWait, WaitUntil};
 use crate::clean;
+use crate::executor::Executor;
 use crate::failpoint::stop_at;
+use crate::failures::no_store;
+use crate::open_call::OpenCall;
+use crate::request::CallRequest;
+use crate::run_record::FOLDS;
 use crate::snapshot::Snapshot;
-use catalog::{Drawn, Entry, Parsed};
-use domain::run::{Asked, OnReject, Preview, Run, State};
-use domain::{Caller, Code, Failure, Outcome, RunId};
+use catalog::{CatalogEntry, ParsedCall, ToolPreview};
+use domain::run::{OnReject, Preview, Run, RunRequest, RunState};
+use domain::text::visible;
+use domain::{Code, Failure, Outcome, RunId};
 use policy::Permit;
 use std::sync::Arc;
-use store::{FoldedRun, HeldRun, Past};
+use store::{PriorRuns, RunCasOutcome, VersionedRun};
 
 /// The longest key of a caller.
 const LONGEST_KEY: usize = 255;
@@ -23,19 +28,19 @@ impl Executor {
     pub(crate) async fn ask(
         &self,
         snapshot: &Arc<Snapshot>,
-        entry: &Entry,
+        entry: &CatalogEntry,
         request: &CallRequest,
-        asking: Asking,
+        asking: AskParams,
     ) -> Outcome {
-        let Asking { parsed, rehearsal, open, past } = asking;
+        let AskParams { parsed, rehearsal, open, past } = asking;
         let outcome = match self.earlier(&open, request, &rehearsal, &past).await {
             Ok(Some(held)) => Ok((held, true)),
             Ok(None) => self.record(snapshot, entry, request, &parsed, &rehearsal, &open, &past).await,
             Err(failure) => Err(failure),
         };
         let outcome = match outcome {
-            Ok((held, replayed)) => self.hold(request, &open, held, replayed).await,
-            Err(failure) => Err(failure),
+            Ok((held, replayed)) => self.hold(request, &open, held, replayed).await.into(),
+            Err(failure) => Outcome::Failed(failure),
         };
         open.close(&outcome).await;
         outcome
@@ -47,9 +52,9 @@ impl Executor {
         open: &OpenCall,
         request: &CallRequest,
         rehearsal: &Permit,
-        past: &Past,
-    ) -> Result<Option<HeldRun>, Failure> {
-        let digest = &rehearsal.call().digest;
+        past: &PriorRuns,
+    ) -> Result<Option<VersionedRun>, Failure> {
+        let digest = rehearsal.call().digest();
         let runs = open.shelf.runs();
         if let Some(key) = &request.idempotency_key {
             if key.is_empty() || key.chars().count() > LONGEST_KEY {
@@ -59,7 +64,7 @@ impl Executor {
             if let Some(id) = past.same_key {
                 let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
                 return match held {
-                    Some(held) if held.run.asked.digest == *digest => Ok(Some(held)),
+                    Some(held) if held.run.asked.digest == digest => Ok(Some(held)),
                     Some(held) => Err(Failure::new(Code::KeyReused, "this key was used for another call")
                         .next("use a new key for a new call")
                         .details(serde_json::json!({ "run": held.run.id.to_string() }))),
@@ -77,8 +82,8 @@ impl Executor {
             // The key is new, the run is not: from now on the one leads to the other.
             let entry = self.moved(open.shelf.tenant(), Some(&held.run), &held.run, Some(&request.caller));
             match runs.remember(&held, key, &entry).await.map_err(|e| no_store(&e))? {
-                FoldedRun::Done(held) | FoldedRun::Conflict(held) => return Ok(Some(held)),
-                FoldedRun::Late(_) | FoldedRun::Gone => return Ok(None),
+                RunCasOutcome::Done(held) | RunCasOutcome::Conflict(held) => return Ok(Some(held)),
+                RunCasOutcome::Late(_) | RunCasOutcome::TooManyWaiting | RunCasOutcome::Gone => return Ok(None),
             }
         }
         Ok(Some(held))
@@ -88,13 +93,13 @@ impl Executor {
     async fn record(
         &self,
         snapshot: &Snapshot,
-        entry: &Entry,
+        entry: &CatalogEntry,
         request: &CallRequest,
-        parsed: &Parsed,
+        parsed: &ParsedCall,
         rehearsal: &Permit,
         open: &OpenCall,
-        past: &Past,
-    ) -> Result<(HeldRun, bool), Failure> {
+        past: &PriorRuns,
+    ) -> Result<(VersionedRun, bool), Failure> {
         if self.closed.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Failure::new(
                 Code::StoreFull,
@@ -122,48 +127,37 @@ impl Executor {
         let call = rehearsal.call();
         let preview = preview(entry, parsed, drawn.map(|drawn| clean::drawn(drawn, &snapshot.secrets.now())));
         let approvals = &snapshot.approvals;
-        let asked = Asked {
-            requester: call.caller.principal.clone(),
-            scopes: call.caller.scopes.to_claim(),
-            session: call.session,
-            tool: call.tool.clone(),
-            toolset: call.toolset.clone(),
-            needs: call.needs,
+        let asked = RunRequest {
             schema: entry.schema_digest().to_owned(),
             arguments: parsed.arguments.clone(),
-            effect: call.effect,
-            about: call.about.clone(),
-            digest: call.digest.clone(),
             idempotent: entry.definition().idempotent,
             preview,
             reviewed: review.is_some(),
             // What is proposed for a review is no step that a no could end.
             on_reject: review.map_or_else(|| policy::on_reject(&snapshot.policy, call), |_| OnReject::Continue),
             deciders: approvals.deciders,
-            tainted: call.tainted,
-            assignment: (*call.assignment).clone(),
-            asked_at: open.now,
             expires_at: open.now.plus(review.unwrap_or(approvals.expires)),
             execute_within_ms: u64::try_from(approvals.execute_within.as_millis()).unwrap_or(u64::MAX),
             trace: request.trace.clone(),
+            ..RunRequest::new(call, open.now)
         };
         let key = request.idempotency_key.as_deref();
         let most = u64::try_from(approvals.most_waiting).unwrap_or(u64::MAX);
         let mut last = past.same_digest;
         for _ in 0..FOLDS {
-            let run = Run::new(self.run_id(&call.digest, last), asked.clone());
+            let run = Run::new(self.run_id(call.digest(), last), asked.clone());
             let ledger = self.moved(open.shelf.tenant(), None, &run, Some(&request.caller));
             match open.shelf.runs().open(&run, key, most, &ledger).await.map_err(|e| no_store(&e))? {
-                FoldedRun::Done(held) => {
+                RunCasOutcome::Done(held) => {
                     self.notices.tell(&call.caller.tenant, None, &held.run);
                     return Ok((held, false));
                 }
                 // The way to an old run may be forgotten before the run is; what was handed over is history all the same.
-                FoldedRun::Conflict(held) if is_history(&held.run) => last = Some(held.run.id),
-                FoldedRun::Conflict(held) => return Ok((held, true)),
+                RunCasOutcome::Conflict(held) if is_history(&held.run) => last = Some(held.run.id),
+                RunCasOutcome::Conflict(held) => return Ok((held, true)),
                 // Others were asked for meanwhile, and the store counts what is there.
-                FoldedRun::Late(_) => return Err(too_many(snapshot, review.is_some())),
-                FoldedRun::Gone => break,
+                RunCasOutcome::TooManyWaiting => return Err(too_many(snapshot, review.is_some())),
+                RunCasOutcome::Late(_) | RunCasOutcome::Gone => break,
             }
         }
         Err(Failure::new(Code::Internal, "the run could not be written"))
@@ -181,12 +175,18 @@ impl Executor {
     }
 
     /// Answers with the run at once, or waits for it as long as the caller wants to.
-    async fn hold(&self, request: &CallRequest, open: &OpenCall, held: HeldRun, replayed: bool) -> Outcome {
+    async fn hold(
+        &self,
+        request: &CallRequest,
+        open: &OpenCall,
+        held: VersionedRun,
+        replayed: bool,
+    ) -> Result<Outcome, Failure> {
         let held = match request.hold {
             // Nobody's patience lasts as long as a review.
             Some(patience) if !held.run.state.is_settled() && !held.run.asked.reviewed => {
-                let (until, progress) = (Until::Settled, &request.progress);
-                let waiting = Waiting { until, patience, may_see: &|_| true, progress };
+                let (until, progress) = (WaitUntil::Settled, &request.progress);
+                let waiting = RunWait { until, patience, may_see: &|_| true, progress };
                 self.wait_for(&request.caller.tenant, held.run.id, waiting).await?
             }
             Some(_) | None => held,
@@ -194,18 +194,10 @@ impl Executor {
         if held.run.state.is_final() {
             stop_at!("after_record");
         }
-        if held.run.state == State::PendingApproval {
+        if held.run.state == RunState::PendingApproval {
             tracing::info!(run = %held.run.id, tool = %held.run.asked.tool, "a call waits for a person");
         }
         self.hand_over(open, &request.caller, &held, replayed).await
-    }
-
-    /// Tells the agent what became of a run, and notes that it knows. What cannot be handed out is still owed.
-    pub(crate) async fn hand_over(&self, open: &OpenCall, caller: &Caller, held: &HeldRun, replayed: bool) -> Outcome {
-        let outcome = told::to_agent(&held.run, replayed);
-        self.taint_first(open, caller, &outcome).await?;
-        self.note_delivery(caller, held).await;
-        outcome
     }
 }
 
@@ -224,16 +216,16 @@ fn too_many(snapshot: &Snapshot, reviewed: bool) -> Failure {
 }
 
 /// What a gated call brings along.
-pub(crate) struct Asking {
-    pub(crate) parsed: Parsed,
+pub(crate) struct AskParams {
+    pub(crate) parsed: ParsedCall,
     pub(crate) rehearsal: Permit,
     pub(crate) open: OpenCall,
-    pub(crate) past: Past,
+    pub(crate) past: PriorRuns,
 }
 
 /// What an approver is shown: the tool's own drawing where it has one, and always the arguments: as they are, or with
 /// marks where the tool says that somebody's secret stands.
-pub(crate) fn preview(entry: &Entry, parsed: &Parsed, drawn: Option<Drawn>) -> Preview {
+pub(crate) fn preview(entry: &CatalogEntry, parsed: &ParsedCall, drawn: Option<ToolPreview>) -> Preview {
     let masked = drawn.as_ref().and_then(|drawn| drawn.arguments.clone());
     let arguments = folded(&visible(masked.as_ref().unwrap_or(&parsed.arguments)));
     let name = entry.name();
@@ -285,35 +277,6 @@ fn size(bytes: usize) -> String {
     if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
 }
 
-/// Text that cannot play tricks on whoever reads it: controls, direction marks and invisible letters are written out.
-pub(crate) fn visible(text: &str) -> String {
-    let tricky = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(
-                c,
-                '\u{ad}'
-                    | '\u{61c}'
-                    | '\u{115f}'
-                    | '\u{1160}'
-                    | '\u{180e}'
-                    | '\u{2028}'
-                    | '\u{2029}'
-                    | '\u{3164}'
-                    | '\u{ffa0}'
-            )
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if tricky(c) {
-            out.push_str(&format!("\\u{{{:04x}}}", u32::from(c)));
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +284,7 @@ mod tests {
     #[test]
     fn ap5_text_that_plays_tricks_is_shown_as_what_it_is() {
         assert_eq!(visible("a\u{202e}b\u{200b}c\u{1b}[2J\u{0}"), "a\\u{202e}b\\u{200b}c\\u{001b}[2J\\u{0000}");
+        assert_eq!(visible("a\u{fe0f}b\u{34f}c\u{180b}d\u{1bca0}"), "a\\u{fe0f}b\\u{034f}c\\u{180b}d\\u{1bca0}");
         assert_eq!(visible("plain\n\ttext ä 漢"), "plain\n\ttext ä 漢");
     }
 }

@@ -3,21 +3,23 @@
 //! The claim comes before the first byte. Whatever turns out wrong after it and before anything was sent ends the run as
 //! failed and not attempted; there is no way around the claim. What was sent and not answered is unknown, never failed.
 
-use super::Folded;
-use super::ready::{Looked, Prepared, approval, last_look, prepare};
-use super::standing::{Stands, Wanted, forgotten};
-use crate::call::{Executor, no_store};
-use crate::clean::{self, cleaned};
+use super::ready::{PreSendFinding, PreparedRun, last_look, prepare};
+use super::standing::{ClaimDurability, PreSendCheck, forgotten};
+use crate::clean;
+use crate::executor::Executor;
 use crate::failpoint::stop_at;
-use crate::invoke::marked;
-use crate::sessions::quotes;
+use crate::failures::no_store;
+use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry, PerformOutcome, quotes};
+use crate::run_record::{ClaimOutcome, RunClaim, RunError, RunUpdate};
 use crate::snapshot::Snapshot;
-use catalog::{Probe, Progress};
-use domain::run::{Claim, Ending, Event, NotAnEdge, Run, State};
-use domain::{Code, Content, Failure, Moment, Outcome, Output, RunId, Tenant};
+use catalog::{ProbeResult, Progress};
+use domain::run::{Claim, Ending, NotAnEdge, Run, RunEvent, RunState};
+use domain::{Code, Content, Failure, Moment, RunId, Tenant, ToolOutput};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AuditEntry, HeldRun, Lineage, Phase};
+use store::{AuditEntry, Phase, StoreEpoch, VersionedRun};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// How long until a lease that could not be renewed is tried again.
 const SOON: Duration = Duration::from_millis(500);
@@ -28,7 +30,7 @@ impl Executor {
         &self,
         snapshot: Arc<Snapshot>,
         tenant: Tenant,
-        held: HeldRun,
+        held: VersionedRun,
         now: Moment,
     ) -> Result<Run, Failure> {
         if !knows(&snapshot, &held.run) {
@@ -39,25 +41,23 @@ impl Executor {
         stop_at!("before_claim");
         // All before the claim: what the lease is counted from, whose word it is, and what it writes over.
         let (taken, lineage) = (tokio::time::Instant::now(), self.store.lineages().now());
-        let approved_at = (held.run.state == State::Approved).then_some(held.run.changed_at);
-        let owner = self.store.replica().to_owned();
-        let event = Event::Claimed { owner, lease_until: now.plus(self.leases.lease) };
-        match self.fold_run(&self.store.of(&tenant), held, &event, now, None).await? {
-            Folded::Done(held) => {
+        let approved_at = (held.run.state == RunState::Approved).then_some(held.run.changed_at);
+        match self.claim_run(&self.store.of(&tenant), held, now).await? {
+            ClaimOutcome::Mine(held, proof) => {
                 let run = held.run.clone();
                 let executor = self.clone();
-                let lease = Lease { held: *held, renewed: taken, lineage, approved_at, sent: false };
+                let lease = Lease { held: *held, proof, renewed: taken, lineage, approved_at, sent: false };
                 self.tasks.spawn_lasting("run", async move { executor.carry_out(&snapshot, &tenant, lease).await });
                 Ok(run)
             }
-            Folded::No(_, held) | Folded::Late(held) => Ok(held.run),
+            ClaimOutcome::Not(held) => Ok(held.run),
         }
     }
 
     async fn carry_out(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, lease: Lease) {
         stop_at!("after_claim");
         let run = &lease.held.run;
-        let Some(claim) = run.claim.clone() else { return };
+        let claim = lease.proof.claim().clone();
         let span = tracing::info_span!(
             "execute_tool",
             otel.name = format!("execute_tool {}", run.asked.tool),
@@ -84,21 +84,21 @@ impl Executor {
     ) -> Result<(), Failure> {
         let run = lease.held.run.clone();
         match self.confirm_claim(tenant, &run, lease.lineage, lease.renewed).await {
-            Stands::Firm => {}
+            ClaimDurability::Firm => {}
             // Whoever may repeat it takes it over with the end of the lease.
-            Stands::Loose if run.asked.idempotent => return Ok(()),
-            Stands::Loose => {
+            ClaimDurability::Loose if run.asked.idempotent => return Ok(()),
+            ClaimDurability::Loose => {
                 let why = "the store's replicas did not confirm the claim, so nothing was sent";
                 return self.write_lost(tenant, &lease, claim, unsent(why)).await;
             }
-            Stands::Not => {
+            ClaimDurability::Not => {
                 self.note_fenced(tenant, run.id, claim).await;
                 return Ok(());
             }
         }
-        let wanted = Wanted::of(&run, lease.approved_at, self.store.lineages().now(), self.leases.lease);
+        let wanted = PreSendCheck::of(&run, lease.approved_at, self.store.lineages().now(), self.leases.lease);
         // Then nobody can say that nothing was sent, and a difference may be what that one did.
-        let somebody_held_it = claim.epoch > 1 || matches!(wanted, Wanted::Proof | Wanted::More);
+        let somebody_held_it = claim.epoch > 1 || matches!(wanted, PreSendCheck::Proof | PreSendCheck::More);
         let doubted =
             |ending: Ending| Ending { code: Some(Code::OutcomeUnknown.as_str().into()), attempted: true, ..ending };
         let ready = match prepare(snapshot, tenant, &run) {
@@ -113,21 +113,21 @@ impl Executor {
             return Ok(());
         };
         match looked {
-            Looked::Same => {}
-            Looked::Happened(result) => {
+            PreSendFinding::Same => {}
+            PreSendFinding::Happened(result) => {
                 let tainting = speaks_from_outside(snapshot, &run);
                 let ending = Ending { basis: "a probe of the target".into(), tainting, ..Ending::done(result) };
                 return self.write_end(tenant, &lease, claim, ending).await;
             }
-            Looked::Unproven => {
+            PreSendFinding::Unproven => {
                 let why = "the store was restarted or replaced after the yes, and nothing proves that this was not \
                            sent before; nothing was sent now";
                 return self.write_lost(tenant, &lease, claim, unsent(why)).await;
             }
-            Looked::Other(ending) if somebody_held_it => {
+            PreSendFinding::Other(ending) if somebody_held_it => {
                 return self.write_lost(tenant, &lease, claim, doubted(ending)).await;
             }
-            Looked::Other(ending) => return self.write_end(tenant, &lease, claim, ending).await,
+            PreSendFinding::Other(ending) => return self.write_end(tenant, &lease, claim, ending).await,
         }
         // A replica that was frozen must not send what others have settled meanwhile, nor what the store has forgotten.
         let doubtful = lease.renewed.elapsed() * 2 > self.leases.lease || self.store.lineages().now() != lease.lineage;
@@ -144,23 +144,37 @@ impl Executor {
         tenant: &Tenant,
         mut lease: Lease,
         claim: &Claim,
-        ready: Prepared,
+        ready: PreparedRun,
         snapshot: &Snapshot,
     ) -> Result<(), Failure> {
-        let Prepared { entry, parsed, permit, deadline } = ready;
-        let (cap, secrets) = (snapshot.result_bytes, snapshot.secrets.clone());
+        let PreparedRun { entry, parsed, permit, deadline } = ready;
         let id = lease.held.run.id;
+        let (late, is_late) = oneshot::channel();
+        let bounds = CallBounds {
+            secrets: snapshot.secrets.clone(),
+            cap: snapshot.result_bytes,
+            shape: kept,
+            // Nobody who asked for it waits, so nobody can call it off.
+            cancel: CancellationToken::new(),
+            at_deadline: AtDeadline::GoOn(late),
+        };
         lease.sent = true;
+        let (executor, proof) = (self.clone(), lease.proof.clone());
         let mut work = self.tasks.spawn_lasting("tool of a run", async move {
             let progress = Progress::default();
-            cleaned(&secrets, parsed.work.run(&permit, &progress)).await.map(|output| marked(output, &entry))
+            let call = BoundCall::Tool { entry: &entry, parsed, progress: &progress };
+            executor.perform(OpenEntry::Run(&proof), &permit, call, bounds).await
         });
         stop_at!("in_flight");
-        let ended = tokio::time::timeout(deadline, self.renewing(tenant, &mut lease, claim, &mut work)).await;
+        let ended = tokio::select! {
+            biased; // an answer that is there wins a tie against its own deadline
+            ended = self.renewing(tenant, &mut lease, claim, &mut work) => Ok(ended),
+            late = reached(is_late) => Err(late),
+        };
         match ended {
             Ok(Some(ended)) => {
                 stop_at!("after_effect");
-                match ending(ended.ok().flatten(), cap) {
+                match ending(ended.ok().flatten()) {
                     Ok(ending) => self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await,
                     Err(unknown) => self.insist(|| self.write_lost(tenant, &lease, claim, unknown.clone())).await,
                 }
@@ -168,12 +182,12 @@ impl Executor {
             // Taken over while it was being sent: what comes of it is evidence, and no more.
             Ok(None) => {
                 self.note_fenced(tenant, id, claim).await;
-                self.late_report(tenant, id, work.await.ok().flatten(), cap).await
+                self.late_report(tenant, id, work.await.ok().flatten()).await
             }
-            Err(_) => {
+            Err(()) => {
                 let late = Ending::failed(Code::Deadline, format!("no answer within {} s", deadline.as_secs()));
                 self.insist(|| self.write_lost(tenant, &lease, claim, late.clone())).await?;
-                self.late_report(tenant, id, work.await.ok().flatten(), cap).await
+                self.late_report(tenant, id, work.await.ok().flatten()).await
             }
         }
     }
@@ -221,7 +235,7 @@ impl Executor {
         }
     }
 
-    async fn renew(&self, tenant: &Tenant, lease: &Lease, claim: &Claim) -> Result<Option<HeldRun>, Failure> {
+    async fn renew(&self, tenant: &Tenant, lease: &Lease, claim: &Claim) -> Result<Option<VersionedRun>, Failure> {
         let mine = &lease.held.run;
         let (found, now) = self.store.of(tenant).runs().find(mine.id).await.map_err(|e| no_store(&e))?;
         let held = match found {
@@ -234,29 +248,29 @@ impl Executor {
             }
         };
         let lease_until = now.plus(self.leases.lease);
-        let event = Event::Renewed { owner: claim.owner.clone(), epoch: claim.epoch, lease_until };
+        let event = RunEvent::Renewed { owner: claim.owner.clone(), epoch: claim.epoch, lease_until };
         match self.fold_run(&self.store.of(tenant), held, &event, now, None).await? {
-            Folded::Done(held) => Ok(Some(*held)),
-            Folded::No(..) | Folded::Late(_) => Ok(None),
+            RunUpdate::Done(held) => Ok(Some(*held)),
+            RunUpdate::No(..) | RunUpdate::Late(_) => Ok(None),
         }
     }
 
     async fn write_end(&self, tenant: &Tenant, lease: &Lease, claim: &Claim, ending: Ending) -> Result<(), Failure> {
         let id = lease.held.run.id;
-        let event = Event::Finished { owner: claim.owner.clone(), epoch: claim.epoch, ending: ending.clone() };
+        let event = RunEvent::Finished { owner: claim.owner.clone(), epoch: claim.epoch, ending: ending.clone() };
         match self.fold_held(tenant, lease, claim, &event).await? {
-            Folded::Done(held) => {
+            RunUpdate::Done(held) => {
                 stop_at!("after_record");
                 tracing::info!(run = %id, state = held.run.state.as_str(), "a run ended");
                 Ok(())
             }
             // The lease was over before the answer came. The answer still says what happened.
-            Folded::No(NotAnEdge::State(State::OutcomeUnknown), held) => {
+            RunUpdate::No(NotAnEdge::State(RunState::OutcomeUnknown), held) => {
                 self.note_fenced(tenant, id, claim).await;
                 self.reconcile(tenant, *held, ending).await
             }
-            Folded::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => Ok(()),
-            Folded::No(..) | Folded::Late(_) => {
+            RunUpdate::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => Ok(()),
+            RunUpdate::No(..) | RunUpdate::Late(_) => {
                 self.note_fenced(tenant, id, claim).await;
                 Ok(())
             }
@@ -264,28 +278,34 @@ impl Executor {
     }
 
     async fn write_lost(&self, tenant: &Tenant, lease: &Lease, claim: &Claim, ending: Ending) -> Result<(), Failure> {
-        let event = Event::Lost { by: Some((claim.owner.clone(), claim.epoch)), ending: ending.clone() };
+        let event = RunEvent::Lost { by: Some((claim.owner.clone(), claim.epoch)), ending: ending.clone() };
         let id = lease.held.run.id;
         match self.fold_held(tenant, lease, claim, &event).await? {
-            Folded::Done(_) => tracing::warn!(run = %id, "the outcome of a run is unknown"),
-            Folded::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => {}
-            Folded::No(..) | Folded::Late(_) => self.note_fenced(tenant, id, claim).await,
+            RunUpdate::Done(_) => tracing::warn!(run = %id, "the outcome of a run is unknown"),
+            RunUpdate::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => {}
+            RunUpdate::No(..) | RunUpdate::Late(_) => self.note_fenced(tenant, id, claim).await,
         }
         Ok(())
     }
 
     /// Folds the end of a run that this replica holds. One that the store has forgotten is written back first, and is
     /// then what anybody's is whose lease was over: unknown, until it is settled.
-    async fn fold_held(&self, tenant: &Tenant, lease: &Lease, claim: &Claim, event: &Event) -> Result<Folded, Failure> {
+    async fn fold_held(
+        &self,
+        tenant: &Tenant,
+        lease: &Lease,
+        claim: &Claim,
+        event: &RunEvent,
+    ) -> Result<RunUpdate, Failure> {
         let mine = &lease.held;
         let folded = self.fold_run(&self.store.of(tenant), mine.clone(), event, self.time().await?, None).await;
         let found = match folded {
-            Ok(Folded::No(_, found)) if lease.sent && forgotten(&found.run, claim) => Some(*found),
-            Err(failure) if failure.code == super::no_run().code => None,
-            folded => return folded,
+            Ok(RunUpdate::No(_, found)) if lease.sent && forgotten(&found.run, claim) => Some(*found),
+            Err(RunError::Gone) => None,
+            folded => return Ok(folded?),
         };
         let held = self.write_back(tenant, &mine.run, found, lease.sent).await?;
-        Ok(Folded::No(NotAnEdge::State(held.run.state), Box::new(held)))
+        Ok(RunUpdate::No(NotAnEdge::State(held.run.state), Box::new(held)))
     }
 
     /// Puts into the ledger that this replica was too late: others hold or have settled the run it had claimed. What it
@@ -305,61 +325,65 @@ impl Executor {
     }
 
     /// What the former owner learns late settles what was unknown.
-    async fn late_report(&self, tenant: &Tenant, id: RunId, ended: Option<Outcome>, cap: usize) -> Result<(), Failure> {
-        let Ok(ending) = ending(ended, cap) else { return Ok(()) };
+    async fn late_report(&self, tenant: &Tenant, id: RunId, ended: Option<PerformOutcome>) -> Result<(), Failure> {
+        let Ok(ending) = ending(ended) else { return Ok(()) };
         let (held, _) = self.find_run(tenant, id).await?;
         let ending = Ending { basis: "a late report of the replica that sent it".into(), ..ending };
         self.reconcile(tenant, held, ending).await
     }
 
-    pub(super) async fn reconcile(&self, tenant: &Tenant, held: HeldRun, ending: Ending) -> Result<(), Failure> {
+    pub(super) async fn reconcile(&self, tenant: &Tenant, held: VersionedRun, ending: Ending) -> Result<(), Failure> {
         let succeeded = ending.code.is_none();
-        let event = Event::Reconciled { succeeded, ending };
-        self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await.map(|_| ())
+        let event = RunEvent::Reconciled { succeeded, ending };
+        Ok(self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await.map(drop)?)
     }
 
     /// Looks at the target for what became of a run.
-    pub(super) async fn probe(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, run: &Run) -> Probe {
+    pub(super) async fn probe(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, run: &Run) -> ProbeResult {
         match prepare(snapshot, tenant, run) {
             Ok(ready) => {
-                let look = policy::look(ready.permit.call().clone(), approval(run));
+                let look = ready.permit.for_preview();
                 let probing = ready.parsed.work.probe(&look);
-                match tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(Probe::Unknown) {
-                    Probe::Done(result) => Probe::Done(result.map(|text| clean::json(text, &snapshot.secrets.now()))),
-                    found @ (Probe::NotDone | Probe::Unknown) => found,
+                match tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(ProbeResult::Unknown) {
+                    ProbeResult::Done(result) => {
+                        ProbeResult::Done(result.map(|text| clean::json(text, &snapshot.secrets.now())))
+                    }
+                    found @ (ProbeResult::NotDone | ProbeResult::Unknown) => found,
                 }
             }
-            Err(_) => Probe::Unknown,
+            Err(_) => ProbeResult::Unknown,
         }
     }
 
     pub(super) async fn time(&self) -> Result<Moment, Failure> {
-        self.store.now().await.map_err(|e| crate::call::no_store(&e))
+        self.store.now().await.map_err(|e| no_store(&e))
     }
 }
 
 /// Whether this replica can tell what a run is about: the tool is there, or a rule of the tenant took it away.
 fn knows(snapshot: &Snapshot, run: &Run) -> bool {
     let tool = run.asked.tool.as_str();
-    matches!(snapshot.catalog.find(tool), catalog::Found::Tool(_))
+    matches!(snapshot.catalog.find(tool), catalog::NameMatch::Tool(_))
         || snapshot.policy.deny.iter().any(|rule| rule.tool_matches(tool))
 }
 
 /// Whether the result of a run, however it is learnt, is text from outside.
 pub(super) fn speaks_from_outside(snapshot: &Snapshot, run: &Run) -> bool {
     match snapshot.catalog.find(run.asked.tool.as_str()) {
-        catalog::Found::Tool(entry) => entry.definition().outside_text,
+        catalog::NameMatch::Tool(entry) => entry.definition().outside_text,
         // Nobody can say, so it counts as such.
-        catalog::Found::Virtual(_) | catalog::Found::Nothing => true,
+        catalog::NameMatch::Virtual(_) | catalog::NameMatch::Nothing => true,
     }
 }
 
 /// A run as this replica holds it, and when it last said so.
 struct Lease {
-    held: HeldRun,
+    held: VersionedRun,
+    /// What proves that the run was claimed.
+    proof: RunClaim,
     renewed: tokio::time::Instant,
     /// Which store took the claim.
-    lineage: Lineage,
+    lineage: StoreEpoch,
     /// When the run that was claimed had been approved; `None` if it was taken over.
     approved_at: Option<Moment>,
     /// Whether anything may have reached the target.
@@ -377,34 +401,45 @@ fn is_written(holder: &Option<Claim>, stored: &Option<Ending>, claim: &Claim, en
     holder.as_ref().is_some_and(mine) && stored.as_ref() == Some(ending)
 }
 
+/// Resolves when a tool is told late, and never if it ends in time.
+async fn reached(late: oneshot::Receiver<()>) {
+    if late.await.is_err() {
+        std::future::pending().await
+    }
+}
+
 /// What a tool's answer proves. `Err`: it proves nothing, because something may have been sent.
-fn ending(ended: Option<Outcome>, cap: usize) -> Result<Ending, Ending> {
+fn ending(ended: Option<PerformOutcome>) -> Result<Ending, Ending> {
     match ended {
-        Some(Ok(output)) => match kept(&output) {
-            Some(text) if text.len() > cap => {
-                let message =
-                    format!("done; its result of {} bytes is over the cap of {cap} and was not kept", text.len());
-                Ok(Ending { message, ..Ending::done(None) })
-            }
-            structured => Ok(Ending { tainting: output.tainting, ..Ending::done(structured) }),
-        },
-        Some(Err(failure)) if is_ambiguous(failure.code) => Err(Ending::failed(failure.code, failure.message)),
-        Some(Err(failure)) => {
+        Some(PerformOutcome::Done(output)) => {
+            Ok(Ending { tainting: output.tainting, ..Ending::done(output.structured) })
+        }
+        Some(PerformOutcome::TooLarge { bytes, cap }) => {
+            let message = format!("done; its result of {bytes} bytes is over the cap of {cap} and was not kept");
+            Ok(Ending { message, ..Ending::done(None) })
+        }
+        Some(PerformOutcome::Failed(failure)) if is_ambiguous(failure.code) => {
+            Err(Ending::failed(failure.code, failure.message))
+        }
+        Some(PerformOutcome::Failed(failure)) => {
             Ok(Ending { tainting: quotes(failure.code), ..Ending::failed(failure.code, failure.message) })
         }
-        None => Err(Ending::failed(Code::Internal, "the tool failed inside the service")),
+        // A tool that waits for a run of its own is none of ours.
+        Some(PerformOutcome::Waiting(_)) | None => {
+            Err(Ending::failed(Code::Internal, "the tool failed inside the service"))
+        }
     }
 }
 
 /// What a run keeps of an output: its structured result, or the blocks of a tool that gives nothing else.
-fn kept(output: &Output) -> Option<String> {
+fn kept(output: ToolOutput) -> ToolOutput {
     let block = |content: &Content| match content {
         Content::Text(text) => serde_json::json!({ "type": "text", "text": text }),
         Content::Block(block) => block.clone(),
     };
     let blocks = || output.content.iter().map(block).collect::<Vec<_>>();
-    let told = || (!output.content.is_empty()).then(|| serde_json::json!({ "content": blocks() }).to_string());
-    output.structured.clone().or_else(told)
+    let text = || (!output.content.is_empty()).then(|| serde_json::json!({ "content": blocks() }).to_string());
+    ToolOutput { structured: output.structured.clone().or_else(text), content: Vec::new(), tainting: output.tainting }
 }
 
 /// Codes after which the change may have happened all the same.

@@ -4,32 +4,34 @@
 //! looked at for the last time.
 
 use super::ask;
-use super::standing::Wanted;
-use crate::call::digest;
+use super::standing::PreSendCheck;
 use crate::clean;
+use crate::failures::random;
 use crate::snapshot::Snapshot;
-use catalog::{Entry, Found, Parsed, Probe};
-use domain::run::{Ending, Run, Verdict};
-use domain::{Call, CallId, Caller, Code, Level, Loaded, Scopes, Tenant};
-use policy::{Approval, Approved, Decision, Evidence, Permit};
+use catalog::{CatalogEntry, NameMatch, ParsedCall, ProbeResult};
+use domain::run::{Ending, Run};
+use domain::{Call, CallId, Caller, Code, Scopes, Tenant, ToolUse};
+use policy::{CallEvidence, Decision, Permit};
 use redact::Scrubber;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that must be there before a byte is sent.
-pub(super) struct Prepared {
-    pub(super) entry: Arc<Entry>,
-    pub(super) parsed: Parsed,
+pub(super) struct PreparedRun {
+    pub(super) entry: Arc<CatalogEntry>,
+    pub(super) parsed: ParsedCall,
     pub(super) permit: Permit,
     pub(super) deadline: Duration,
 }
 
 /// Finds the tool again, understands the arguments again, and asks today's policy with the yes as evidence.
-pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result<Prepared, Ending> {
+pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result<PreparedRun, Ending> {
     let asked = &run.asked;
     let stale = |what: &str| Ending::not_attempted(Code::Stale, format!("{what} since it was approved"));
-    let Found::Tool(entry) = snapshot.catalog.find(asked.tool.as_str()) else { return Err(stale("the tool is gone")) };
+    let NameMatch::Tool(entry) = snapshot.catalog.find(asked.tool.as_str()) else {
+        return Err(stale("the tool is gone"));
+    };
     if entry.schema_digest() != asked.schema {
         return Err(stale("the tool's schema has changed"));
     }
@@ -41,48 +43,34 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
         principal: asked.requester.clone(),
         scopes: Scopes::parse(&asked.scopes),
         expires_at: asked.expires_at,
+        token: None,
     };
-    let mut call = Call {
-        id: CallId::from_random(crate::call::random().map_err(|f| Ending::not_attempted(f.code, f.message))?),
-        caller: Arc::new(caller),
-        session: asked.session,
-        tainted: asked.tainted,
-        assignment: Arc::new(asked.assignment.clone()),
+    let id = CallId::from_random(random().map_err(|f| Ending::not_attempted(f.code, f.message))?);
+    let used = ToolUse {
         tool: asked.tool.clone(),
         toolset: entry.definition().toolset.clone(),
         needs: entry.list(),
         effect: parsed.effect,
         about: parsed.about.clone(),
-        digest: String::new(),
+        schema: entry.schema_digest(),
+        arguments: &parsed.arguments,
     };
-    call.digest = digest(&call, entry.schema_digest(), &parsed.arguments);
-    let evidence = Evidence {
-        // What was issued when it was asked was judged then; what the tenant forbids today is judged below.
-        loaded: Loaded::from_iter([(asked.toolset.clone(), Level::Write)]),
-        mode: domain::Mode::Write,
-        tainted: asked.tainted,
-        calls_this_minute: 0,
-        stopped: false,
-        approved: Some(Approved { approval: approval(run), digest: asked.digest.clone() }),
+    let call = Call::new(id, Arc::new(caller), asked.session, used)
+        .with_session_facts(asked.tainted, Arc::new(asked.assignment.clone()));
+    let Some(evidence) = CallEvidence::of_approved_run(run) else {
+        return Err(Ending::not_attempted(Code::PolicyDenied, "too few people have approved it"));
     };
     match policy::decide(&snapshot.policy, call, &evidence) {
         Decision::Permit(permit) => {
-            Ok(Prepared { entry: Arc::clone(entry), parsed, permit, deadline: entry.definition().deadline })
+            Ok(PreparedRun { entry: Arc::clone(entry), parsed, permit, deadline: entry.definition().deadline })
         }
         Decision::Ask(..) => Err(stale("what would be done is no longer what was approved")),
         Decision::Deny(reason) => Err(Ending::not_attempted(Code::PolicyDenied, reason.0.message)),
     }
 }
 
-/// What people said yes to. The moment is that of the last yes: every attempt to carry the run out finds the same.
-pub(super) fn approval(run: &Run) -> Approval {
-    let yeses = run.answers.iter().filter(|answer| answer.verdict == Verdict::Approve);
-    let at = yeses.clone().map(|answer| answer.at).max().unwrap_or(run.asked.asked_at);
-    Approval { run: run.id, by: yeses.map(|answer| answer.by.clone()).collect(), at }
-}
-
 /// What the last look before sending says.
-pub(super) enum Looked {
+pub(super) enum PreSendFinding {
     /// What the approver judged is still so.
     Same,
     /// It has happened already; this is its result.
@@ -95,16 +83,24 @@ pub(super) enum Looked {
 
 /// Looks at the target for the last time. Whoever takes a run over asks first whether it has happened: the effect itself
 /// would make everything look different.
-pub(super) async fn last_look(ready: &Prepared, run: &Run, wanted: Wanted, secrets: &Scrubber) -> Looked {
-    let look = policy::look(ready.permit.call().clone(), approval(run));
+pub(super) async fn last_look(
+    ready: &PreparedRun,
+    run: &Run,
+    wanted: PreSendCheck,
+    secrets: &Scrubber,
+) -> PreSendFinding {
+    let look = ready.permit.for_preview();
     let work = &ready.parsed.work;
-    let stale = |what: String| Looked::Other(Ending::not_attempted(Code::Stale, what));
-    if wanted != Wanted::Nothing {
-        let found = tokio::time::timeout(ready.deadline, work.probe(&look)).await.unwrap_or(Probe::Unknown);
+    let stale = |what: String| PreSendFinding::Other(Ending::not_attempted(Code::Stale, what));
+    if wanted != PreSendCheck::Nothing {
+        let found = tokio::time::timeout(ready.deadline, work.probe(&look)).await.unwrap_or(ProbeResult::Unknown);
         match (found, wanted) {
-            (Probe::Done(result), _) => return Looked::Happened(result.map(|text| clean::json(text, secrets))),
-            (Probe::NotDone, Wanted::More) | (Probe::Unknown, Wanted::Proof | Wanted::More) => return Looked::Unproven,
-            (Probe::NotDone | Probe::Unknown, _) => {}
+            (ProbeResult::Done(result), _) => {
+                return PreSendFinding::Happened(result.map(|text| clean::json(text, secrets)));
+            }
+            (ProbeResult::NotDone, PreSendCheck::More)
+            | (ProbeResult::Unknown, PreSendCheck::Proof | PreSendCheck::More) => return PreSendFinding::Unproven,
+            (ProbeResult::NotDone | ProbeResult::Unknown, _) => {}
         }
     }
     let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
@@ -118,7 +114,7 @@ pub(super) async fn last_look(ready: &Prepared, run: &Run, wanted: Wanted, secre
     let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);
     // Where the target moved and what would be done is still the same, the yes still covers it.
     if now.fingerprint == was.fingerprint || (now.text == was.text && now.warnings == was.warnings) {
-        return Looked::Same;
+        return PreSendFinding::Same;
     }
     stale(format!("the target has changed since it was approved; now: {}", now.summary))
 }

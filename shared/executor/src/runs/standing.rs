@@ -5,12 +5,13 @@
 //! shows may have been sent before. And what this process holds and the store has forgotten is written back as unknown,
 //! never as anything that could be sent.
 
-use super::no_run;
-use crate::call::{Executor, no_store};
-use domain::run::{Answer, Claim, Ending, Event, Run, State};
+use crate::executor::Executor;
+use crate::failures::no_store;
+use crate::run_record::RunError;
+use domain::run::{Answer, Claim, Ending, Run, RunEvent, RunState};
 use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::time::Duration;
-use store::{FoldedRun, HeldRun, Lineage, Shelf, StandingRun, StoreError};
+use store::{RunCasOutcome, StandingRun, StoreEpoch, StoreError, TenantStore, VersionedRun};
 use tokio::time::Instant;
 
 /// How long the store's replicas may take to catch up with a decision or a claim.
@@ -24,7 +25,7 @@ const TELL_AGAIN: Duration = Duration::from_millis(250);
 
 /// Whether a claim can be acted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stands {
+pub(super) enum ClaimDurability {
     /// A failover would keep it.
     Firm,
     /// Nobody confirmed it as long as the lease lasted.
@@ -35,7 +36,7 @@ pub(super) enum Stands {
 
 /// What must be known of the target before a run is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PreSendCheck {
     /// Nothing: nobody can have sent it.
     Nothing,
     /// Whether it has happened. Where the target cannot tell, the run is sent.
@@ -46,16 +47,16 @@ pub(super) enum Wanted {
     More,
 }
 
-impl Wanted {
+impl PreSendCheck {
     /// Judged once the run is claimed. `approved_at` is when it was approved, unless it was taken over.
-    pub(super) fn of(run: &Run, approved_at: Option<Moment>, store: Lineage, lease: Duration) -> Wanted {
+    pub(super) fn of(run: &Run, approved_at: Option<Moment>, store: StoreEpoch, lease: Duration) -> PreSendCheck {
         let taken_over = run.claim.as_ref().is_some_and(|claim| claim.epoch > 1);
         let claim_forgotten = !run.asked.idempotent && approved_at.is_some_and(|at| store.doubts(at));
         if claim_forgotten {
             let over = store.since.is_none_or(|since| run.changed_at >= since.plus(lease));
-            return if over { Wanted::Proof } else { Wanted::More };
+            return if over { PreSendCheck::Proof } else { PreSendCheck::More };
         }
-        if taken_over || store.doubts(run.asked.asked_at) { Wanted::Look } else { Wanted::Nothing }
+        if taken_over || store.doubts(run.asked.asked_at) { PreSendCheck::Look } else { PreSendCheck::Nothing }
     }
 }
 
@@ -64,10 +65,10 @@ impl Executor {
     /// `before` is the store as it was when the answer was written.
     pub(super) async fn confirm_answer(
         &self,
-        shelf: &Shelf,
+        shelf: &TenantStore,
         id: RunId,
         answer: &Answer,
-        before: Lineage,
+        before: StoreEpoch,
     ) -> Result<(), Failure> {
         let said = |run: &Run| run.answers.iter().any(|said| said.by == answer.by && said.verdict == answer.verdict);
         match self.standing(shelf, id, before, WITHIN).await {
@@ -81,23 +82,29 @@ impl Executor {
     }
 
     /// Waits until a claim is held by enough of the store. Nothing is sent before.
-    pub(super) async fn confirm_claim(&self, tenant: &Tenant, mine: &Run, before: Lineage, taken: Instant) -> Stands {
+    pub(super) async fn confirm_claim(
+        &self,
+        tenant: &Tenant,
+        mine: &Run,
+        before: StoreEpoch,
+        taken: Instant,
+    ) -> ClaimDurability {
         let shelf = self.store.of(tenant);
         // The rest of the lease is for writing down that nothing was sent.
         let patience = self.leases.lease * 9 / 10;
         let mut within = WITHIN;
         loop {
             match self.standing(&shelf, mine.id, before, std::mem::replace(&mut within, AT_ONCE)).await {
-                Ok(None) => return Stands::Firm,
+                Ok(None) => return ClaimDurability::Firm,
                 Ok(Some(StandingRun { held, enough })) => match held.is_some_and(|held| same_claim(&held.run, mine)) {
-                    true if enough => return Stands::Firm,
+                    true if enough => return ClaimDurability::Firm,
                     true => {}
-                    false => return Stands::Not,
+                    false => return ClaimDurability::Not,
                 },
                 Err(error) => tracing::debug!(run = %mine.id, %error, "a claim could not be confirmed"),
             }
             if taken.elapsed() + AGAIN >= patience || self.tasks.stopping().is_cancelled() {
-                return Stands::Loose;
+                return ClaimDurability::Loose;
             }
             tokio::time::sleep(AGAIN).await;
         }
@@ -107,9 +114,9 @@ impl Executor {
     /// the one that took the last change, it has to be seen that this one has it too.
     async fn standing(
         &self,
-        shelf: &Shelf,
+        shelf: &TenantStore,
         id: RunId,
-        before: Lineage,
+        before: StoreEpoch,
         within: Duration,
     ) -> Result<Option<StandingRun>, StoreError> {
         let runs = shelf.runs();
@@ -134,23 +141,23 @@ impl Executor {
         &self,
         tenant: &Tenant,
         mine: &Run,
-        found: Option<HeldRun>,
+        found: Option<VersionedRun>,
         attempted: bool,
-    ) -> Result<HeldRun, Failure> {
+    ) -> Result<VersionedRun, Failure> {
         let by = mine.claim.as_ref().map(|claim| (claim.owner.clone(), claim.epoch));
         let message = "the store forgot the run while it was carried out";
         let basis = "the replica that carried it out".to_owned();
         let ending = Ending { basis, attempted, ..Ending::failed(Code::OutcomeUnknown, message) };
-        let lost = mine.apply(&Event::Lost { by, ending }, self.time().await?).map_err(|_| no_run())?;
+        let lost = mine.apply(&RunEvent::Lost { by, ending }, self.time().await?).map_err(|_| RunError::Gone)?;
         let entry = self.moved(tenant, found.as_ref().map(|found| &found.run), &lost, None);
         match self.store.of(tenant).runs().write_back(&lost, found.as_ref(), &entry).await.map_err(|e| no_store(&e))? {
-            FoldedRun::Done(held) => {
+            RunCasOutcome::Done(held) => {
                 tracing::error!(run = %mine.id, "a run that the store forgot was written back as unknown");
                 self.notices.tell(tenant, Some(mine.state), &held.run);
                 Ok(held)
             }
-            FoldedRun::Conflict(held) => Ok(held),
-            FoldedRun::Late(_) | FoldedRun::Gone => Err(no_run()),
+            RunCasOutcome::Conflict(held) => Ok(held),
+            RunCasOutcome::Late(_) | RunCasOutcome::TooManyWaiting | RunCasOutcome::Gone => Err(RunError::Gone.into()),
         }
     }
 
@@ -177,19 +184,19 @@ impl Executor {
 /// Whether the run is held as this replica holds it.
 fn same_claim(found: &Run, mine: &Run) -> bool {
     let whose = |run: &Run| run.claim.as_ref().map(|claim| (claim.owner.clone(), claim.epoch));
-    found.state == State::Executing && whose(found) == whose(mine)
+    found.state == RunState::Executing && whose(found) == whose(mine)
 }
 
 /// Whether the store holds a run as it was before this claim was made: then it has forgotten the claim.
 pub(super) fn forgotten(found: &Run, claim: &Claim) -> bool {
     let before = found.claim.as_ref().is_none_or(|held| held.epoch < claim.epoch);
-    before && matches!(found.state, State::PendingApproval | State::Approved)
+    before && matches!(found.state, RunState::PendingApproval | RunState::Approved)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::run::{Asked, OnReject, Preview};
+    use domain::run::{OnReject, Preview, RunRequest};
     use domain::{Effect, Level, Principal, ToolName, ToolsetName};
 
     const LEASE: Duration = Duration::from_secs(30);
@@ -200,7 +207,7 @@ mod tests {
 
     /// Asked at 0, and claimed at this moment.
     fn claimed(idempotent: bool, epoch: u64, when: Moment) -> Run {
-        let asked = Asked {
+        let asked = RunRequest {
             requester: Principal { issuer: "i".into(), subject: "agent".into() },
             scopes: String::new(),
             session: None,
@@ -231,32 +238,32 @@ mod tests {
             trace: None,
         };
         let claim = Some(Claim { owner: "rep_a".into(), epoch, lease_until: when.plus(LEASE) });
-        Run { state: State::Executing, claim, changed_at: when, ..Run::new(RunId::from_random([1; 16]), asked) }
+        Run { state: RunState::Executing, claim, changed_at: when, ..Run::new(RunId::from_random([1; 16]), asked) }
     }
 
-    fn changed(secs: u64) -> Lineage {
-        Lineage { generation: 1, since: Some(at(secs)) }
+    fn changed(secs: u64) -> StoreEpoch {
+        StoreEpoch { generation: 1, since: Some(at(secs)) }
     }
 
     #[test]
     fn s3_what_must_be_known_before_sending_follows_from_what_the_store_may_have_forgotten() {
-        let same = Lineage { generation: 1, since: None };
+        let same = StoreEpoch { generation: 1, since: None };
         let (yes, later) = (Some(at(10)), at(60));
         for (idempotent, epoch, approved_at, store, claimed_at, wanted) in [
-            (false, 1, yes, same, later, Wanted::Nothing),
-            (true, 2, None, same, later, Wanted::Look),
+            (false, 1, yes, same, later, PreSendCheck::Nothing),
+            (true, 2, None, same, later, PreSendCheck::Look),
             // The change came before anything was asked.
-            (false, 1, yes, Lineage { generation: 1, since: Some(at(0)) }, later, Wanted::Nothing),
+            (false, 1, yes, StoreEpoch { generation: 1, since: Some(at(0)) }, later, PreSendCheck::Nothing),
             // Between the question and the yes: a yes and what came of it may be forgotten, but this one is new.
-            (false, 1, yes, changed(5), later, Wanted::Look),
+            (false, 1, yes, changed(5), later, PreSendCheck::Look),
             // Between the yes and the claim: another claim may be forgotten.
-            (false, 1, yes, changed(11), later, Wanted::Proof),
-            (false, 1, yes, changed(31), later, Wanted::More),
-            (false, 1, yes, changed(30), later, Wanted::Proof),
-            (true, 1, yes, changed(11), later, Wanted::Look),
+            (false, 1, yes, changed(11), later, PreSendCheck::Proof),
+            (false, 1, yes, changed(31), later, PreSendCheck::More),
+            (false, 1, yes, changed(30), later, PreSendCheck::Proof),
+            (true, 1, yes, changed(11), later, PreSendCheck::Look),
         ] {
             let run = claimed(idempotent, epoch, claimed_at);
-            assert_eq!(Wanted::of(&run, approved_at, store, LEASE), wanted, "{idempotent} {epoch} {store:?}");
+            assert_eq!(PreSendCheck::of(&run, approved_at, store, LEASE), wanted, "{idempotent} {epoch} {store:?}");
         }
     }
 
@@ -264,15 +271,15 @@ mod tests {
     fn s3_a_run_as_it_was_before_the_claim_is_a_forgotten_one_and_what_others_made_of_it_is_not() {
         let mine = claimed(false, 1, at(20));
         let claim = mine.claim.clone().unwrap();
-        for state in State::ALL {
+        for state in RunState::ALL {
             let before = Run { state, claim: None, ..mine.clone() };
-            let waits = matches!(state, State::PendingApproval | State::Approved);
+            let waits = matches!(state, RunState::PendingApproval | RunState::Approved);
             assert_eq!(forgotten(&before, &claim), waits, "{state:?}");
             assert!(!forgotten(&Run { state, ..mine.clone() }, &claim), "{state:?} under the same claim");
         }
         let other = Claim { owner: "rep_b".into(), ..claim };
         assert!(same_claim(&mine, &mine));
         assert!(!same_claim(&Run { claim: Some(other), ..mine.clone() }, &mine), "somebody else's");
-        assert!(!same_claim(&Run { state: State::OutcomeUnknown, ..mine.clone() }, &mine), "settled meanwhile");
+        assert!(!same_claim(&Run { state: RunState::OutcomeUnknown, ..mine.clone() }, &mine), "settled meanwhile");
     }
 }

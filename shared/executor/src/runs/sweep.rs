@@ -2,16 +2,17 @@
 //!
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
-use super::Folded;
 use super::carry_out::speaks_from_outside;
-use crate::call::{Executor, no_store};
+use crate::executor::Executor;
+use crate::failures::no_store;
+use crate::run_record::RunUpdate;
 use crate::snapshot::Snapshot;
-use catalog::Probe;
-use domain::run::{Ending, Event, State};
+use catalog::ProbeResult;
+use domain::run::{Ending, RunEvent, RunState};
 use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
-use store::HeldRun;
+use store::VersionedRun;
 
 /// How many runs are looked at in one sweep of one tenant.
 const AT_ONCE: usize = 128;
@@ -47,36 +48,38 @@ impl Executor {
         let (held, now) = self.find_run(tenant, id).await?;
         let shelf = self.store.of(tenant);
         match held.run.state {
-            State::PendingApproval => self.fold_run(&shelf, held, &Event::Expired, now, None).await.map(|_| ()),
-            State::Approved => {
+            RunState::PendingApproval => {
+                Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?)
+            }
+            RunState::Approved => {
                 let late = held.run.execute_by.is_some_and(|by| now >= by);
                 if late {
-                    return self.fold_run(&shelf, held, &Event::Expired, now, None).await.map(|_| ());
+                    return Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?);
                 }
                 if self.may_be_under_way(&held.run, now) {
                     return Ok(());
                 }
                 self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
             }
-            State::Executing if held.run.asked.idempotent => {
+            RunState::Executing if held.run.asked.idempotent => {
                 self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
             }
-            State::Executing => {
+            RunState::Executing => {
                 let silent = "the replica that carried it out fell silent";
                 let ending = Ending { basis: silent.into(), ..Ending::failed(Code::OutcomeUnknown, silent) };
-                match self.fold_run(&shelf, held, &Event::Lost { by: None, ending }, now, None).await? {
-                    Folded::Done(held) => self.settle(snapshot, tenant, *held, now).await,
-                    Folded::No(..) | Folded::Late(_) => Ok(()),
+                match self.fold_run(&shelf, held, &RunEvent::Lost { by: None, ending }, now, None).await? {
+                    RunUpdate::Done(held) => self.settle(snapshot, tenant, *held, now).await,
+                    RunUpdate::No(..) | RunUpdate::Late(_) => Ok(()),
                 }
             }
-            State::OutcomeUnknown => self.settle(snapshot, tenant, held, now).await,
-            State::Rejected
-            | State::Expired
-            | State::Cancelled
-            | State::Succeeded
-            | State::Failed
-            | State::ReconciledSucceeded
-            | State::ReconciledFailed => Ok(()),
+            RunState::OutcomeUnknown => self.settle(snapshot, tenant, held, now).await,
+            RunState::Rejected
+            | RunState::Expired
+            | RunState::Cancelled
+            | RunState::Succeeded
+            | RunState::Failed
+            | RunState::ReconciledSucceeded
+            | RunState::ReconciledFailed => Ok(()),
         }
     }
 
@@ -85,26 +88,26 @@ impl Executor {
         &self,
         snapshot: &Arc<Snapshot>,
         tenant: &Tenant,
-        held: HeldRun,
+        held: VersionedRun,
         now: Moment,
     ) -> Result<(), Failure> {
         let basis = "a probe of the target".to_owned();
         // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
         let owner_may_act = held.run.claim.as_ref().is_some_and(|claim| now < claim.lease_until);
         let found = match self.probe(snapshot, tenant, &held.run).await {
-            Probe::NotDone if owner_may_act => Probe::Unknown,
-            found @ (Probe::Done(_) | Probe::NotDone | Probe::Unknown) => found,
+            ProbeResult::NotDone if owner_may_act => ProbeResult::Unknown,
+            found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Unknown) => found,
         };
         match found {
-            Probe::Done(result) => {
+            ProbeResult::Done(result) => {
                 let tainting = speaks_from_outside(snapshot, &held.run);
                 self.reconcile(tenant, held, Ending { basis, tainting, ..Ending::done(result) }).await
             }
-            Probe::NotDone => {
+            ProbeResult::NotDone => {
                 let ending = Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
                 self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await
             }
-            Probe::Unknown => {
+            ProbeResult::Unknown => {
                 let age = now.since(held.run.changed_at);
                 let next = PROBES.into_iter().find(|at| *at > age).map(|at| held.run.changed_at.plus(at));
                 let lease = held.run.claim.as_ref().map(|claim| claim.lease_until).filter(|_| owner_may_act);

@@ -1,7 +1,7 @@
 //! What agents and people are told of a run.
 
-use domain::run::{Answer, OnReject, Run, State, Verdict};
-use domain::{Code, Failure, Outcome, Output};
+use domain::run::{Answer, OnReject, Run, RunState, Verdict};
+use domain::{Code, Failure, Outcome, ToolOutput, WaitingRun};
 use serde_json::{Value, json};
 
 /// How long an agent should wait between looks.
@@ -16,31 +16,44 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// What the agent is told: the run while it is open, its result when it is done, an error it can act on otherwise.
-pub fn to_agent(run: &Run, replayed: bool) -> Outcome {
+/// `codes` are those of the toolsets, to read the code of a failure back.
+pub fn to_agent(run: &Run, replayed: bool, codes: &[Code]) -> Outcome {
     let ended = run.ending.as_ref();
     let message = |fallback: &str| ended.map_or_else(|| fallback.to_owned(), |ending| ending.message.clone());
     match run.state {
-        State::PendingApproval | State::Approved | State::Executing => Ok(Output::structured(open(run, replayed))),
-        State::Succeeded | State::ReconciledSucceeded => {
+        RunState::PendingApproval | RunState::Approved | RunState::Executing => {
+            Outcome::Waiting(WaitingRun { id: run.id, state: run.state, json: open(run, replayed) })
+        }
+        RunState::Succeeded | RunState::ReconciledSucceeded => {
             let tainting = ended.is_some_and(|ending| ending.tainting);
-            Ok(Output { tainting, ..Output::structured(done(run, replayed)) })
+            Outcome::Done(ToolOutput { tainting, ..ToolOutput::structured(done(run, replayed)) })
         }
-        State::Rejected if run.asked.on_reject == OnReject::Continue => {
+        RunState::Rejected if run.asked.on_reject == OnReject::Continue => {
             let told = json!({ "run": facts(run, replayed) });
-            Ok(Output::structured(told.to_string()))
+            Outcome::Done(ToolOutput::structured(told.to_string()))
         }
-        State::Rejected => Err(about(run, Code::Rejected, rejection(run))
-            .next("stop here: further changes in this session are refused until a person clears it")),
-        State::Expired => Err(about(run, Code::Expired, "nobody answered, or nobody began, in time".into())
-            .next("look at the target again, then call again if it is still needed")),
-        State::Cancelled => Err(about(run, Code::RunCancelled, "the run was taken back".into())),
-        State::Failed | State::ReconciledFailed => {
-            let code = ended.and_then(|e| e.code.as_deref()).and_then(Code::parse).unwrap_or(Code::Internal);
-            let code = if run.state == State::ReconciledFailed { Code::NotPossible } else { code };
-            Err(about(run, code, message("it was not done")).next("look at the target again before asking anew"))
+        RunState::Rejected => Outcome::Failed(
+            about(run, Code::Rejected, rejection(run))
+                .next("stop here: further changes in this session are refused until a person clears it"),
+        ),
+        RunState::Expired => Outcome::Failed(
+            about(run, Code::Expired, "nobody answered, or nobody began, in time".into())
+                .next("look at the target again, then call again if it is still needed"),
+        ),
+        RunState::Cancelled => Outcome::Failed(about(run, Code::RunCancelled, "the run was taken back".into())),
+        RunState::Failed | RunState::ReconciledFailed => {
+            let code = ended
+                .and_then(|e| e.code.as_deref())
+                .and_then(|text| Code::parse(text, codes))
+                .unwrap_or(Code::Internal);
+            let code = if run.state == RunState::ReconciledFailed { Code::NotPossible } else { code };
+            let failure = about(run, code, message("it was not done"));
+            Outcome::Failed(failure.next("look at the target again before asking anew"))
         }
-        State::OutcomeUnknown => Err(about(run, Code::OutcomeUnknown, message("nobody knows whether it was done"))
-            .next("do not call again; await_run tells when it is settled")),
+        RunState::OutcomeUnknown => Outcome::Failed(
+            about(run, Code::OutcomeUnknown, message("nobody knows whether it was done"))
+                .next("do not call again; await_run tells when it is settled"),
+        ),
     }
 }
 
@@ -59,7 +72,7 @@ fn rejection(run: &Run) -> String {
 fn open(run: &Run, replayed: bool) -> String {
     let mut told = facts(run, replayed);
     told["poll_after_ms"] = json!(POLL_AFTER_MS);
-    let said = if run.state == State::PendingApproval { "must approve" } else { "approved" };
+    let said = if run.state == RunState::PendingApproval { "must approve" } else { "approved" };
     told["next"] = json!(format!("A person {said}. Call await_run with this run id; do not repeat the call."));
     let preview = &run.asked.preview;
     json!({ "run": told, "preview": { "summary": preview.summary, "warnings": preview.warnings } }).to_string()

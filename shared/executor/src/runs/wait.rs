@@ -1,19 +1,19 @@
 //! How somebody learns what became of a run: by reading the record, again on each wake-up and each tick.
 
-use super::Folded;
-use crate::call::Executor;
+use crate::executor::Executor;
+use crate::run_record::{RunError, RunUpdate};
 use catalog::Progress;
-use domain::run::{Event, Run, State};
-use domain::{Caller, Failure, RunId, Tenant};
+use domain::run::{Run, RunEvent, RunState};
+use domain::{RunId, Tenant};
 use std::time::Duration;
-use store::{HeldRun, Topic, Wake};
+use store::{Topic, VersionedRun, WakeUp};
 
 /// How long a wake-up may be lost before the record is read all the same.
 const TICK: Duration = Duration::from_secs(2);
 
 /// What somebody waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum WaitUntil {
     /// The run is over, or nobody can say how it ended.
     Settled,
     /// The run is in another state than when the waiting began.
@@ -21,9 +21,9 @@ pub enum Until {
 }
 
 /// Who waits, for what, and how long.
-pub struct Waiting<'a> {
+pub struct RunWait<'a> {
     /// What for.
-    pub until: Until,
+    pub until: WaitUntil,
     /// How long.
     pub patience: Duration,
     /// Who may wait for the run; for anybody else it is as if it never was.
@@ -34,20 +34,20 @@ pub struct Waiting<'a> {
 
 impl Executor {
     /// Waits for a run; gives it as it is when the waiting ends. One look per wake-up or tick, and no other.
-    pub async fn wait_for(&self, tenant: &Tenant, id: RunId, waiting: Waiting<'_>) -> Result<HeldRun, Failure> {
-        let Waiting { until: what, patience, may_see, progress } = waiting;
+    pub async fn wait_for(&self, tenant: &Tenant, id: RunId, waiting: RunWait<'_>) -> Result<VersionedRun, RunError> {
+        let RunWait { until: what, patience, may_see, progress } = waiting;
         let until = tokio::time::Instant::now() + patience;
         // Watched before the first look, so that nothing falls in between.
         let mut watch = self.store.of(tenant).watch();
-        let mut seen: Option<State> = None;
+        let mut seen: Option<RunState> = None;
         let mut steps = 0;
         loop {
             let held = self.run(tenant, id).await?;
             let run = &held.run;
             if !may_see(run) {
-                return Err(super::no_run());
+                return Err(RunError::Gone);
             }
-            let moved = what == Until::Moved && seen.is_some_and(|state| state != run.state);
+            let moved = what == WaitUntil::Moved && seen.is_some_and(|state| state != run.state);
             if run.state.is_settled() || moved || patience.is_zero() {
                 return Ok(held);
             }
@@ -61,37 +61,24 @@ impl Executor {
                     () = tokio::time::sleep_until(until) => return Ok(held),
                     () = tokio::time::sleep(TICK) => break,
                     wake = watch.next() => match wake {
-                        Wake::Topic(Topic::Run(moved)) if moved == id => break,
-                        Wake::Topic(_) => {}
-                        Wake::Resync => break,
+                        WakeUp::Topic(Topic::Run(moved)) if moved == id => break,
+                        WakeUp::Topic(_) => {}
+                        WakeUp::Resync => break,
                     },
                 }
             }
         }
     }
 
-    /// Notes that the requester was handed the ending. If that fails, the same call gets the same ending once more.
-    pub async fn note_delivery(&self, caller: &Caller, held: &HeldRun) {
-        let run = &held.run;
-        if run.asked.requester != caller.principal || run.delivered || !run.state.is_final() {
-            return;
-        }
-        let shelf = self.store.of(&caller.tenant);
-        if let Err(failure) = self.fold_run(&shelf, held.clone(), &Event::Delivered, run.changed_at, Some(caller)).await
-        {
-            tracing::debug!(code = failure.code.as_str(), "a delivery could not be noted");
-        }
-    }
-
     /// A run as anybody of the tenant who may see it sees it. The first reader after its time ends it, so that nobody
     /// is shown a run as waiting that can no longer be decided.
-    pub async fn run(&self, tenant: &Tenant, id: RunId) -> Result<HeldRun, Failure> {
+    pub async fn run(&self, tenant: &Tenant, id: RunId) -> Result<VersionedRun, RunError> {
         let (held, now) = self.find_run(tenant, id).await?;
-        if held.run.apply(&Event::Expired, now).is_err() {
+        if held.run.apply(&RunEvent::Expired, now).is_err() {
             return Ok(held);
         }
-        match self.fold_run(&self.store.of(tenant), held, &Event::Expired, now, None).await? {
-            Folded::Done(held) | Folded::No(_, held) | Folded::Late(held) => Ok(*held),
+        match self.fold_run(&self.store.of(tenant), held, &RunEvent::Expired, now, None).await? {
+            RunUpdate::Done(held) | RunUpdate::No(_, held) | RunUpdate::Late(held) => Ok(*held),
         }
     }
 }

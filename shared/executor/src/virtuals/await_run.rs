@@ -1,8 +1,11 @@
 //! `await_run`: what became of a call that a person must approve, from whichever replica.
 
-use crate::call::{CallRequest, Executor, OpenCall};
-use crate::runs::{Until, Waiting, no_run};
-use crate::virtuals::typed;
+use crate::executor::Executor;
+use crate::open_call::OpenCall;
+use crate::request::CallRequest;
+use crate::run_record::RunError;
+use crate::runs::{RunWait, WaitUntil};
+use crate::virtuals::arguments::typed;
 use catalog::virtuals::AwaitArgs;
 use domain::run::Run;
 use domain::{Code, Failure, Outcome, RunId};
@@ -14,7 +17,12 @@ pub(super) const LONGEST: Duration = Duration::from_millis(55_000);
 const USUAL: Duration = Duration::from_millis(20_000);
 
 impl Executor {
-    pub(super) async fn await_run(&self, request: &CallRequest, open: &OpenCall, arguments: Value) -> Outcome {
+    pub(super) async fn await_run(
+        &self,
+        request: &CallRequest,
+        open: &OpenCall,
+        arguments: Value,
+    ) -> Result<Outcome, Failure> {
         let AwaitArgs { run_id, wait_ms } = typed(arguments)?;
         let unknown =
             || Failure::new(Code::NotFound, "there is no such run of yours").next("use the run id you were given");
@@ -23,11 +31,13 @@ impl Executor {
         let caller = &request.caller;
         // Another principal's run answers like one that never was.
         let may_see = |run: &Run| run.asked.requester == caller.principal;
-        let waiting = Waiting { until: Until::Settled, patience, may_see: &may_see, progress: &request.progress };
+        let waiting = RunWait { until: WaitUntil::Settled, patience, may_see: &may_see, progress: &request.progress };
         let held = tokio::select! {
-            run = self.wait_for(&caller.tenant, id, waiting) => {
-                run.map_err(|f| if f.code == no_run().code { unknown() } else { f })?
-            }
+            run = self.wait_for(&caller.tenant, id, waiting) => match run {
+                Ok(held) => held,
+                Err(RunError::Gone) => return Err(unknown()),
+                Err(RunError::Failed(failure)) => return Err(failure),
+            },
             () = request.cancel.cancelled() => return Err(Failure::new(Code::Cancelled, "the caller cancelled the wait")),
         };
         self.hand_over(open, caller, &held, false).await

@@ -4,14 +4,15 @@
 //! compare-and-set with its audit entry and the wake-up that tells every open stream of the session.
 //! The answer holds the full schemas, so a host that ignores or loses `list_changed` still works.
 
-use crate::call::{CallRequest, Executor, Handle, OpenCall, no_session};
+use crate::executor::Executor;
+use crate::open_call::OpenCall;
+use crate::request::{CallRequest, Handle, no_session};
 use crate::sessions::fresh;
 use crate::snapshot::Snapshot;
-use crate::virtuals::typed;
+use crate::virtuals::arguments::{known, typed};
 use catalog::virtuals::ToolsetArgs;
-use catalog::{Catalog, View};
-use domain::outcome::near;
-use domain::{Caller, Code, Failure, Level, Mode, Outcome, Output, Session, ToolsetName};
+use catalog::{Catalog, ListAudience};
+use domain::{Caller, Failure, Level, Session, SessionMode, ToolOutput, ToolsetName};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -22,11 +23,11 @@ impl Executor {
         request: &CallRequest,
         open: &OpenCall,
         arguments: Value,
-    ) -> Outcome {
+    ) -> Result<ToolOutput, Failure> {
         let args: ToolsetArgs = typed(arguments)?;
         let names = known(&snapshot.catalog, args.toolset.names())?;
         let wanted: Vec<(ToolsetName, Level)> = names.into_iter().map(|name| (name, args.level())).collect();
-        let mode = open.held.as_ref().map_or(Mode::Write, |held| held.session.mode);
+        let mode = open.held.as_ref().map_or(SessionMode::Write, |held| held.session.mode);
         policy::decide_load(&snapshot.policy, &request.caller, mode, &wanted).map_err(|reason| reason.0)?;
         let (session, before) = match &open.held {
             Some(_) => {
@@ -35,13 +36,13 @@ impl Executor {
             }
             None => {
                 let caller = &request.caller;
-                let fresh = fresh(snapshot, caller, Mode::Write, request.selection.clone(), open.now)?;
+                let fresh = fresh(snapshot, caller, SessionMode::Write, request.selection.clone(), open.now)?;
                 let loaded = fresh.load(&wanted).unwrap_or(fresh);
                 (self.keep(caller, loaded).await?, None)
             }
         };
         let growing = matches!(request.handle, Handle::Transport(_));
-        Ok(Output::structured(answer(&snapshot.catalog, &session, before.as_ref(), &wanted, growing)))
+        Ok(ToolOutput::structured(answer(&snapshot.catalog, &session, before.as_ref(), &wanted, growing)))
     }
 
     /// Folds a transition into the session of an open call. Gives the session as it now is, and as it was.
@@ -56,25 +57,6 @@ impl Executor {
     }
 }
 
-/// The toolsets by these names; an unknown one is answered with those there are.
-pub(super) fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<ToolsetName>, Failure> {
-    let all = || catalog.toolsets().iter().map(|set| set.name.as_str());
-    names
-        .iter()
-        .map(|name| {
-            let found = catalog.toolsets().iter().find(|set| set.name.as_str() == name);
-            found.map(|set| set.name.clone()).ok_or_else(|| {
-                let valid: Vec<&str> = all().collect();
-                let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-                Failure::new(Code::UnknownToolset, format!("there is no toolset `{shown}`"))
-                    .next(format!("choose from: {}", valid.join(", ")))
-                    .did_you_mean(near(name, all()))
-                    .details(json!({ "toolsets": valid }))
-            })
-        })
-        .collect()
-}
-
 /// Names, full schemas and cost. Schemas are spliced in as they stand in the catalog; nothing is serialised again.
 fn answer(
     catalog: &Catalog,
@@ -85,12 +67,12 @@ fn answer(
 ) -> String {
     let asked = |name: &ToolsetName| wanted.iter().any(|(wanted, _)| wanted == name);
     let by_default =
-        |entry: &catalog::Entry| catalog.defaults().level(&entry.definition().toolset) >= Some(entry.list());
-    let issued = |s: &Session, e: &catalog::Entry| s.loaded.level(&e.definition().toolset) >= Some(e.list());
+        |entry: &catalog::CatalogEntry| catalog.defaults().level(&entry.definition().toolset) >= Some(entry.list());
+    let issued = |s: &Session, e: &catalog::CatalogEntry| s.loaded.level(&e.definition().toolset) >= Some(e.list());
     // Everything asked for that is not in the list a session opens with: the same on every repetition.
     let tools =
         catalog.entries().iter().filter(|e| asked(&e.definition().toolset) && !by_default(e) && issued(session, e));
-    let had = |e: &catalog::Entry| before.map_or(by_default(e), |before| issued(before, e));
+    let had = |e: &catalog::CatalogEntry| before.map_or(by_default(e), |before| issued(before, e));
 
     let (mut added, mut cost) = (String::new(), 0);
     for entry in tools {
@@ -100,7 +82,7 @@ fn answer(
         added.push_str(&entry.issue());
         cost += if had(entry) { 0 } else { entry.tokens() };
     }
-    let view = if growing { View::Growing { grown: true } } else { View::Fixed };
+    let view = if growing { ListAudience::Growing { grown: true } } else { ListAudience::Fixed };
     let total = catalog.tokens(&session.loaded, view);
     let next = if growing {
         "Call these by name."

@@ -1,76 +1,101 @@
 //! The calls the service answers itself, one file each.
 
+mod arguments;
 mod await_run;
 pub(crate) mod call_tool;
 mod load_toolset;
 mod search_tools;
 mod unload_toolset;
 
-use crate::call::{CallRequest, Executor, Handle, VIRTUAL_DEADLINE, read_handle, slot, virtual_call};
+use crate::executor::Executor;
+use crate::failures::random;
+use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry};
+use crate::request::{CallRequest, read_handle};
 use crate::snapshot::Snapshot;
-use catalog::Virtual;
-use domain::{Code, Failure, Outcome};
-use serde::de::DeserializeOwned;
+use arguments::take_session;
+use catalog::ControlTool;
+use domain::{Call, CallId, Caller, Code, Failure, Outcome, SessionId, ToolName, ToolsetName, json};
+use policy::Decision;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long a call of one may take beyond the store's own deadlines.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 impl Executor {
-    /// A virtual call takes the same first steps as any other: arguments, slot, receipt, limits.
+    /// Takes the same steps as any other call: arguments, slot, open audit entry, verdict, and the one place where tools
+    /// run.
     pub(crate) async fn call_virtual(
         &self,
         snapshot: &Arc<Snapshot>,
-        which: Virtual,
+        which: ControlTool,
         mut request: CallRequest,
-    ) -> Outcome {
+    ) -> Result<Outcome, Failure> {
         let arguments = snapshot.catalog.check_virtual(which, request.arguments)?;
         request.arguments = Map::new();
         take_session(&arguments, &mut request.handle);
-        let _slot = slot(snapshot)?;
+        let _slot = snapshot.slot()?;
         let session = read_handle(&request.handle)?;
-        let call = virtual_call(which, Arc::clone(&request.caller), session, &arguments)?;
-        let selection = request.selection.clone();
-        let (open, evidence, _) = self.open(snapshot, &call, &mut request).await?;
-        request.selection = selection;
-        let limited = evidence.calls_this_minute > snapshot.policy.calls_per_minute;
-        let longest = match which {
-            Virtual::AwaitRun => await_run::LONGEST + VIRTUAL_DEADLINE,
-            Virtual::LoadToolset | Virtual::UnloadToolset | Virtual::SearchTools | Virtual::CallTool => {
-                VIRTUAL_DEADLINE
+        let call = call_of(which, Arc::clone(&request.caller), session, &arguments)?;
+        let (open, evidence, _) = self.open(snapshot, &call, None, &request).await?;
+        let outcome = match policy::decide(&snapshot.policy, call, &evidence) {
+            Decision::Permit(permit) => {
+                let deadline = match which {
+                    ControlTool::AwaitRun => await_run::LONGEST + DEADLINE,
+                    ControlTool::LoadToolset
+                    | ControlTool::UnloadToolset
+                    | ControlTool::SearchTools
+                    | ControlTool::CallTool => DEADLINE,
+                };
+                let work = async {
+                    match which {
+                        ControlTool::LoadToolset => {
+                            self.load_toolset(snapshot, &request, &open, arguments).await.map(Outcome::Done)
+                        }
+                        ControlTool::UnloadToolset => {
+                            self.unload_toolset(snapshot, &request, &open, arguments).await.map(Outcome::Done)
+                        }
+                        ControlTool::SearchTools => {
+                            search_tools::run(snapshot, evidence.loaded(), arguments).map(Outcome::Done)
+                        }
+                        ControlTool::AwaitRun => self.await_run(&request, &open, arguments).await,
+                        ControlTool::CallTool => {
+                            Err(Failure::new(Code::Internal, "call_tool is unwrapped before it gets here"))
+                        }
+                    }
+                };
+                let bounds = CallBounds {
+                    secrets: snapshot.secrets.clone(),
+                    // Its size follows from the tenant's own catalog, or was held to the cap when the run was done.
+                    cap: usize::MAX,
+                    shape: std::convert::identity,
+                    // The one that waits for long listens for a cancellation itself.
+                    cancel: CancellationToken::new(),
+                    at_deadline: AtDeadline::Stop,
+                };
+                let call = BoundCall::Control { work: Box::pin(work), deadline };
+                self.perform(OpenEntry::Call(&open), &permit, call, bounds).await.into_outcome()
             }
+            Decision::Deny(reason) => Outcome::Failed(reason.0),
+            Decision::Ask(..) => Outcome::Failed(Failure::new(Code::Internal, "nobody can be asked about this tool")),
         };
-        let work = async {
-            if limited {
-                return Err(too_many(snapshot));
-            }
-            match which {
-                Virtual::LoadToolset => self.load_toolset(snapshot, &request, &open, arguments).await,
-                Virtual::UnloadToolset => self.unload_toolset(snapshot, &request, &open, arguments).await,
-                Virtual::SearchTools => search_tools::run(snapshot, &evidence.loaded, arguments),
-                Virtual::AwaitRun => self.await_run(&request, &open, arguments).await,
-                Virtual::CallTool => Err(Failure::new(Code::Internal, "call_tool is unwrapped before it gets here")),
-            }
-        };
-        let outcome = tokio::time::timeout(longest, work)
-            .await
-            .unwrap_or_else(|_| Err(Failure::new(Code::Deadline, format!("{} took too long", which.name()))));
         open.close(&outcome).await;
-        outcome
+        Ok(outcome)
     }
 }
 
-/// A handle in the arguments counts where the request itself brought none.
-fn take_session(arguments: &Value, handle: &mut Handle) {
-    if let (Handle::None, Some(text)) = (&handle, arguments.get("session").and_then(Value::as_str)) {
-        *handle = Handle::Told(text.to_owned());
-    }
-}
-
-fn too_many(snapshot: &Snapshot) -> Failure {
-    let message = format!("the tenant's limit of {} calls a minute is used up", snapshot.policy.calls_per_minute);
-    Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000)
-}
-
-/// Reads arguments that have passed their schema.
-fn typed<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
-    serde_json::from_value(arguments).map_err(|error| Failure::new(Code::InvalidArgument, error.to_string()))
+/// A call of one, as policy judges it.
+fn call_of(
+    which: ControlTool,
+    caller: Arc<Caller>,
+    session: Option<SessionId>,
+    arguments: &Value,
+) -> Result<Call, Failure> {
+    let broken = || Failure::new(Code::Internal, "a virtual tool has no proper name");
+    let tool = ToolName::parse(which.name()).map_err(|_| broken())?;
+    let toolset = ToolsetName::parse("virtual").map_err(|_| broken())?;
+    let id = CallId::from_random(random()?);
+    Ok(Call::of_control_tool(id, caller, session, (tool, toolset), &json::canonical(arguments)))
 }

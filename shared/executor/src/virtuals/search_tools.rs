@@ -4,10 +4,10 @@
 //! name more than one in the description.
 
 use crate::snapshot::Snapshot;
-use crate::virtuals::typed;
-use catalog::Entry;
+use crate::virtuals::arguments::typed;
+use catalog::CatalogEntry;
 use catalog::virtuals::SearchArgs;
-use domain::{Loaded, Outcome, Output};
+use domain::{Failure, LoadedToolsets, ToolOutput};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const IN_NAME: f64 = 3.0;
 const IN_TOOLSET: f64 = 1.5;
 const IN_DESCRIPTION: f64 = 1.0;
 
-pub(super) fn run(snapshot: &Snapshot, loaded: &Loaded, arguments: Value) -> Outcome {
+pub(super) fn run(snapshot: &Snapshot, loaded: &LoadedToolsets, arguments: Value) -> Result<ToolOutput, Failure> {
     let SearchArgs { query, limit } = typed(arguments)?;
     let hits = rank(snapshot.catalog.entries(), &query);
     let tools: Vec<Value> = hits
@@ -35,10 +35,10 @@ pub(super) fn run(snapshot: &Snapshot, loaded: &Loaded, arguments: Value) -> Out
             })
         })
         .collect();
-    Ok(Output::structured(json!({ "tools": tools }).to_string()))
+    Ok(ToolOutput::structured(json!({ "tools": tools }).to_string()))
 }
 
-fn rank<'a>(entries: &'a [Arc<Entry>], query: &str) -> Vec<&'a Arc<Entry>> {
+fn rank<'a>(entries: &'a [Arc<CatalogEntry>], query: &str) -> Vec<&'a Arc<CatalogEntry>> {
     let wanted = words(query);
     let known: Vec<[Vec<String>; 3]> = entries
         .iter()
@@ -66,7 +66,7 @@ fn rank<'a>(entries: &'a [Arc<Entry>], query: &str) -> Vec<&'a Arc<Entry>> {
         };
         wanted.iter().zip(&rarity).map(word).sum()
     };
-    let mut ranked: Vec<(f64, &Arc<Entry>)> =
+    let mut ranked: Vec<(f64, &Arc<CatalogEntry>)> =
         entries.iter().zip(&known).map(|(entry, fields)| (score(fields), entry)).filter(|(s, _)| *s > 0.0).collect();
     ranked.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.name().cmp(y.name())));
     ranked.into_iter().map(|(_, entry)| entry).collect()

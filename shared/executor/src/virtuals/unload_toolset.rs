@@ -1,12 +1,13 @@
 //! `unload_toolset`: hands toolsets back, so that the list is short again.
 
-use crate::call::{CallRequest, Executor, Handle, OpenCall};
+use crate::executor::Executor;
+use crate::open_call::OpenCall;
+use crate::request::{CallRequest, Handle};
 use crate::snapshot::Snapshot;
-use crate::virtuals::load_toolset::known;
-use crate::virtuals::typed;
-use catalog::View;
+use crate::virtuals::arguments::{known, typed};
+use catalog::ListAudience;
 use catalog::virtuals::ToolsetArgs;
-use domain::{Code, Failure, Outcome, Output};
+use domain::{Code, Failure, ToolOutput};
 use serde_json::{Value, json};
 
 impl Executor {
@@ -16,7 +17,7 @@ impl Executor {
         request: &CallRequest,
         open: &OpenCall,
         arguments: Value,
-    ) -> Outcome {
+    ) -> Result<ToolOutput, Failure> {
         if open.held.is_none() {
             return Err(Failure::new(Code::SessionRequired, "unloading needs the session it was loaded in")
                 .next("pass the session's handle"));
@@ -27,11 +28,11 @@ impl Executor {
         let removed: Vec<&str> =
             names.iter().filter(|n| before.loaded.level(n).is_some()).map(domain::ToolsetName::as_str).collect();
         let growing = matches!(request.handle, Handle::Transport(_));
-        let view = if growing { View::Growing { grown: true } } else { View::Fixed };
+        let view = if growing { ListAudience::Growing { grown: true } } else { ListAudience::Fixed };
         let tokens = snapshot.catalog.tokens(&session.loaded, view);
         let text = json!({
             "session": session.id.to_string(), "loaded": session.loaded, "removed": removed, "tokens": { "loaded": tokens },
         });
-        Ok(Output::structured(text.to_string()))
+        Ok(ToolOutput::structured(text.to_string()))
     }
 }

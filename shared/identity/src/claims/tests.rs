@@ -1,5 +1,5 @@
 use super::*;
-use domain::Scope;
+use domain::TokenScope;
 use serde_json::json;
 
 const US: &str = "https://qm.example/mcp";
@@ -35,7 +35,7 @@ fn good_claims_make_a_caller() {
     assert_eq!(caller.tenant.as_str(), "acme");
     assert_eq!(caller.principal.issuer, "https://login.example");
     assert_eq!(caller.principal.subject, "agent-7");
-    assert_eq!(caller.scopes.iter().collect::<Vec<_>>(), [Scope::ToolsRead]);
+    assert_eq!(caller.scopes.iter().collect::<Vec<_>>(), [TokenScope::ToolsRead]);
     assert_eq!(caller.expires_at, Moment::from_secs(1000));
 }
 
@@ -44,16 +44,16 @@ fn t5_the_leeway_is_exact_at_both_edges() {
     let window = with("nbf", json!(500)).window().unwrap();
 
     for (millis, verdict) in [
-        (439_999, Err(Refused::NotYetValid)),
+        (439_999, Err(TokenRefused::NotYetValid)),
         (440_000, Ok(())),
         (1_059_999, Ok(())),
-        (1_060_000, Err(Refused::Expired)),
-        (1_060_001, Err(Refused::Expired)),
+        (1_060_000, Err(TokenRefused::Expired)),
+        (1_060_001, Err(TokenRefused::Expired)),
     ] {
         assert_eq!(window.check(Moment::from_millis(millis), LEEWAY), verdict, "{millis}");
     }
     assert_eq!(window.check(Moment::from_millis(999_999), Duration::ZERO), Ok(()));
-    assert_eq!(window.check(Moment::from_millis(1_000_000), Duration::ZERO), Err(Refused::Expired));
+    assert_eq!(window.check(Moment::from_millis(1_000_000), Duration::ZERO), Err(TokenRefused::Expired));
 }
 
 #[test]
@@ -65,11 +65,11 @@ fn a_fraction_of_a_second_is_a_time() {
 #[test]
 fn cve_2026_25537_mistyped_times_are_refused() {
     for bad in [json!("1000"), json!(null), json!(-1), json!(-0.5), json!(true), json!([1000]), json!({ "at": 1000 })] {
-        assert_eq!(with("exp", bad.clone()).window(), Err(Refused::BadClaim { claim: "exp" }), "{bad}");
-        assert_eq!(with("nbf", bad.clone()).window(), Err(Refused::BadClaim { claim: "nbf" }), "{bad}");
+        assert_eq!(with("exp", bad.clone()).window(), Err(TokenRefused::BadClaim { claim: "exp" }), "{bad}");
+        assert_eq!(with("nbf", bad.clone()).window(), Err(TokenRefused::BadClaim { claim: "nbf" }), "{bad}");
     }
-    assert_eq!(without("exp").window(), Err(Refused::MissingClaim { claim: "exp" }));
-    assert_eq!(Claims::parse(br#"{"exp":1e400}"#).err(), Some(Refused::NotAToken));
+    assert_eq!(without("exp").window(), Err(TokenRefused::MissingClaim { claim: "exp" }));
+    assert_eq!(Claims::parse(br#"{"exp":1e400}"#).err(), Some(TokenRefused::NotAToken));
 }
 
 #[test]
@@ -80,18 +80,18 @@ fn the_audience_is_ours_or_a_list_with_us() {
     for foreign in
         ["", "https://qm.example", "https://qm.example/mcp/", "https://qm.example/mcp.evil", "HTTPS://qm.example/mcp"]
     {
-        assert_eq!(with("aud", json!(foreign)).check_audience(US), Err(Refused::WrongAudience), "{foreign}");
-        assert_eq!(with("aud", json!([foreign])).check_audience(US), Err(Refused::WrongAudience), "{foreign}");
+        assert_eq!(with("aud", json!(foreign)).check_audience(US), Err(TokenRefused::WrongAudience), "{foreign}");
+        assert_eq!(with("aud", json!([foreign])).check_audience(US), Err(TokenRefused::WrongAudience), "{foreign}");
     }
-    assert_eq!(with("aud", json!([])).check_audience(US), Err(Refused::WrongAudience));
+    assert_eq!(with("aud", json!([])).check_audience(US), Err(TokenRefused::WrongAudience));
     for mistyped in [json!(null), json!(7), json!({ US: US }), json!([US, 7]), json!([[US]])] {
         assert_eq!(
             with("aud", mistyped.clone()).check_audience(US),
-            Err(Refused::BadClaim { claim: "aud" }),
+            Err(TokenRefused::BadClaim { claim: "aud" }),
             "{mistyped}"
         );
     }
-    assert_eq!(without("aud").check_audience(US), Err(Refused::MissingClaim { claim: "aud" }));
+    assert_eq!(without("aud").check_audience(US), Err(TokenRefused::MissingClaim { claim: "aud" }));
 }
 
 #[test]
@@ -101,31 +101,31 @@ fn a_subject_is_a_short_plain_text() {
     for bad in
         [json!(""), json!("x".repeat(257)), json!("a\nb"), json!("a\u{0}"), json!("\u{85}"), json!(7), json!(null)]
     {
-        assert_eq!(caller(with("sub", bad.clone())), Err(Refused::BadClaim { claim: "sub" }), "{bad}");
+        assert_eq!(caller(with("sub", bad.clone())), Err(TokenRefused::BadClaim { claim: "sub" }), "{bad}");
     }
-    assert_eq!(caller(without("sub")), Err(Refused::MissingClaim { claim: "sub" }));
+    assert_eq!(caller(without("sub")), Err(TokenRefused::MissingClaim { claim: "sub" }));
 }
 
 #[test]
 fn the_scope_is_a_text_and_must_be_there() {
     let caller = |claims: Claims| claims.caller(Moment::from_secs(1));
     assert_eq!(caller(with("scope", json!(""))).unwrap().scopes, Scopes::default());
-    assert_eq!(caller(with("scope", json!(["tools:read"]))), Err(Refused::BadClaim { claim: "scope" }));
-    assert_eq!(caller(without("scope")), Err(Refused::MissingClaim { claim: "scope" }));
+    assert_eq!(caller(with("scope", json!(["tools:read"]))), Err(TokenRefused::BadClaim { claim: "scope" }));
+    assert_eq!(caller(without("scope")), Err(TokenRefused::MissingClaim { claim: "scope" }));
 }
 
 #[test]
 fn a_missing_or_mistyped_tenant_is_a_bad_one() {
     let caller = |claims: Claims| claims.caller(Moment::from_secs(1));
-    assert_eq!(caller(without("tenant")), Err(Refused::BadTenant));
+    assert_eq!(caller(without("tenant")), Err(TokenRefused::BadTenant));
     for bad in [json!(null), json!(7), json!(["acme"]), json!({ "acme": 1 }), json!("")] {
-        assert_eq!(caller(with("tenant", bad.clone())), Err(Refused::BadTenant), "{bad}");
+        assert_eq!(caller(with("tenant", bad.clone())), Err(TokenRefused::BadTenant), "{bad}");
     }
 }
 
 #[test]
 fn a_claim_said_twice_is_not_understood() {
     for bad in [r#"{"exp":1,"exp":2}"#, r#"{"tenant":"a","tenant":"b"}"#, "[]", "null", "", r#"{"exp":1}x"#] {
-        assert_eq!(Claims::parse(bad.as_bytes()).err(), Some(Refused::NotAToken), "{bad}");
+        assert_eq!(Claims::parse(bad.as_bytes()).err(), Some(TokenRefused::NotAToken), "{bad}");
     }
 }

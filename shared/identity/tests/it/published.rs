@@ -1,9 +1,9 @@
 //! Keys that are fetched: rotation, outages, and how often an issuer is asked.
 
 use crate::support::{KeyServer, LOGIN, NOW, Pair, RSA, US, after, claims_with, config, http, verifier};
-use domain::{Scope, Tenant};
+use domain::{Tenant, TokenScope};
 use futures_util::future::join_all;
-use identity::{Refused, Verifier};
+use identity::{TokenRefused, Verifier};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ async fn a_token_of_each_algorithm_makes_its_caller() {
 
         assert_eq!(caller.tenant, Tenant::parse("acme").unwrap());
         assert_eq!((caller.principal.issuer.as_str(), caller.principal.subject.as_str()), (LOGIN, "agent-7"));
-        assert_eq!(caller.scopes.iter().collect::<Vec<_>>(), [Scope::ToolsRead]);
+        assert_eq!(caller.scopes.iter().collect::<Vec<_>>(), [TokenScope::ToolsRead]);
         assert_eq!(caller.expires_at, after(7 * 24 * 3600));
     }
     assert_eq!(server.asked(), 1);
@@ -35,8 +35,8 @@ async fn a_token_seen_before_gives_the_same_caller_until_it_expires() {
     let again = verifier.caller(&token, after(159)).await.unwrap();
 
     assert!(Arc::ptr_eq(&first, &again));
-    assert_eq!(verifier.caller(&token, after(160)).await, Err(Refused::Expired));
-    assert_eq!(verifier.caller(&token, after(10_000)).await, Err(Refused::Expired));
+    assert_eq!(verifier.caller(&token, after(160)).await, Err(TokenRefused::Expired));
+    assert_eq!(verifier.caller(&token, after(10_000)).await, Err(TokenRefused::Expired));
 }
 
 #[tokio::test]
@@ -49,13 +49,13 @@ async fn id3_unknown_key_ids_do_not_hammer_the_issuer() {
 
     for n in 0..1000 {
         let token = unknown.token(&format!("made-up-{n}"));
-        assert_eq!(verifier.caller(&token, after(9)).await, Err(Refused::UnknownKey));
+        assert_eq!(verifier.caller(&token, after(9)).await, Err(TokenRefused::UnknownKey));
     }
     assert_eq!(server.asked(), 1, "the first fetch was less than ten seconds ago");
 
     for n in 0..1000 {
         let token = unknown.token(&format!("made-up-{n}"));
-        assert_eq!(verifier.caller(&token, after(10)).await, Err(Refused::UnknownKey));
+        assert_eq!(verifier.caller(&token, after(10)).await, Err(TokenRefused::UnknownKey));
     }
     assert_eq!(server.asked(), 2);
     assert!(verifier.caller(&known.token("known"), after(10)).await.is_ok());
@@ -68,7 +68,7 @@ async fn id3_a_clock_that_jitters_backwards_does_not_buy_a_fetch() {
     let verifier = verifier(&server).await;
     verifier.caller(&pair.token("a"), after(100)).await.unwrap();
 
-    assert_eq!(verifier.caller(&pair.token("b"), after(91)).await, Err(Refused::UnknownKey));
+    assert_eq!(verifier.caller(&pair.token("b"), after(91)).await, Err(TokenRefused::UnknownKey));
 
     assert_eq!(server.asked(), 1);
 }
@@ -145,7 +145,7 @@ async fn id4_keys_outlive_their_issuer_until_they_are_too_stale() {
     assert_eq!(server.asked(), 2, "it was asked again, and the old keys were kept");
     for token in [&seen, &unseen] {
         let refused = verifier.caller(token, after(DAY)).await.unwrap_err();
-        assert_eq!((refused, refused.status()), (Refused::KeysUnavailable, 503));
+        assert_eq!((refused, refused.status()), (TokenRefused::KeysUnavailable, 503));
     }
     assert!(!verifier.usable(after(DAY)));
 }
@@ -160,7 +160,7 @@ async fn id4_an_issuer_that_was_never_reached_is_unavailable_and_asked_in_measur
     let verifier = Verifier::new(config(json!([issuer])), http()).await.unwrap();
 
     for _ in 0..3 {
-        assert_eq!(verifier.caller(&pair.token("a"), NOW).await, Err(Refused::KeysUnavailable));
+        assert_eq!(verifier.caller(&pair.token("a"), NOW).await, Err(TokenRefused::KeysUnavailable));
     }
     assert!(!verifier.usable(NOW));
 }
@@ -199,8 +199,8 @@ async fn id5_a_new_key_is_accepted_and_a_withdrawn_one_refused() {
 
     server.publish(&[new.jwk("new")]);
     assert!(verifier.caller(&token, after(309)).await.is_ok(), "nobody has looked since");
-    assert_eq!(verifier.caller(&token, after(310)).await, Err(Refused::UnknownKey));
-    assert_eq!(verifier.caller(&token, after(311)).await, Err(Refused::UnknownKey));
+    assert_eq!(verifier.caller(&token, after(310)).await, Err(TokenRefused::UnknownKey));
+    assert_eq!(verifier.caller(&token, after(311)).await, Err(TokenRefused::UnknownKey));
     assert!(verifier.caller(&new.token("new"), after(311)).await.is_ok());
     assert_eq!(server.asked(), 3);
 }
@@ -216,7 +216,7 @@ async fn id5_a_withdrawn_key_takes_its_known_callers_with_it_whoever_caused_the_
     server.publish(&[new.jwk("new")]);
     verifier.caller(&new.token("new"), after(10)).await.unwrap();
 
-    assert_eq!(verifier.caller(&token, after(10)).await, Err(Refused::UnknownKey));
+    assert_eq!(verifier.caller(&token, after(10)).await, Err(TokenRefused::UnknownKey));
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn id5_a_key_replaced_under_the_same_name_takes_its_known_callers_with_it(
 
     server.publish(&[new.jwk("k")]);
 
-    assert_eq!(verifier.caller(&token, after(300)).await, Err(Refused::BadSignature));
+    assert_eq!(verifier.caller(&token, after(300)).await, Err(TokenRefused::BadSignature));
     assert!(verifier.caller(&new.token("k"), after(300)).await.is_ok());
 }
 
@@ -242,7 +242,7 @@ async fn id5_an_empty_set_withdraws_everything() {
 
     server.publish(&[]);
 
-    assert_eq!(verifier.caller(&pair.token("a"), after(300)).await, Err(Refused::UnknownKey));
+    assert_eq!(verifier.caller(&pair.token("a"), after(300)).await, Err(TokenRefused::UnknownKey));
     assert!(!verifier.usable(after(300)));
 }
 
@@ -280,6 +280,6 @@ async fn one_issuer_cannot_vouch_in_the_name_of_another() {
     );
     assert_eq!(
         verifier.caller(&theirs.saying("k", &claims_with("aud", json!(US))), NOW).await,
-        Err(Refused::BadSignature)
+        Err(TokenRefused::BadSignature)
     );
 }

@@ -147,7 +147,7 @@ pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
-pub(crate) fn http() -> egress::Client {
+pub(crate) fn http() -> egress::HttpClient {
     // Several tests of one process may come first; whoever does installs the same provider.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     egress::operator_client(&egress::Config::default()).expect("a client")

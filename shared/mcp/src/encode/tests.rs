@@ -1,9 +1,10 @@
 use super::*;
-use domain::Code;
+use domain::run::RunState;
+use domain::{Code, RunId, WaitingRun};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const LEGACY: Era = Era::Legacy(Revision::V2025_11_25);
+const LEGACY: Era = Era::Legacy(LegacyRevision::V2025_11_25);
 
 /// The bytes as text, the same in every release.
 fn text(bytes: &[u8]) -> String {
@@ -21,14 +22,14 @@ fn not_loaded() -> Failure {
 
 #[test]
 fn a_legacy_result_has_structure_and_the_same_as_text_and_nothing_modern() {
-    let output = Output::structured(r#"{"a":"\"x\"","n":1}"#.to_owned());
+    let output = ToolOutput::structured(r#"{"a":"\"x\"","n":1}"#.to_owned());
     insta::assert_snapshot!(text(&call_output(LEGACY, &output, None)), @r#"{"content":[{"type":"text","text":"{\"a\":\"\\\"x\\\"\",\"n\":1}"}],"structuredContent":{"a":"\"x\"","n":1}}"#);
     insta::assert_snapshot!(text(&call_output(LEGACY, &output, Some("4bf9"))), @r#"{"content":[{"type":"text","text":"{\"a\":\"\\\"x\\\"\",\"n\":1}"}],"structuredContent":{"a":"\"x\"","n":1},"_meta":{"quartermaster/trace_id":"4bf9"}}"#);
 }
 
 #[test]
 fn a_modern_result_says_that_it_is_complete_and_who_answers() {
-    let output = Output::structured(r#"{"n":1}"#.to_owned());
+    let output = ToolOutput::structured(r#"{"n":1}"#.to_owned());
     insta::assert_snapshot!(text(&call_output(Era::Modern, &output, Some("4bf9"))), @r#"{"resultType":"complete","content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"quartermaster","version":"VERSION"},"quartermaster/trace_id":"4bf9"}}"#);
 }
 
@@ -36,7 +37,7 @@ fn a_modern_result_says_that_it_is_complete_and_who_answers() {
 fn blocks_are_passed_through_instead_of_the_text_of_the_structure() {
     let image = json!({ "type": "image", "data": "aGk=", "mimeType": "image/png" });
     let content = vec![Content::Text("see:\n".into()), Content::Block(image.clone())];
-    let output = Output { structured: Some("{}".into()), content, tainting: false };
+    let output = ToolOutput { structured: Some("{}".into()), content, tainting: false };
 
     let result = value(&call_output(LEGACY, &output, None));
 
@@ -45,12 +46,20 @@ fn blocks_are_passed_through_instead_of_the_text_of_the_structure() {
 
 #[test]
 fn an_output_of_nothing_still_has_content() {
-    assert_eq!(text(&call_output(LEGACY, &Output::default(), None)), r#"{"content":[]}"#);
+    assert_eq!(text(&call_output(LEGACY, &ToolOutput::default(), None)), r#"{"content":[]}"#);
+}
+
+#[test]
+fn a_run_that_waits_is_told_as_the_result_it_is() {
+    let json = r#"{"run":{"id":"r","state":"approved"}}"#.to_owned();
+    let (id, done) = (Id::Text("9".into()), Outcome::Done(ToolOutput::structured(json.clone())));
+    let waiting = WaitingRun { id: RunId::from_random([1; 16]), state: RunState::Approved, json };
+    assert_eq!(outcome(LEGACY, &id, &Outcome::Waiting(waiting), None), outcome(LEGACY, &id, &done, None));
 }
 
 #[test]
 fn a_tool_error_is_text_and_meta_and_never_structure() {
-    let body = outcome(LEGACY, &Id::Text("9".into()), &Err(not_loaded()), None);
+    let body = outcome(LEGACY, &Id::Text("9".into()), &Outcome::Failed(not_loaded()), None);
     assert_eq!(body.status, 200);
     insta::assert_snapshot!(text(&body.body), @r#"{"jsonrpc":"2.0","id":"9","result":{"content":[{"type":"text","text":"{\"code\":\"write_not_loaded\",\"message\":\"helm_upgrade is not loaded for writing\",\"next\":\"call load_toolset with toolset=helm, include_write_tools=true\",\"retryable\":false}"}],"isError":true,"_meta":{"quartermaster/error":{"code":"write_not_loaded","message":"helm_upgrade is not loaded for writing","next":"call load_toolset with toolset=helm, include_write_tools=true","retryable":false}}}}"#);
 }
@@ -98,7 +107,7 @@ fn what_only_the_host_can_mend_is_a_json_rpc_error_with_the_status_of_its_era() 
 
 #[test]
 fn the_openings_of_both_eras_are_as_documented() {
-    insta::assert_snapshot!(text(&initialize_result(Revision::V2025_06_18, "Say \"hello\".")), @r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"quartermaster","title":"Quartermaster","version":"VERSION"},"instructions":"Say \"hello\"."}"#);
+    insta::assert_snapshot!(text(&initialize_result(LegacyRevision::V2025_06_18, "Say \"hello\".")), @r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"quartermaster","title":"Quartermaster","version":"VERSION"},"instructions":"Say \"hello\"."}"#);
     insta::assert_snapshot!(text(&discover_result("Say \"hello\".")), @r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"instructions":"Say \"hello\".","ttlMs":300000,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"quartermaster","version":"VERSION"}}}"#);
 }
 
@@ -114,7 +123,7 @@ proptest! {
     #[test]
     fn the_text_block_is_the_structured_text_for_any_content(key in any::<String>(), inner in any::<String>()) {
         let structured = json!({ key: inner }).to_string();
-        let result = value(&call_output(Era::Modern, &Output::structured(structured.clone()), None));
+        let result = value(&call_output(Era::Modern, &ToolOutput::structured(structured.clone()), None));
         prop_assert_eq!(result["content"][0]["text"].as_str(), Some(structured.as_str()));
         prop_assert_eq!(&result["structuredContent"], &value(structured.as_bytes()));
     }

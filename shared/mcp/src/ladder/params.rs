@@ -5,7 +5,7 @@
 
 use super::mismatch;
 use crate::era::Era;
-use crate::headers::{Headers, plain};
+use crate::headers::{ProtocolHeaders, plain};
 use crate::id::Id;
 use crate::refusal::{Refusal, WireError};
 use serde_json::{Map, Value};
@@ -17,12 +17,16 @@ pub fn check_param_headers(
     id: &Id,
     schema: &Value,
     arguments: &Map<String, Value>,
-    headers: &Headers<'_>,
+    headers: &ProtocolHeaders<'_>,
 ) -> Result<(), Refusal> {
     object(schema, Some(arguments), headers).map_err(|error| Refusal::new(Era::Modern, Some(id.clone()), error))
 }
 
-fn object(schema: &Value, arguments: Option<&Map<String, Value>>, headers: &Headers<'_>) -> Result<(), WireError> {
+fn object(
+    schema: &Value,
+    arguments: Option<&Map<String, Value>>,
+    headers: &ProtocolHeaders<'_>,
+) -> Result<(), WireError> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
     for (key, property) in properties {
         let argument = arguments.and_then(|arguments| arguments.get(key)).filter(|argument| !argument.is_null());
@@ -44,7 +48,7 @@ fn mirrored(property: &Value) -> Option<&str> {
     (fits && !header.is_empty() && header.bytes().all(token)).then_some(header)
 }
 
-fn one(header: &str, argument: Option<&Value>, headers: &Headers<'_>) -> Result<(), WireError> {
+fn one(header: &str, argument: Option<&Value>, headers: &ProtocolHeaders<'_>) -> Result<(), WireError> {
     let mut sent = headers.params.iter().filter(|(name, _)| name.eq_ignore_ascii_case(header)).map(|(_, value)| *value);
     match (argument, sent.next(), sent.next()) {
         (None, None, None) => Ok(()),
@@ -85,7 +89,7 @@ mod tests {
             "plain": { "type": "string" },
         }});
         let params = params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        let headers = Headers { params, ..Headers::default() };
+        let headers = ProtocolHeaders { params, ..ProtocolHeaders::default() };
         let id = Id::Text("c1".into());
         check_param_headers(&id, &schema, arguments.as_object().unwrap(), &headers).map_err(|refusal| {
             assert_eq!(

@@ -1,7 +1,7 @@
 //! Section 12: the example frames, read as the contract says.
 
 use crate::support::{meta, taken};
-use mcp::{Client, Era, Id, ProgressToken, Request};
+use mcp::{ClientInfo, Era, Id, ProgressToken, Request};
 use serde_json::{Value, json};
 
 const V: (&str, &str) = ("MCP-Protocol-Version", "2026-07-28");
@@ -16,7 +16,7 @@ fn call(name: &str, arguments: &Value) -> Request {
 fn legacy_open_list_and_call() {
     let open = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "agent-host", "version": "1.4.0" } } });
-    let client = Client { name: "agent-host".into(), version: "1.4.0".into() };
+    let client = ClientInfo { name: "agent-host".into(), version: "1.4.0".into() };
     let opened = taken(&[], &open);
     assert_eq!(opened.request, Request::Initialize { requested: "2025-11-25".into(), client });
     assert_eq!(opened.id, Id::read(json!(0)).unwrap());
@@ -47,7 +47,7 @@ fn modern_discover_list_call_and_listen() {
     let discover = json!({ "jsonrpc": "2.0", "id": "d1", "method": "server/discover", "params": { "_meta": meta() } });
     let discovered = taken(&[V, ("Mcp-Method", "server/discover")], &discover);
     assert_eq!((discovered.era, discovered.request), (Era::Modern, Request::Discover));
-    assert_eq!(discovered.meta.client, Some(Client { name: "agent-host".into(), version: "1.4.0".into() }));
+    assert_eq!(discovered.meta.client, Some(ClientInfo { name: "agent-host".into(), version: "1.4.0".into() }));
     assert_eq!(discovered.meta.client_capabilities, Some(json!({})));
 
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta() } });

@@ -1,7 +1,7 @@
 //! Section 4: what a legacy request may be, and what it is told when it is not.
 
 use crate::support::{error, refused, taken};
-use mcp::{Client, Era, Id, Incoming, ProgressToken, Request, Revision, decode};
+use mcp::{ClientInfo, Era, Id, Incoming, LegacyRevision, ProgressToken, Request, decode};
 use serde_json::{Map, Value, json};
 
 fn asked(method: &str, params: Value) -> Value {
@@ -35,11 +35,11 @@ fn initialize_needs_all_three_of_its_parameters() {
     let whole = json!({
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "agent-host", "version": "1.4.0" }
     });
-    let client = Client { name: "agent-host".into(), version: "1.4.0".into() };
+    let client = ClientInfo { name: "agent-host".into(), version: "1.4.0".into() };
     let envelope = taken(&[], &asked("initialize", whole.clone()));
     assert_eq!(envelope.request, Request::Initialize { requested: "2025-06-18".into(), client });
     // The header is about the transport; what is asked for stands in the body.
-    assert_eq!(envelope.era, Era::Legacy(Revision::V2025_03_26));
+    assert_eq!(envelope.era, Era::Legacy(LegacyRevision::V2025_03_26));
 
     for (key, odd, why) in [
         ("protocolVersion", json!(1), "params.protocolVersion must be a string"),

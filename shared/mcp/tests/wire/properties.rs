@@ -1,6 +1,6 @@
 //! Whatever arrives: no panic, and a refusal is one whole JSON-RPC error.
 
-use mcp::{Headers, Incoming, decode, decode_line, ladder};
+use mcp::{Incoming, ProtocolHeaders, decode, decode_line, ladder};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn header() -> impl Strategy<Value = (String, Vec<u8>)> {
 }
 
 fn hold(headers: &[(String, Vec<u8>)], body: &[u8]) -> Result<(), TestCaseError> {
-    let headers = Headers::read(headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())));
+    let headers = ProtocolHeaders::read(headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())));
     for decoded in [decode(&headers, body), decode_line(body)] {
         match decoded {
             Ok(Incoming::Request(_) | Incoming::Notification(_) | Incoming::Response(_)) => {}
@@ -115,7 +115,7 @@ proptest! {
         arguments in value(),
         headers in prop::collection::vec(header(), 0..6),
     ) {
-        let headers = Headers::read(headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())));
+        let headers = ProtocolHeaders::read(headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())));
         let id = mcp::Id::Text("c1".into());
         let arguments = arguments.as_object().cloned().unwrap_or_default();
         if let Err(refusal) = ladder::check_param_headers(&id, &schema, &arguments, &headers) {

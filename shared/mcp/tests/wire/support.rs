@@ -1,11 +1,11 @@
 //! What the tests say often.
 
-use mcp::{Headers, Incoming, Refusal, RequestEnvelope, decode};
+use mcp::{Incoming, ProtocolHeaders, Refusal, RequestEnvelope, decode};
 use serde_json::{Value, json};
 
 /// Headers from pairs of name and value, as a server would see them.
-pub(crate) fn headers<'a>(pairs: &[(&'a str, &'a str)]) -> Headers<'a> {
-    Headers::read(pairs.iter().map(|(name, value)| (*name, value.as_bytes())))
+pub(crate) fn headers<'a>(pairs: &[(&'a str, &'a str)]) -> ProtocolHeaders<'a> {
+    ProtocolHeaders::read(pairs.iter().map(|(name, value)| (*name, value.as_bytes())))
 }
 
 /// The `_meta` of a modern request.

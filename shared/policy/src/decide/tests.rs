@@ -1,6 +1,6 @@
 use super::*;
-use crate::Approved;
-use domain::{CallId, Loaded, Moment, Principal, Scopes, Tenant, ToolName};
+use domain::run::{Answer, Run, RunRequest, Verdict};
+use domain::{CallId, LoadedToolsets, Moment, Principal, RunId, Scopes, Tenant, ToolName, ToolUse};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -8,49 +8,54 @@ const SCOPES: [&str; 5] = ["", "tools:read", "tools:write", "runs:decide", "tena
 const RULES: [&str; 3] = ["-", "ask", "deny"];
 
 fn call(scope: &str, needs: Level, effect: Effect) -> Call {
-    Call {
-        id: CallId::from_random([1; 16]),
-        caller: Arc::new(Caller {
-            tenant: Tenant::parse("acme").unwrap(),
-            principal: Principal { issuer: "i".into(), subject: "s".into() },
-            scopes: Scopes::parse(scope),
-            expires_at: Moment::from_secs(9),
-        }),
-        session: None,
-        tainted: false,
-        assignment: std::sync::Arc::default(),
+    Call::new(CallId::from_random([1; 16]), caller(scope), None, used(needs, effect, "{}"))
+}
+
+fn caller(scope: &str) -> Arc<Caller> {
+    Arc::new(Caller {
+        tenant: Tenant::parse("acme").unwrap(),
+        principal: Principal { issuer: "i".into(), subject: "s".into() },
+        scopes: Scopes::parse(scope),
+        expires_at: Moment::from_secs(9),
+        token: None,
+    })
+}
+
+fn used(needs: Level, effect: Effect, arguments: &str) -> ToolUse<'_> {
+    ToolUse {
         tool: ToolName::parse("k8s_get").unwrap(),
         toolset: ToolsetName::parse("k8s").unwrap(),
         needs,
         effect,
         about: Some("secrets".into()),
-        digest: String::new(),
+        schema: "",
+        arguments,
     }
 }
 
-fn policy(mode: Mode, rule: &str) -> Policy {
+fn policy(mode: SessionMode, rule: &str) -> Policy {
     let rules = |wanted| if rule == wanted { vec![Pattern::parse("k8s_get:secrets").unwrap()] } else { vec![] };
     let gates = rules("ask").into_iter().map(|pattern| Gate { pattern, on_reject: OnReject::Fail }).collect();
     Policy { mode, deny: rules("deny"), require_approval: gates, calls_per_minute: 10 }
 }
 
-fn evidence(level: Option<Level>, mode: Mode, tainted: bool) -> Evidence {
-    let loaded: Loaded = level.map(|level| (ToolsetName::parse("k8s").unwrap(), level)).into_iter().collect();
-    Evidence { loaded, mode, tainted, calls_this_minute: 10, stopped: false, approved: None }
+fn evidence(level: Option<Level>, mode: SessionMode) -> CallEvidence {
+    let loaded: LoadedToolsets = level.map(|level| (ToolsetName::parse("k8s").unwrap(), level)).into_iter().collect();
+    CallEvidence { loaded, mode, calls_this_minute: 10, stopped: false, approved: None }
 }
 
 fn word(decision: &Decision) -> String {
     match decision {
         Decision::Permit(permit) => {
-            assert_eq!((permit.extent(), permit.effect(), permit.run()), (Extent::Act, Effect::Read, None));
+            assert_eq!((permit.extent(), permit.effect(), permit.run()), (PermitMode::Act, Effect::Read, None));
             "permit".into()
         }
         Decision::Ask(Question::Rule, permit) => {
-            assert_eq!(permit.extent(), Extent::Rehearse);
+            assert_eq!(permit.extent(), PermitMode::Rehearse);
             "ask (rule)".into()
         }
         Decision::Ask(Question::Effect(_), permit) => {
-            assert_eq!(permit.extent(), Extent::Rehearse);
+            assert_eq!(permit.extent(), PermitMode::Rehearse);
             "ask".into()
         }
         Decision::Deny(reason) => reason.0.code.as_str().into(),
@@ -65,16 +70,15 @@ fn the_matrix_is_as_reviewed() {
         for needs in [Level::Read, Level::Write] {
             for effect in [Effect::Read, Effect::Change, Effect::Disrupt] {
                 for level in [None, Some(Level::Read), Some(Level::Write)] {
-                    for (session, tenant) in
-                        [(Mode::Read, Mode::Write), (Mode::Write, Mode::Read), (Mode::Write, Mode::Write)]
-                    {
+                    for (session, tenant) in [
+                        (SessionMode::Read, SessionMode::Write),
+                        (SessionMode::Write, SessionMode::Read),
+                        (SessionMode::Write, SessionMode::Write),
+                    ] {
                         for rule in RULES {
                             let verdict = |tainted| {
-                                word(&decide(
-                                    &policy(tenant, rule),
-                                    call(scope, needs, effect),
-                                    &evidence(level, session, tainted),
-                                ))
+                                let call = call(scope, needs, effect).with_session_facts(tainted, Arc::default());
+                                word(&decide(&policy(tenant, rule), call, &evidence(level, session)))
                             };
                             let loaded = level.map_or("-", Level::as_str);
                             writeln!(
@@ -106,9 +110,9 @@ fn nothing_that_changes_anything_is_ever_permitted_outright() {
         for effect in [Effect::Change, Effect::Disrupt] {
             for level in [None, Some(Level::Read), Some(Level::Write)] {
                 let decision = decide(
-                    &policy(Mode::Write, "-"),
+                    &policy(SessionMode::Write, "-"),
                     call(scope, Level::Write, effect),
-                    &evidence(level, Mode::Write, false),
+                    &evidence(level, SessionMode::Write),
                 );
                 assert!(!matches!(decision, Decision::Permit(_)));
             }
@@ -118,8 +122,9 @@ fn nothing_that_changes_anything_is_ever_permitted_outright() {
 
 #[test]
 fn the_call_after_the_last_one_of_the_minute_is_refused() {
-    let over = Evidence { calls_this_minute: 11, ..evidence(Some(Level::Read), Mode::Read, false) };
-    let Decision::Deny(reason) = decide(&policy(Mode::Read, "-"), call("tools:read", Level::Read, Effect::Read), &over)
+    let over = CallEvidence { calls_this_minute: 11, ..evidence(Some(Level::Read), SessionMode::Read) };
+    let Decision::Deny(reason) =
+        decide(&policy(SessionMode::Read, "-"), call("tools:read", Level::Read, Effect::Read), &over)
     else {
         panic!("let through");
     };
@@ -133,42 +138,70 @@ fn a_refusal_to_load_names_what_is_missing() {
         decide_load(&policy(tenant, "-"), &call(scope, Level::Read, Effect::Read).caller, session, &wanted)
             .map_err(|r| (r.0.code, r.0.message))
     };
-    assert_eq!(load("tools:write", Mode::Write, Mode::Write), Ok(()));
-    assert_eq!(load("tools:read", Mode::Write, Mode::Write).unwrap_err().0, Code::InsufficientScope);
-    assert!(load("tools:write", Mode::Read, Mode::Write).unwrap_err().1.contains("tenant"));
-    assert!(load("tools:write", Mode::Write, Mode::Read).unwrap_err().1.contains("session"));
+    assert_eq!(load("tools:write", SessionMode::Write, SessionMode::Write), Ok(()));
+    assert_eq!(load("tools:read", SessionMode::Write, SessionMode::Write).unwrap_err().0, Code::InsufficientScope);
+    assert!(load("tools:write", SessionMode::Read, SessionMode::Write).unwrap_err().1.contains("tenant"));
+    assert!(load("tools:write", SessionMode::Write, SessionMode::Read).unwrap_err().1.contains("session"));
 }
 
-fn yes(digest: &str) -> Option<Approved> {
-    Some(Approved { approval: approval(domain::RunId::from_random([7; 16])), digest: digest.into() })
+/// The evidence of a run that this person approved, out of as many as it wants.
+fn approved(call: &Call, deciders: u32) -> Option<CallEvidence> {
+    let at = Moment::from_secs(7);
+    let by = Principal { issuer: "i".into(), subject: "ana".into() };
+    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
+    let asked = RunRequest { deciders, ..RunRequest::new(call, at) };
+    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run(), asked) })
+}
+
+fn run() -> RunId {
+    RunId::from_random([7; 16])
 }
 
 #[test]
 fn a_yes_opens_exactly_the_call_it_was_given_to() {
-    let call = || Call { digest: "d1".into(), ..call("tools:write", Level::Write, Effect::Disrupt) };
-    let with = |approved| Evidence { approved, ..evidence(Some(Level::Write), Mode::Write, true) };
-    let Decision::Permit(permit) = decide(&policy(Mode::Write, "-"), call(), &with(yes("d1"))) else {
+    let call = |arguments| {
+        let used = used(Level::Write, Effect::Disrupt, arguments);
+        Call::new(CallId::from_random([1; 16]), caller("tools:write"), None, used)
+    };
+    let evidence = approved(&call("{}"), 1).unwrap();
+    let Decision::Permit(permit) = decide(&policy(SessionMode::Write, "-"), call("{}"), &evidence) else {
         panic!("the approved call is refused");
     };
-    assert_eq!((permit.extent(), permit.run()), (Extent::Act, Some(domain::RunId::from_random([7; 16]))));
-    assert!(matches!(decide(&policy(Mode::Write, "-"), call(), &with(yes("d2"))), Decision::Ask(..)));
-    assert!(matches!(decide(&policy(Mode::Write, "-"), call(), &with(None)), Decision::Ask(..)));
+    assert_eq!((permit.extent(), permit.run()), (PermitMode::Act, Some(run())));
+    let preview = permit.for_preview();
+    assert_eq!(
+        (preview.extent(), preview.run()),
+        (PermitMode::Rehearse, Some(run())),
+        "what it gives away can only look"
+    );
+    assert!(matches!(decide(&policy(SessionMode::Write, "-"), call("{\"a\":1}"), &evidence), Decision::Ask(..)));
+    let plain = self::evidence(Some(Level::Write), SessionMode::Write);
+    assert!(matches!(decide(&policy(SessionMode::Write, "-"), call("{}"), &plain), Decision::Ask(..)));
+}
+
+#[test]
+fn a_run_that_too_few_approved_is_no_evidence() {
+    let call = call("tools:write", Level::Write, Effect::Change);
+    assert!(approved(&call, 1).is_some());
+    assert!(approved(&call, 2).is_none());
+    let nobody = Run::new(run(), RunRequest { deciders: 0, ..RunRequest::new(&call, Moment::from_secs(7)) });
+    assert!(CallEvidence::of_approved_run(&nobody).is_none());
 }
 
 #[test]
 fn a_rule_that_tightened_after_the_yes_still_refuses() {
-    let call = || Call { digest: "d1".into(), ..call("tools:write", Level::Write, Effect::Change) };
-    let evidence = Evidence { approved: yes("d1"), ..evidence(Some(Level::Write), Mode::Write, false) };
-    assert!(matches!(decide(&policy(Mode::Write, "deny"), call(), &evidence), Decision::Deny(_)));
-    assert!(matches!(decide(&policy(Mode::Read, "-"), call(), &evidence), Decision::Deny(_)));
+    let call = || call("tools:write", Level::Write, Effect::Change);
+    let evidence = approved(&call(), 1).unwrap();
+    assert!(matches!(decide(&policy(SessionMode::Write, "deny"), call(), &evidence), Decision::Deny(_)));
+    assert!(matches!(decide(&policy(SessionMode::Read, "-"), call(), &evidence), Decision::Deny(_)));
 }
 
 #[test]
 fn a_stopped_session_reads_on_and_changes_nothing() {
     let stopped = |effect| {
-        let evidence =
-            Evidence { stopped: true, approved: yes(""), ..evidence(Some(Level::Write), Mode::Write, false) };
-        decide(&policy(Mode::Write, "-"), call("tools:write", Level::Write, effect), &evidence)
+        let call = call("tools:write", Level::Write, effect);
+        let evidence = CallEvidence { stopped: true, ..approved(&call, 1).unwrap() };
+        decide(&policy(SessionMode::Write, "-"), call, &evidence)
     };
     assert!(matches!(stopped(Effect::Read), Decision::Permit(_)));
     assert!(matches!(stopped(Effect::Change), Decision::Deny(_)));
@@ -176,18 +209,45 @@ fn a_stopped_session_reads_on_and_changes_nothing() {
 }
 
 #[test]
+fn a_control_tool_is_judged_by_scope_and_rate_and_by_no_rule() {
+    let names = || (ToolName::parse("k8s_get").unwrap(), ToolsetName::parse("virtual").unwrap());
+    let decided = |scope, evidence: &CallEvidence| {
+        let call = Call::of_control_tool(CallId::from_random([1; 16]), caller(scope), None, names(), "{}");
+        ["deny", "ask", "-"].map(|rule| word(&decide(&policy(SessionMode::Read, rule), call.clone(), evidence)))
+    };
+    let nothing = evidence(None, SessionMode::Read);
+    assert_eq!(decided("tools:read", &nothing), ["permit"; 3]);
+    assert_eq!(decided("runs:decide", &nothing), ["insufficient_scope"; 3]);
+    let over = CallEvidence { calls_this_minute: 11, ..nothing };
+    assert_eq!(decided("tools:read", &over), ["rate_limited"; 3]);
+}
+
+#[test]
+fn what_is_explained_is_what_would_be_decided() {
+    for scope in SCOPES {
+        for effect in [Effect::Read, Effect::Change, Effect::Disrupt] {
+            for rule in RULES {
+                let (policy, call) = (policy(SessionMode::Write, rule), call(scope, Level::Write, effect));
+                let explained = match explain(&policy, &call, SessionMode::Write) {
+                    Explanation::Allowed => "permit".to_owned(),
+                    Explanation::Asks(Question::Rule) => "ask (rule)".to_owned(),
+                    Explanation::Asks(Question::Effect(_)) => "ask".to_owned(),
+                    Explanation::Denied(reason) => reason.0.code.as_str().to_owned(),
+                };
+                assert_eq!(explained, word(&decide(&policy, call, &evidence(Some(Level::Write), SessionMode::Write))));
+            }
+        }
+    }
+}
+
+#[test]
 fn of_several_rules_the_strictest_says_what_a_no_means() {
     let gate = |text: &str, on_reject| Gate { pattern: Pattern::parse(text).unwrap(), on_reject };
     let asked = |gates: Vec<Gate>| {
-        let policy = Policy { require_approval: gates, ..policy(Mode::Write, "-") };
+        let policy = Policy { require_approval: gates, ..policy(SessionMode::Write, "-") };
         on_reject(&policy, &call("tools:write", Level::Write, Effect::Change))
     };
     assert_eq!(asked(vec![]), OnReject::Continue);
     assert_eq!(asked(vec![gate("k8s_*", OnReject::Continue), gate("k8s_get", OnReject::Fail)]), OnReject::Fail);
     assert_eq!(asked(vec![gate("helm_*", OnReject::Fail), gate("k8s_get", OnReject::Continue)]), OnReject::Continue);
-}
-
-/// A yes by nobody in particular.
-fn approval(run: domain::RunId) -> Approval {
-    Approval { run, by: Vec::new(), at: domain::Moment::from_secs(1_763_280_000) }
 }

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 /// One form: the bytes that are certain, and whether more of the value hides in the letters beside them.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Form {
+pub(super) struct SecretForm {
     bytes: Vec<u8>,
     /// Base64 letters that hold bits of the value and of what stands beside it.
-    shared: Shared,
+    shared: SharedForms,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Shared {
+struct SharedForms {
     before: bool,
     behind: bool,
     /// Whether padding may follow.
@@ -22,10 +22,10 @@ struct Shared {
 }
 
 /// Every form of a value.
-pub(super) fn of(value: &str) -> Vec<Form> {
-    let plain = |text: &str| Form {
+pub(super) fn of(value: &str) -> Vec<SecretForm> {
+    let plain = |text: &str| SecretForm {
         bytes: text.as_bytes().to_vec(),
-        shared: Shared { before: false, behind: false, padded: false },
+        shared: SharedForms { before: false, behind: false, padded: false },
     };
     let mut forms = vec![plain(value)];
     if value.contains(' ') {
@@ -40,7 +40,7 @@ pub(super) fn of(value: &str) -> Vec<Form> {
 }
 
 /// The value inside base64 when so many bytes of a group of three stand before it.
-fn inside_base64(value: &str, offset: usize, encode: impl Fn(&[u8]) -> String) -> Form {
+fn inside_base64(value: &str, offset: usize, encode: impl Fn(&[u8]) -> String) -> SecretForm {
     let mut bytes = vec![0; offset];
     bytes.extend_from_slice(value.as_bytes());
     let letters = encode(&bytes);
@@ -48,10 +48,13 @@ fn inside_base64(value: &str, offset: usize, encode: impl Fn(&[u8]) -> String) -
     let from = if offset == 0 { 0 } else { offset + 1 };
     let behind = !bytes.len().is_multiple_of(3);
     let to = letters.len() - usize::from(behind);
-    Form { bytes: letters.as_bytes()[from..to].to_vec(), shared: Shared { before: offset != 0, behind, padded: true } }
+    SecretForm {
+        bytes: letters.as_bytes()[from..to].to_vec(),
+        shared: SharedForms { before: offset != 0, behind, padded: true },
+    }
 }
 
-impl Form {
+impl SecretForm {
     /// What is searched for.
     pub(super) fn head(&self) -> &[u8] {
         &self.bytes[..self.bytes.len().min(HEAD)]

@@ -17,29 +17,29 @@ pub(super) enum Escape {
 pub(super) const ESCAPES: [Escape; 2] = [Escape::Percent, Escape::Json];
 
 /// What one escape stands for, and how many bytes it takes in the text.
-struct Undone {
+struct UnescapedChar {
     bytes: [u8; 4],
     count: usize,
     took: usize,
 }
 
 /// A text with one kind of escapes undone.
-pub(super) struct Reading<'a> {
+pub(super) struct UnescapedText<'a> {
     text: &'a [u8],
     escape: Escape,
     bytes: Vec<u8>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> UnescapedText<'a> {
     /// Reads a text. `None`: it has no such escapes.
-    pub(super) fn of(text: &'a [u8], escape: Escape) -> Option<Reading<'a>> {
+    pub(super) fn of(text: &'a [u8], escape: Escape) -> Option<UnescapedText<'a>> {
         let first = text.iter().position(|byte| *byte == escape.sign())?;
         let mut bytes = Vec::with_capacity(text.len());
         bytes.extend_from_slice(&text[..first]);
         let (mut at, mut any) = (first, false);
         while at < text.len() {
             match escape.undo(&text[at..]) {
-                Some(Undone { bytes: meant, count, took }) => {
+                Some(UnescapedChar { bytes: meant, count, took }) => {
                     bytes.extend_from_slice(&meant[..count]);
                     (at, any) = (at + took, true);
                 }
@@ -49,7 +49,7 @@ impl<'a> Reading<'a> {
                 }
             }
         }
-        any.then_some(Reading { text, escape, bytes })
+        any.then_some(UnescapedText { text, escape, bytes })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -95,14 +95,14 @@ impl Escape {
     }
 
     /// What the escape at the beginning of the text stands for, if there is one.
-    fn undo(self, text: &[u8]) -> Option<Undone> {
+    fn undo(self, text: &[u8]) -> Option<UnescapedChar> {
         if text.first() != Some(&self.sign()) {
             return None;
         }
         match self {
             Escape::Percent => {
                 let byte = u8::try_from(hex(text.get(1..3)?)?).ok()?;
-                Some(Undone { bytes: [byte, 0, 0, 0], count: 1, took: 3 })
+                Some(UnescapedChar { bytes: [byte, 0, 0, 0], count: 1, took: 3 })
             }
             Escape::Json => {
                 let byte = match text.get(1)? {
@@ -117,14 +117,14 @@ impl Escape {
                     b'u' => return undo_unicode(text),
                     _ => return None,
                 };
-                Some(Undone { bytes: [byte, 0, 0, 0], count: 1, took: 2 })
+                Some(UnescapedChar { bytes: [byte, 0, 0, 0], count: 1, took: 2 })
             }
         }
     }
 }
 
 /// `\u00e9`, or the two of them that make one letter.
-fn undo_unicode(text: &[u8]) -> Option<Undone> {
+fn undo_unicode(text: &[u8]) -> Option<UnescapedChar> {
     let unit = |at: usize| {
         let part = text.get(at..at + 6)?;
         part.starts_with(b"\\u").then(|| hex(&part[2..]))?
@@ -140,7 +140,7 @@ fn undo_unicode(text: &[u8]) -> Option<Undone> {
     };
     let mut bytes = [0; 4];
     let count = letter.encode_utf8(&mut bytes).len();
-    Some(Undone { bytes, count, took })
+    Some(UnescapedChar { bytes, count, took })
 }
 
 fn hex(digits: &[u8]) -> Option<u32> {

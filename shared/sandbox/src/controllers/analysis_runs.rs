@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::conditions;
 use crate::clock;
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 pub(super) const RUNS: &str = "analysisruns.argoproj.io";
 const TEMPLATES: &str = "analysistemplates.argoproj.io";
@@ -20,7 +20,7 @@ const BEHAVE: &str = "sandbox/behave";
 const HASH: &str = "rollouts-pod-template-hash";
 
 /// What asks for an analysis: one step of one update of a rollout.
-pub(super) struct Origin<'a> {
+pub(super) struct AnalysisOrigin<'a> {
     pub(super) rollout: &'a Value,
     pub(super) hash: &'a str,
     pub(super) revision: i64,
@@ -28,7 +28,7 @@ pub(super) struct Origin<'a> {
 }
 
 /// Begins the analysis of a step; nothing if one of its templates is not there.
-pub(super) fn begin(world: &mut World, origin: &Origin<'_>, analysis: &Value) -> Option<Arc<Value>> {
+pub(super) fn begin(world: &mut ClusterWorld, origin: &AnalysisOrigin<'_>, analysis: &Value) -> Option<Arc<Value>> {
     let (mut metrics, mut behave) = (Vec::new(), None);
     for wanted in json::list(analysis, "/templates") {
         let name = json::text(wanted, "/templateName")?;
@@ -57,7 +57,7 @@ pub(super) fn begin(world: &mut World, origin: &Origin<'_>, analysis: &Value) ->
 }
 
 /// Asks every analysis of this update to end, save that of one step.
-pub(super) fn end_all_but(world: &mut World, rollout: &Value, hash: &str, step: Option<usize>) {
+pub(super) fn end_all_but(world: &mut ClusterWorld, rollout: &Value, hash: &str, step: Option<usize>) {
     let label = |run: &Value, key: &str| run["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
     for run in world.owned(RUNS, rollout) {
         let current =
@@ -74,12 +74,12 @@ fn is_over(object: &Value) -> bool {
 }
 
 /// Looks at every run; says when the next measurement is due.
-pub(super) fn look(world: &mut World) -> Option<Timestamp> {
+pub(super) fn look(world: &mut ClusterWorld) -> Option<Timestamp> {
     let runs = world.all(RUNS, "");
     runs.iter().filter(|run| !json::is_going(run) && !is_over(run)).filter_map(|run| measure(world, run)).min()
 }
 
-fn measure(world: &mut World, run: &Arc<Value>) -> Option<Timestamp> {
+fn measure(world: &mut ClusterWorld, run: &Arc<Value>) -> Option<Timestamp> {
     let ending = json::is_true(run, "/spec/terminate");
     let mut due = None;
     let mut results = Vec::new();
@@ -110,7 +110,7 @@ fn measure(world: &mut World, run: &Arc<Value>) -> Option<Timestamp> {
 }
 
 /// Takes the next measurement, or looks after the one under way.
-fn advance(world: &mut World, run: &Value, metric: &Value, result: &mut Value) -> Option<Timestamp> {
+fn advance(world: &mut ClusterWorld, run: &Value, metric: &Value, result: &mut Value) -> Option<Timestamp> {
     let now = world.now();
     let last = json::list(result, "/measurements").last().cloned();
     if let Some(last) = last.as_ref().filter(|last| last["phase"] == "Running") {
@@ -148,7 +148,7 @@ fn advance(world: &mut World, run: &Value, metric: &Value, result: &mut Value) -
     None
 }
 
-fn make_job(world: &mut World, run: &Value, suffix: &str, spec: &Value) -> String {
+fn make_job(world: &mut ClusterWorld, run: &Value, suffix: &str, spec: &Value) -> String {
     let uid = json::uid(run);
     let name = format!("{}-{suffix}", uid.get(..8).unwrap_or(uid));
     let metadata = json!({
@@ -160,7 +160,12 @@ fn make_job(world: &mut World, run: &Value, suffix: &str, spec: &Value) -> Strin
 }
 
 /// How a measurement's Job came out, once it did. A run that is to end takes it away, and nobody knows how it would have.
-fn job_end(world: &mut World, run: &Value, measurement: &Value, ending: bool) -> Option<(&'static str, &'static str)> {
+fn job_end(
+    world: &mut ClusterWorld,
+    run: &Value,
+    measurement: &Value,
+    ending: bool,
+) -> Option<(&'static str, &'static str)> {
     let namespace = json::namespace(run).to_owned();
     let job = world.find(JOBS, &namespace, json::text_or_empty(measurement, "/metadata/job-name"));
     match &job {
@@ -170,7 +175,7 @@ fn job_end(world: &mut World, run: &Value, measurement: &Value, ending: bool) ->
         Some(_) | None => {}
     }
     if let (Some(job), Some(kind)) = (job, world.kinds.of_resource(JOBS)) {
-        let gone = world.delete(&kind, (&namespace, json::name(&job)), &crate::write::Deletion::default());
+        let gone = world.delete(&kind, (&namespace, json::name(&job)), &crate::write::DeletionOptions::default());
         if let Err(refused) = gone {
             tracing::debug!(%refused, "a job was gone before it was ended");
         }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Occurrence;
-use super::conditions::{self, Condition};
+use super::conditions::{self, DesiredCondition};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 const RESOURCE: &str = "horizontalpodautoscalers.autoscaling";
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for scaler in world.all(RESOURCE, "") {
         let target = &scaler["spec"]["scaleTargetRef"];
         let kind =
@@ -28,14 +28,14 @@ pub(super) fn look(world: &mut World) {
 }
 
 /// Brings the replicas back between the bounds; none at all switches the autoscaler off.
-fn hold(world: &mut World, scaler: &Value, (resource, place): (&str, &str), object: &Value) {
+fn hold(world: &mut ClusterWorld, scaler: &Value, (resource, place): (&str, &str), object: &Value) {
     let current = json::int(object, place, 1);
     let (least, most) = (json::int(scaler, "/spec/minReplicas", 1), json::int(scaler, "/spec/maxReplicas", 1));
     let wanted = if current == 0 { 0 } else { current.clamp(least.min(most), most) };
     if wanted != current {
         world.change(resource, object, |object| {
             json::set(object, place, wanted);
-            World::count_generation(object);
+            ClusterWorld::count_generation(object);
         });
         let message = format!(
             "New size: {wanted}; reason: Current number of replicas outside of Spec.MinReplicas and Spec.MaxReplicas"
@@ -46,7 +46,7 @@ fn hold(world: &mut World, scaler: &Value, (resource, place): (&str, &str), obje
     write(world, scaler, Some((current, wanted)));
 }
 
-fn write(world: &mut World, scaler: &Value, replicas: Option<(i64, i64)>) {
+fn write(world: &mut ClusterWorld, scaler: &Value, replicas: Option<(i64, i64)>) {
     let now = world.stamp();
     world.change(RESOURCE, scaler, |scaler| {
         let able = match replicas {
@@ -56,12 +56,12 @@ fn write(world: &mut World, scaler: &Value, replicas: Option<(i64, i64)>) {
                 let metric = json!({ "type": "Resource", "resource": { "name": "cpu", "current": { "averageUtilization": 41, "averageValue": "41m" } } });
                 json::set(scaler, "/status/currentMetrics", json!([metric]));
                 let message = "recommended size matches current size";
-                Condition { kind: "AbleToScale", holds: true, reason: "ReadyForNewScale", message }
+                DesiredCondition { kind: "AbleToScale", holds: true, reason: "ReadyForNewScale", message }
             }
             None => {
                 json::set(scaler, "/status/desiredReplicas", 0);
                 let message = "the HPA controller was unable to get the target's current scale";
-                Condition { kind: "AbleToScale", holds: false, reason: "FailedGetScale", message }
+                DesiredCondition { kind: "AbleToScale", holds: false, reason: "FailedGetScale", message }
             }
         };
         conditions::set(scaler, &able, &now);

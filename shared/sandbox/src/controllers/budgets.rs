@@ -4,34 +4,34 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::conditions::{self, Condition};
+use super::conditions::{self, DesiredCondition};
 use crate::json;
 use crate::selector::Labels;
-use crate::world::{World, controller_of};
+use crate::world::{ClusterWorld, controller_of};
 
 const RESOURCE: &str = "poddisruptionbudgets.policy";
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for budget in world.all(RESOURCE, "") {
         let status = assess(world, &budget);
         let now = world.stamp();
         world.change(RESOURCE, &budget, |budget| {
-            let conditions = budget.pointer("/status/conditions").cloned();
+            let conditions = json::at(budget, "/status/conditions").cloned();
             json::set(budget, "/status", status);
             if let Some(conditions) = conditions {
                 json::set(budget, "/status/conditions", conditions);
             }
             let enough = json::int(budget, "/status/disruptionsAllowed", 0) > 0;
             let reason = if enough { "SufficientPods" } else { "InsufficientPods" };
-            let condition = Condition { kind: "DisruptionAllowed", holds: enough, reason, message: "" };
+            let condition = DesiredCondition { kind: "DisruptionAllowed", holds: enough, reason, message: "" };
             conditions::set(budget, &condition, &now);
         });
     }
 }
 
 /// The pods a budget protects.
-pub(crate) fn protected(world: &World, budget: &Value) -> Vec<Arc<Value>> {
-    let labels = Labels::of_object(budget.pointer("/spec/selector").unwrap_or(&Value::Null));
+pub(crate) fn protected(world: &ClusterWorld, budget: &Value) -> Vec<Arc<Value>> {
+    let labels = Labels::of_object(json::at(budget, "/spec/selector").unwrap_or(&Value::Null));
     let pods = world
         .objects
         .within("pods", json::namespace(budget))
@@ -40,12 +40,12 @@ pub(crate) fn protected(world: &World, budget: &Value) -> Vec<Arc<Value>> {
 }
 
 /// Counts a budget's pods: expected, wanted, healthy, and what may go.
-pub(crate) fn assess(world: &World, budget: &Value) -> Value {
+pub(crate) fn assess(world: &ClusterWorld, budget: &Value) -> Value {
     let pods = protected(world, budget);
     let expected = expected_pods(world, &pods);
     let healthy = pods.iter().filter(|pod| conditions::holds(pod, "Ready") && !json::is_going(pod)).count();
     let healthy = i64::try_from(healthy).unwrap_or_default();
-    let wanted = match (budget.pointer("/spec/minAvailable"), budget.pointer("/spec/maxUnavailable")) {
+    let wanted = match (json::at(budget, "/spec/minAvailable"), json::at(budget, "/spec/maxUnavailable")) {
         (Some(minimum), _) => json::part_of(Some(minimum), expected, true, &json!(0)),
         (None, Some(missing)) => expected - json::part_of(Some(missing), expected, true, &json!(0)),
         (None, None) => 1,
@@ -58,7 +58,7 @@ pub(crate) fn assess(world: &World, budget: &Value) -> Value {
 }
 
 /// What the controllers of the pods want in total.
-fn expected_pods(world: &World, pods: &[Arc<Value>]) -> i64 {
+fn expected_pods(world: &ClusterWorld, pods: &[Arc<Value>]) -> i64 {
     let mut seen: Vec<&str> = Vec::new();
     let mut expected = 0;
     for pod in pods {

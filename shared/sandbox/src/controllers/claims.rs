@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for claim in world.all("persistentvolumeclaims", "") {
         if json::text(&claim, "/status/phase") == Some("Pending") && !json::is_going(&claim) {
             bind(world, &claim);
@@ -13,7 +13,7 @@ pub(super) fn look(world: &mut World) {
     }
 }
 
-fn bind(world: &mut World, claim: &Value) {
+fn bind(world: &mut ClusterWorld, claim: &Value) {
     let class = json::text_or_empty(claim, "/spec/storageClassName");
     let Some(class) = world.find("storageclasses.storage.k8s.io", "", class) else { return };
     let name = format!("pvc-{}", json::uid(claim));

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json;
-use crate::world::World;
-use crate::write::Deletion;
+use crate::world::ClusterWorld;
+use crate::write::DeletionOptions;
 
 const FOREGROUND: &str = "foregroundDeletion";
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     let resources: Vec<String> = world.objects.resources().cloned().collect();
     let mut uids: BTreeSet<String> = BTreeSet::new();
     let mut leaving: BTreeSet<String> = BTreeSet::new();
@@ -26,7 +26,7 @@ pub(super) fn look(world: &mut World) {
             if is_leaving(object) {
                 leaving.insert(json::uid(object).to_owned());
             }
-            if object.pointer("/metadata/ownerReferences").is_some() {
+            if json::at(object, "/metadata/ownerReferences").is_some() {
                 owned.push((resource.clone(), object.clone()));
             }
         }
@@ -57,14 +57,16 @@ fn is_leaving(object: &Value) -> bool {
     json::is_going(object) && json::list(object, "/metadata/finalizers").iter().any(|one| one == FOREGROUND)
 }
 
-fn delete(world: &mut World, resource: &str, object: &Value) {
+fn delete(world: &mut ClusterWorld, resource: &str, object: &Value) {
     let Some(kind) = world.kinds.of_resource(resource) else { return };
-    if let Err(refused) = world.delete(&kind, (json::namespace(object), json::name(object)), &Deletion::default()) {
+    if let Err(refused) =
+        world.delete(&kind, (json::namespace(object), json::name(object)), &DeletionOptions::default())
+    {
         tracing::debug!(%refused, "a dependent was gone before it was collected");
     }
 }
 
-fn release(world: &mut World, resource: &str, object: &Value) {
+fn release(world: &mut ClusterWorld, resource: &str, object: &Value) {
     let changed = world.change(resource, object, |object| {
         json::list_mut(object, "/metadata/finalizers").retain(|one| one != FOREGROUND);
     });

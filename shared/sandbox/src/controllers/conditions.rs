@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::json;
 
 /// One condition as it shall be.
-pub(super) struct Condition<'a> {
+pub(super) struct DesiredCondition<'a> {
     pub(super) kind: &'a str,
     pub(super) holds: bool,
     pub(super) reason: &'a str,
@@ -13,7 +13,7 @@ pub(super) struct Condition<'a> {
 }
 
 /// Writes a condition into `status.conditions`; its time moves only when the status turns.
-pub(super) fn set(object: &mut Value, condition: &Condition<'_>, now: &str) {
+pub(super) fn set(object: &mut Value, condition: &DesiredCondition<'_>, now: &str) {
     let status = if condition.holds { "True" } else { "False" };
     let conditions = json::list_mut(object, "/status/conditions");
     let at = conditions.iter().position(|one| one["type"] == condition.kind);

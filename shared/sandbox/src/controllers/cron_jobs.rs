@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::{Occurrence, conditions};
 use crate::clock;
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 /// How far ahead the next minute of a schedule is looked for; a rarer one is looked for again then.
 const HORIZON: i64 = 25 * 60;
 
 /// Looks at every schedule; says which minute is the next that one of them names.
-pub(super) fn look(world: &mut World) -> Option<Timestamp> {
+pub(super) fn look(world: &mut ClusterWorld) -> Option<Timestamp> {
     let all = world.all("cronjobs.batch", "");
     for cron_job in all.iter().filter(|one| !json::is_going(one)) {
         reconcile(world, cron_job);
@@ -30,7 +30,7 @@ pub(super) fn look(world: &mut World) -> Option<Timestamp> {
     (!all.is_empty()).then(|| Timestamp::from_second(next * 60).ok()).flatten()
 }
 
-fn reconcile(world: &mut World, cron_job: &Arc<Value>) {
+fn reconcile(world: &mut ClusterWorld, cron_job: &Arc<Value>) {
     let jobs = world.owned("jobs.batch", cron_job);
     let running: Vec<&Arc<Value>> = jobs.iter().filter(|job| !is_over(job)).collect();
     let minute = world.now().as_second().div_euclid(60);
@@ -74,7 +74,7 @@ fn is_over(job: &Value) -> bool {
     conditions::holds(job, "Complete") || conditions::holds(job, "Failed")
 }
 
-fn make_job(world: &mut World, cron_job: &Value, at: Timestamp) {
+fn make_job(world: &mut ClusterWorld, cron_job: &Value, at: Timestamp) {
     let name = format!("{}-{}", json::name(cron_job), at.as_second() / 60);
     let template = &cron_job["spec"]["jobTemplate"];
     let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
@@ -92,7 +92,7 @@ fn make_job(world: &mut World, cron_job: &Value, at: Timestamp) {
 }
 
 /// Keeps only the newest finished jobs.
-fn forget(world: &mut World, cron_job: &Value, jobs: &[Arc<Value>]) {
+fn forget(world: &mut ClusterWorld, cron_job: &Value, jobs: &[Arc<Value>]) {
     for (kind, field, otherwise) in
         [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)]
     {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{conditions, replica_sets, revisions, scheduler};
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for set in world.all("daemonsets.apps", "") {
         if !json::is_going(&set) {
             reconcile(world, &set);
@@ -16,7 +16,7 @@ pub(super) fn look(world: &mut World) {
     }
 }
 
-fn reconcile(world: &mut World, set: &Arc<Value>) {
+fn reconcile(world: &mut ClusterWorld, set: &Arc<Value>) {
     let revision = revisions::current(world, set);
     let hash = revisions::hash(set, &revision);
     let mut model = set["spec"]["template"].clone();
@@ -50,7 +50,7 @@ fn reconcile(world: &mut World, set: &Arc<Value>) {
 }
 
 /// Stops old pods, as many as may be missing at once; those that do not serve go first.
-fn exchange(world: &mut World, set: &Value, pods: &[Arc<Value>], (hash, nodes): (&str, usize)) {
+fn exchange(world: &mut ClusterWorld, set: &Value, pods: &[Arc<Value>], (hash, nodes): (&str, usize)) {
     let whole = i64::try_from(nodes).unwrap_or_default();
     let missing = set.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable");
     let missing = json::part_of(missing, whole, true, &json!(1)).max(1);
@@ -67,7 +67,7 @@ fn exchange(world: &mut World, set: &Value, pods: &[Arc<Value>], (hash, nodes): 
     }
 }
 
-fn status(world: &mut World, set: &Value, hash: &str, wanted: usize) {
+fn status(world: &mut ClusterWorld, set: &Value, hash: &str, wanted: usize) {
     let pods = replica_sets::active(world.owned("pods", set));
     let updated = pods.iter().filter(|pod| revisions::is_of(pod, hash)).count();
     let ready = pods.iter().filter(|pod| conditions::holds(pod, "Ready")).count();

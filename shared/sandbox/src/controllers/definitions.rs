@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::conditions::{self, Condition};
+use super::conditions::{self, DesiredCondition};
 use crate::json;
 use crate::kinds;
 use crate::schema;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// Makes the kinds of a definition known.
-pub(crate) fn learn(world: &mut World, definition: &Value) {
+pub(crate) fn learn(world: &mut ClusterWorld, definition: &Value) {
     let read = kinds::read_definition(definition);
     if let Some(first) = read.first() {
         world.kinds.remove(&first.group, &first.plural);
@@ -21,7 +21,7 @@ pub(crate) fn learn(world: &mut World, definition: &Value) {
 }
 
 /// Takes the kinds of a definition away, and their objects with them.
-pub(crate) fn forget(world: &mut World, definition: &Value) {
+pub(crate) fn forget(world: &mut ClusterWorld, definition: &Value) {
     for kind in kinds::read_definition(definition) {
         for object in world.all(&kind.resource(), "") {
             world.objects.remove(&kind.resource(), json::namespace(&object), json::name(&object));
@@ -31,7 +31,7 @@ pub(crate) fn forget(world: &mut World, definition: &Value) {
 }
 
 /// Tells that the names were accepted and the kind is served.
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for definition in world.all("customresourcedefinitions.apiextensions.k8s.io", "") {
         if conditions::holds(&definition, "Established") {
             continue;
@@ -41,9 +41,13 @@ pub(super) fn look(world: &mut World) {
             json::list(&definition, "/spec/versions").iter().find(|version| json::is_true(version, "/storage"));
         let stored = stored.map(|version| version["name"].clone()).unwrap_or_default();
         world.change("customresourcedefinitions.apiextensions.k8s.io", &definition, |definition| {
-            let accepted =
-                Condition { kind: "NamesAccepted", holds: true, reason: "NoConflicts", message: "no conflicts found" };
-            let established = Condition {
+            let accepted = DesiredCondition {
+                kind: "NamesAccepted",
+                holds: true,
+                reason: "NoConflicts",
+                message: "no conflicts found",
+            };
+            let established = DesiredCondition {
                 kind: "Established",
                 holds: true,
                 reason: "InitialNamesAccepted",

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::Occurrence;
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const HASH: &str = "pod-template-hash";
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for deployment in world.all("deployments.apps", "") {
         if !json::is_going(&deployment) {
             reconcile(world, &deployment);
@@ -22,7 +22,7 @@ pub(super) fn look(world: &mut World) {
     }
 }
 
-fn reconcile(world: &mut World, deployment: &Arc<Value>) {
+fn reconcile(world: &mut ClusterWorld, deployment: &Arc<Value>) {
     let sets = world.owned("replicasets.apps", deployment);
     let new = sets.iter().find(|set| same_template(deployment, set)).cloned();
     let paused = json::is_true(deployment, "/spec/paused");
@@ -46,7 +46,7 @@ fn reconcile(world: &mut World, deployment: &Arc<Value>) {
 
 /// The template without the label that tells the ReplicaSets apart.
 fn bare_template(object: &Value) -> Value {
-    let mut template = object.pointer("/spec/template").cloned().unwrap_or_default();
+    let mut template = json::at(object, "/spec/template").cloned().unwrap_or_default();
     json::take(&mut template, &format!("/metadata/labels/{HASH}"));
     json::take(&mut template, "/metadata/creationTimestamp");
     template
@@ -70,7 +70,7 @@ fn carried_annotations(deployment: &Value) -> Vec<(String, Value)> {
 }
 
 /// The current set is always the newest revision, also when an old template came back.
-fn keep_current(world: &mut World, deployment: &Value, new: &Arc<Value>, sets: &[Arc<Value>]) -> Arc<Value> {
+fn keep_current(world: &mut ClusterWorld, deployment: &Value, new: &Arc<Value>, sets: &[Arc<Value>]) -> Arc<Value> {
     let others = sets.iter().filter(|set| json::uid(set) != json::uid(new));
     let newest = others.map(|set| revision_of(set)).max().unwrap_or(0);
     let revision = revision_of(new).max(newest + 1);
@@ -85,7 +85,7 @@ fn keep_current(world: &mut World, deployment: &Value, new: &Arc<Value>, sets: &
     kept.unwrap_or_else(|| new.clone())
 }
 
-fn make_set(world: &mut World, deployment: &Value, sets: &[Arc<Value>]) -> Arc<Value> {
+fn make_set(world: &mut ClusterWorld, deployment: &Value, sets: &[Arc<Value>]) -> Arc<Value> {
     let template = bare_template(deployment);
     let hash = world::short_hash(&template);
     let revision = sets.iter().map(|set| revision_of(set)).max().unwrap_or(0) + 1;
@@ -104,28 +104,28 @@ fn make_set(world: &mut World, deployment: &Value, sets: &[Arc<Value>]) -> Arc<V
     for at in ["/metadata/labels", "/spec/selector/matchLabels", "/spec/template/metadata/labels"] {
         json::set(&mut set, &format!("{at}/{HASH}"), hash.clone());
     }
-    if let Some(minimum) = deployment.pointer("/spec/minReadySeconds") {
+    if let Some(minimum) = json::at(deployment, "/spec/minReadySeconds") {
         json::set(&mut set, "/spec/minReadySeconds", minimum.clone());
     }
     note_revision(world, deployment, revision);
     world.make("replicasets.apps", set)
 }
 
-fn note_revision(world: &mut World, deployment: &Value, revision: i64) {
+fn note_revision(world: &mut ClusterWorld, deployment: &Value, revision: i64) {
     world.change("deployments.apps", deployment, |deployment| {
         json::set(deployment, &format!("/metadata/annotations/{}", json::escaped(REVISION)), revision.to_string());
     });
 }
 
 /// Sets the size of a ReplicaSet and tells it.
-fn scale(world: &mut World, deployment: &Value, set: &Value, to: i64) {
+fn scale(world: &mut ClusterWorld, deployment: &Value, set: &Value, to: i64) {
     let from = json::int(set, "/spec/replicas", 0);
     if from == to {
         return;
     }
     world.change("replicasets.apps", set, |set| {
         json::set(set, "/spec/replicas", to);
-        World::count_generation(set);
+        ClusterWorld::count_generation(set);
     });
     let direction = if to > from { "up" } else { "down" };
     let message = format!("Scaled {direction} replica set {} from {from} to {to}", json::name(set));
@@ -135,7 +135,7 @@ fn scale(world: &mut World, deployment: &Value, set: &Value, to: i64) {
 }
 
 /// Removes the oldest empty sets beyond the limit.
-fn forget_history(world: &mut World, deployment: &Value, old: &[Arc<Value>]) {
+fn forget_history(world: &mut ClusterWorld, deployment: &Value, old: &[Arc<Value>]) {
     let limit = usize::try_from(json::int(deployment, "/spec/revisionHistoryLimit", 10)).unwrap_or_default();
     let is_empty = |set: &Value| json::int(set, "/spec/replicas", 0) == 0 && json::int(set, "/status/replicas", 0) == 0;
     let mut empty: Vec<_> = old.iter().filter(|set| is_empty(set)).collect();

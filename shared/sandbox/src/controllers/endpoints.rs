@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::conditions;
 use crate::json;
 use crate::selector::Labels;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for service in world.all("services", "") {
-        let selector = service.pointer("/spec/selector").cloned().unwrap_or_default();
+        let selector = json::at(&service, "/spec/selector").cloned().unwrap_or_default();
         if selector.as_object().is_some_and(|map| !map.is_empty()) && !json::is_going(&service) {
             follow(world, &service, &Labels::of_map(&selector));
         }
@@ -19,8 +19,8 @@ pub(super) fn look(world: &mut World) {
 }
 
 /// The pods behind a service, with their readiness.
-pub(crate) fn pods_behind(world: &World, service: &Value) -> Vec<Arc<Value>> {
-    let selector = service.pointer("/spec/selector").cloned().unwrap_or_default();
+pub(crate) fn pods_behind(world: &ClusterWorld, service: &Value) -> Vec<Arc<Value>> {
+    let selector = json::at(service, "/spec/selector").cloned().unwrap_or_default();
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return Vec::new();
     }
@@ -29,7 +29,7 @@ pub(crate) fn pods_behind(world: &World, service: &Value) -> Vec<Arc<Value>> {
     pods.cloned().collect()
 }
 
-fn follow(world: &mut World, service: &Value, labels: &Labels) {
+fn follow(world: &mut ClusterWorld, service: &Value, labels: &Labels) {
     let (namespace, name) = (json::namespace(service), json::name(service));
     let pods = world
         .objects
@@ -88,13 +88,13 @@ fn port_of(port: &Value, pod: Option<&Arc<Value>>) -> Value {
     shown
 }
 
-fn slice_name(world: &World, service: &Value) -> String {
+fn slice_name(world: &ClusterWorld, service: &Value) -> String {
     let slices = world.owned("endpointslices.discovery.k8s.io", service);
     let known = slices.first().map(|slice| json::name(slice).to_owned());
     known.unwrap_or_else(|| format!("{}-{}", json::name(service), world::name_suffix()))
 }
 
-fn write(world: &mut World, resource: &str, service: &Value, name: &str, how: impl FnOnce(&mut Value)) {
+fn write(world: &mut ClusterWorld, resource: &str, service: &Value, name: &str, how: impl FnOnce(&mut Value)) {
     let namespace = json::namespace(service);
     if let Some(live) = world.find(resource, namespace, name) {
         world.change(resource, &live, how);

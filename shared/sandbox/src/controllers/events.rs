@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub(crate) struct Occurrence<'a> {
     pub(crate) source: &'a str,
 }
 
-impl World {
+impl ClusterWorld {
     /// Writes an event about an object, or counts the one that says the same.
     pub(crate) fn note(&mut self, about: &Value, what: Occurrence<'_>) {
         let namespace = match json::namespace(about) {
@@ -68,7 +68,7 @@ impl World {
 const KEPT: Duration = Duration::from_secs(3600);
 
 /// Forgets events that are too old.
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     let oldest = clock::stamp(clock::before(world.now(), KEPT));
     // Moments of this form sort as text.
     let is_old = |event: &&Arc<Value>| {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::conditions::{self, Condition};
+use super::conditions::{self, DesiredCondition};
 use super::{Occurrence, replica_sets};
 use crate::clock;
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 /// Looks at every job; says when the next deadline or expiry is.
-pub(super) fn look(world: &mut World) -> Option<Timestamp> {
+pub(super) fn look(world: &mut ClusterWorld) -> Option<Timestamp> {
     let jobs = world.all("jobs.batch", "");
     jobs.iter().filter(|job| !json::is_going(job)).filter_map(|job| reconcile(world, job)).min()
 }
@@ -22,7 +22,7 @@ fn is_over(job: &Value) -> bool {
     conditions::holds(job, "Complete") || conditions::holds(job, "Failed")
 }
 
-fn reconcile(world: &mut World, job: &Arc<Value>) -> Option<Timestamp> {
+fn reconcile(world: &mut ClusterWorld, job: &Arc<Value>) -> Option<Timestamp> {
     if is_over(job) {
         return expire(world, job);
     }
@@ -81,7 +81,12 @@ fn count(pods: &[Arc<Value>], which: impl Fn(&Value) -> bool) -> i64 {
     i64::try_from(pods.iter().filter(|pod| which(pod)).count()).unwrap_or_default()
 }
 
-fn write_status(world: &mut World, job: &Value, (succeeded, failed): (i64, i64), verdict: Option<(&str, &str, &str)>) {
+fn write_status(
+    world: &mut ClusterWorld,
+    job: &Value,
+    (succeeded, failed): (i64, i64),
+    verdict: Option<(&str, &str, &str)>,
+) {
     let active = replica_sets::active(world.owned("pods", job));
     let ready = active.iter().filter(|pod| conditions::holds(pod, "Ready")).count();
     let now = world.stamp();
@@ -102,18 +107,18 @@ fn write_status(world: &mut World, job: &Value, (succeeded, failed): (i64, i64),
         json::take(job, "/status/active");
         if kind == "Complete" {
             json::set(job, "/status/completionTime", now.clone());
-            let met = Condition { kind: "SuccessCriteriaMet", holds: true, reason, message };
+            let met = DesiredCondition { kind: "SuccessCriteriaMet", holds: true, reason, message };
             conditions::set(job, &met, &now);
         } else {
-            let target = Condition { kind: "FailureTarget", holds: true, reason, message };
+            let target = DesiredCondition { kind: "FailureTarget", holds: true, reason, message };
             conditions::set(job, &target, &now);
         }
-        conditions::set(job, &Condition { kind, holds: true, reason, message }, &now);
+        conditions::set(job, &DesiredCondition { kind, holds: true, reason, message }, &now);
     });
 }
 
 /// A finished job is removed after its time to live.
-fn expire(world: &mut World, job: &Value) -> Option<Timestamp> {
+fn expire(world: &mut ClusterWorld, job: &Value) -> Option<Timestamp> {
     let keep = job.pointer("/spec/ttlSecondsAfterFinished").and_then(Value::as_u64)?;
     let ended =
         json::list(job, "/status/conditions").iter().find(|one| one["type"] == "Complete" || one["type"] == "Failed");

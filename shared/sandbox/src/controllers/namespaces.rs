@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::world::World;
-use crate::write::Deletion;
+use crate::world::ClusterWorld;
+use crate::write::DeletionOptions;
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for namespace in world.all("namespaces", "") {
         if json::is_going(&namespace) {
             empty(world, &namespace);
@@ -17,7 +17,7 @@ pub(super) fn look(world: &mut World) {
 }
 
 /// The account pods run as and the authority they trust.
-fn furnish(world: &mut World, namespace: &str) {
+fn furnish(world: &mut ClusterWorld, namespace: &str) {
     if world.objects.find("serviceaccounts", namespace, "default").is_none() {
         world.make("serviceaccounts", json!({ "metadata": { "name": "default", "namespace": namespace } }));
     }
@@ -28,7 +28,7 @@ fn furnish(world: &mut World, namespace: &str) {
     }
 }
 
-fn empty(world: &mut World, namespace: &Value) {
+fn empty(world: &mut ClusterWorld, namespace: &Value) {
     let name = json::name(namespace);
     let resources: Vec<String> = world.objects.resources().cloned().collect();
     let mut left = 0;
@@ -39,7 +39,7 @@ fn empty(world: &mut World, namespace: &Value) {
             if json::is_going(&object) {
                 continue;
             }
-            match world.delete(&kind, (name, json::name(&object)), &Deletion::default()) {
+            match world.delete(&kind, (name, json::name(&object)), &DeletionOptions::default()) {
                 Ok(deleted) if deleted.gone => left -= 1,
                 Ok(_) => {}
                 Err(refused) => tracing::debug!(%refused, "content of a namespace was gone already"),

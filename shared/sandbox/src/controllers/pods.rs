@@ -9,18 +9,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::fate::Fate;
+use self::fate::ContainerFate;
 use self::phase::Restarts;
 use super::Occurrence;
 use crate::clock;
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// The longest pause between two tries of a failing container.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
 /// Moves every placed pod whose step is due; says when the next one is.
-pub(super) fn look(world: &mut World) -> Option<Timestamp> {
+pub(super) fn look(world: &mut ClusterWorld) -> Option<Timestamp> {
     let pods: Vec<Arc<Value>> = world.objects.all("pods").filter(|pod| is_restless(world, pod)).cloned().collect();
     for pod in pods {
         step(world, &pod);
@@ -29,7 +29,7 @@ pub(super) fn look(world: &mut World) -> Option<Timestamp> {
 }
 
 /// A pod that is settled needs no look: running and ready, or done.
-fn is_restless(world: &World, pod: &Value) -> bool {
+fn is_restless(world: &ClusterWorld, pod: &Value) -> bool {
     if json::text(pod, "/spec/nodeName").is_none() {
         return false;
     }
@@ -38,18 +38,18 @@ fn is_restless(world: &World, pod: &Value) -> bool {
     json::is_going(pod) || (!settled && (world.due.contains_key(json::uid(pod)) || phase::is_changing(pod)))
 }
 
-fn step(world: &mut World, pod: &Arc<Value>) {
+fn step(world: &mut ClusterWorld, pod: &Arc<Value>) {
     let uid = json::uid(pod).to_owned();
     let now = world.now();
     if json::is_going(pod) {
         return stop(world, pod);
     }
-    if world.due.get(&uid).is_some_and(|due| *due > now) && pod.pointer("/status/containerStatuses").is_some() {
+    if world.due.get(&uid).is_some_and(|due| *due > now) && json::at(pod, "/status/containerStatuses").is_some() {
         return;
     }
     world.due.remove(&uid);
     let mut next = (**pod).clone();
-    if pod.pointer("/status/containerStatuses").is_none() {
+    if json::at(pod, "/status/containerStatuses").is_none() {
         receive(world, &mut next);
         wait(world, &uid, world.pace.step);
     } else if is_overdue(&next, now) {
@@ -65,14 +65,14 @@ fn step(world: &mut World, pod: &Arc<Value>) {
     world.save("pods", next);
 }
 
-fn wait(world: &mut World, uid: &str, by: Duration) {
+fn wait(world: &mut ClusterWorld, uid: &str, by: Duration) {
     let at = clock::after(world.now(), by);
     let due = world.due.entry(uid.to_owned()).or_insert(at);
     *due = (*due).min(at);
 }
 
 /// The node takes the pod: addresses, and containers that are being made.
-fn receive(world: &mut World, pod: &mut Value) {
+fn receive(world: &mut ClusterWorld, pod: &mut Value) {
     let node = json::text_or_empty(pod, "/spec/nodeName").to_owned();
     let host = world.find("nodes", "", &node);
     let host = host.and_then(|node| json::text(&node, "/status/addresses/0/address").map(str::to_owned));
@@ -103,7 +103,7 @@ fn receive(world: &mut World, pod: &mut Value) {
     }
 }
 
-fn advance(world: &mut World, pod: &mut Value, uid: &str) {
+fn advance(world: &mut ClusterWorld, pod: &mut Value, uid: &str) {
     for at in 0..json::list(pod, "/spec/initContainers").len() {
         if !move_container(world, pod, ("initContainers", "initContainerStatuses", at), uid) {
             return; // Those after it wait.
@@ -116,7 +116,7 @@ fn advance(world: &mut World, pod: &mut Value, uid: &str) {
     for at in 0..json::list(pod, "/spec/ephemeralContainers").len() {
         move_container(world, pod, ("ephemeralContainers", "ephemeralContainerStatuses", at), uid);
     }
-    if let Some(limit) = pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_u64) {
+    if let Some(limit) = json::at(pod, "/spec/activeDeadlineSeconds").and_then(Value::as_u64) {
         let started = json::text(pod, "/status/startTime").and_then(clock::read).unwrap_or(world.now());
         let left = clock::since(world.now(), clock::after(started, Duration::from_secs(limit)));
         wait(world, uid, left + Duration::from_secs(1));
@@ -124,7 +124,7 @@ fn advance(world: &mut World, pod: &mut Value, uid: &str) {
 }
 
 /// Debug containers may come to a pod that already runs.
-fn receive_ephemeral(world: &mut World, pod: &mut Value) {
+fn receive_ephemeral(world: &mut ClusterWorld, pod: &mut Value) {
     let uid = json::uid(pod).to_owned();
     let known = json::list(pod, "/status/ephemeralContainerStatuses").len();
     let fresh: Vec<Value> = json::list(pod, "/spec/ephemeralContainers").iter().skip(known).cloned().collect();
@@ -138,7 +138,7 @@ fn receive_ephemeral(world: &mut World, pod: &mut Value) {
 }
 
 /// One step of one container; true once it is an init container that has ended well.
-fn move_container(world: &mut World, pod: &mut Value, place: (&str, &str, usize), uid: &str) -> bool {
+fn move_container(world: &mut ClusterWorld, pod: &mut Value, place: (&str, &str, usize), uid: &str) -> bool {
     let (spec, status, at) = place;
     let Some(container) = json::list(pod, &format!("/spec/{spec}")).get(at).cloned() else { return true };
     let Some(mut state) = json::list(pod, &format!("/status/{status}")).get(at).cloned() else { return true };
@@ -146,12 +146,12 @@ fn move_container(world: &mut World, pod: &mut Value, place: (&str, &str, usize)
         return true;
     }
     let fate = fate::of(world, pod, &container, spec);
-    let seen = Seen {
+    let seen = ContainerStatus {
         name: json::text_or_empty(&container, "/name"),
         image: json::text_or_empty(&container, "/image"),
         restarts: phase::restarts(pod, spec),
     };
-    if state.pointer("/state/running").is_some() {
+    if json::at(&state, "/state/running").is_some() {
         run_on(world, pod, &mut state, (&fate, &seen), uid);
     } else {
         start(world, pod, &mut state, (&fate, &seen), uid);
@@ -162,16 +162,22 @@ fn move_container(world: &mut World, pod: &mut Value, place: (&str, &str, usize)
 }
 
 /// What is seen of a container from outside.
-struct Seen<'a> {
+struct ContainerStatus<'a> {
     name: &'a str,
     image: &'a str,
     restarts: Restarts,
 }
 
 /// A container that does not run: started, or refused for a reason people can read.
-fn start(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fate, &Seen<'_>), uid: &str) {
+fn start(
+    world: &mut ClusterWorld,
+    pod: &Value,
+    state: &mut Value,
+    (fate, seen): (&ContainerFate, &ContainerStatus<'_>),
+    uid: &str,
+) {
     let restarts = json::int(state, "/restartCount", 0);
-    if state.pointer("/state/terminated").is_some() {
+    if json::at(state, "/state/terminated").is_some() {
         return; // What is to be restarted waits in a crash loop and is not shown as terminated.
     }
     let (image, name) = (seen.image, seen.name);
@@ -179,7 +185,7 @@ fn start(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fate
         world.note(pod, Occurrence { warning, reason, message, source: "kubelet" });
     };
     match fate {
-        Fate::NoImage(why) => {
+        ContainerFate::NoImage(why) => {
             let first = json::text(state, "/state/waiting/reason") != Some("ErrImagePull");
             note(false, "Pulling", &format!("Pulling image {image:?}"));
             note(true, "Failed", &format!("Failed to pull image {image:?}: {why}"));
@@ -193,14 +199,14 @@ fn start(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fate
             json::set(state, "/state", json!({ "waiting": { "reason": reason, "message": message } }));
             wait(world, uid, if first { world.pace.step } else { Duration::from_secs(60) });
         }
-        Fate::NoConfig(why) => {
+        ContainerFate::NoConfig(why) => {
             note(true, "Failed", &format!("Error: {why}"));
             let waiting = json!({ "waiting": { "reason": "CreateContainerConfigError", "message": why } });
             json::set(state, "/state", waiting);
             wait(world, uid, world.pace.step * 5);
         }
-        Fate::Runs { .. } | Fate::Ends { .. } => {
-            let again = state.pointer("/lastState/terminated").is_some();
+        ContainerFate::Runs { .. } | ContainerFate::Ends { .. } => {
+            let again = json::at(state, "/lastState/terminated").is_some();
             if !again {
                 note(false, "Pulled", &format!("Container image {image:?} already present on machine"));
             }
@@ -220,9 +226,15 @@ fn start(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fate
 }
 
 /// A running container: becomes ready, goes on, or ends.
-fn run_on(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fate, &Seen<'_>), uid: &str) {
+fn run_on(
+    world: &mut ClusterWorld,
+    pod: &Value,
+    state: &mut Value,
+    (fate, seen): (&ContainerFate, &ContainerStatus<'_>),
+    uid: &str,
+) {
     match fate {
-        Fate::Runs { ready } => {
+        ContainerFate::Runs { ready } => {
             if *ready != json::is_true(state, "/ready") {
                 json::set(state, "/ready", *ready);
             }
@@ -233,7 +245,7 @@ fn run_on(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fat
                 wait(world, uid, Duration::from_secs(10));
             }
         }
-        Fate::Ends { exit, reason, after } => {
+        ContainerFate::Ends { exit, reason, after } => {
             let started = json::text(state, "/state/running/startedAt").and_then(clock::read).unwrap_or(world.now());
             let lived = clock::since(started, world.now());
             if lived < *after {
@@ -244,11 +256,17 @@ fn run_on(world: &mut World, pod: &Value, state: &mut Value, (fate, seen): (&Fat
             end(world, pod, state, (*exit, reason, seen.restarts), uid);
         }
         // A container that runs is not stopped because its image or configuration went away meanwhile.
-        Fate::NoImage(_) | Fate::NoConfig(_) => json::set(state, "/ready", true),
+        ContainerFate::NoImage(_) | ContainerFate::NoConfig(_) => json::set(state, "/ready", true),
     }
 }
 
-fn end(world: &mut World, pod: &Value, state: &mut Value, (exit, reason, again): (i64, &str, Restarts), uid: &str) {
+fn end(
+    world: &mut ClusterWorld,
+    pod: &Value,
+    state: &mut Value,
+    (exit, reason, again): (i64, &str, Restarts),
+    uid: &str,
+) {
     let now = world.stamp();
     let started = json::text_or_empty(state, "/state/running/startedAt").to_owned();
     let id = state["containerID"].clone();
@@ -280,7 +298,7 @@ fn shown(pause: Duration) -> String {
 }
 
 fn is_overdue(pod: &Value, now: Timestamp) -> bool {
-    let limit = pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_u64);
+    let limit = json::at(pod, "/spec/activeDeadlineSeconds").and_then(Value::as_u64);
     let started = json::text(pod, "/status/startTime").and_then(clock::read);
     matches!((limit, started), (Some(limit), Some(started)) if clock::since(started, now).as_secs() >= limit)
 }
@@ -297,7 +315,7 @@ fn fail_whole(pod: &mut Value, now: Timestamp) {
 }
 
 /// A pod that was asked to go: its containers stop, then it is gone.
-fn stop(world: &mut World, pod: &Arc<Value>) {
+fn stop(world: &mut ClusterWorld, pod: &Arc<Value>) {
     let uid = json::uid(pod).to_owned();
     let key = format!("{uid}/stop");
     let Some(due) = world.due.get(&key).copied() else {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for quota in world.all("resourcequotas", "") {
         let hard = quota.pointer("/spec/hard").cloned().unwrap_or_else(|| json!({}));
         let mut used = json!({});

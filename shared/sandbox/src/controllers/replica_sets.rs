@@ -8,12 +8,12 @@ use super::Occurrence;
 use super::conditions;
 use crate::clock;
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 /// The most pods made or taken in one look.
 const BURST: usize = 50;
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for set in world.all("replicasets.apps", "") {
         if !json::is_going(&set) {
             reconcile(world, &set);
@@ -21,7 +21,7 @@ pub(super) fn look(world: &mut World) {
     }
 }
 
-fn reconcile(world: &mut World, set: &Arc<Value>) {
+fn reconcile(world: &mut ClusterWorld, set: &Arc<Value>) {
     let pods = active(world.owned("pods", set));
     let wanted = usize::try_from(json::int(set, "/spec/replicas", 1)).unwrap_or_default();
     for _ in pods.len()..wanted.min(pods.len() + BURST) {
@@ -53,7 +53,7 @@ fn reconcile(world: &mut World, set: &Arc<Value>) {
     world.change("replicasets.apps", set, |set| json::set(set, "/status", status));
 }
 
-fn counts(world: &World, set: &Value, pods: &[Arc<Value>]) -> Value {
+fn counts(world: &ClusterWorld, set: &Value, pods: &[Arc<Value>]) -> Value {
     let minimum = json::int(set, "/spec/minReadySeconds", 0);
     let ready = pods.iter().filter(|pod| conditions::holds(pod, "Ready")).count();
     let available = pods.iter().filter(|pod| is_available(world, pod, minimum)).count();
@@ -70,7 +70,7 @@ fn counts(world: &World, set: &Value, pods: &[Arc<Value>]) -> Value {
 }
 
 /// Ready for at least the given seconds.
-pub(super) fn is_available(world: &World, pod: &Value, minimum: i64) -> bool {
+pub(super) fn is_available(world: &ClusterWorld, pod: &Value, minimum: i64) -> bool {
     let ready =
         json::list(pod, "/status/conditions").iter().find(|one| one["type"] == "Ready" && one["status"] == "True");
     let Some(ready) = ready else { return false };
@@ -96,7 +96,7 @@ pub(super) fn least_missed(pods: &[Arc<Value>]) -> Vec<Arc<Value>> {
 }
 
 /// Makes a pod from a workload's template. A quota may refuse it.
-pub(super) fn make_pod(world: &mut World, owner: &Value, name: &str) -> Result<Arc<Value>, String> {
+pub(super) fn make_pod(world: &mut ClusterWorld, owner: &Value, name: &str) -> Result<Arc<Value>, String> {
     let namespace = json::namespace(owner);
     let template = &owner["spec"]["template"];
     let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
@@ -127,9 +127,9 @@ fn source_of(owner: &Value) -> String {
 }
 
 /// Asks for a pod's graceful end.
-pub(super) fn stop_pod(world: &mut World, pod: &Value) {
+pub(super) fn stop_pod(world: &mut ClusterWorld, pod: &Value) {
     let Some(kind) = world.kinds.of_resource("pods") else { return };
-    let how = crate::write::Deletion::default();
+    let how = crate::write::DeletionOptions::default();
     if let Err(refused) = world.delete(&kind, (json::namespace(pod), json::name(pod)), &how) {
         tracing::debug!(%refused, "a pod was gone before it was stopped");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 const RESOURCE: &str = "controllerrevisions.apps";
 
@@ -17,7 +17,7 @@ fn content(owner: &Value) -> Value {
 }
 
 /// The revision of the current template, made if it is new; one that came back becomes the newest.
-pub(super) fn current(world: &mut World, owner: &Value) -> Arc<Value> {
+pub(super) fn current(world: &mut ClusterWorld, owner: &Value) -> Arc<Value> {
     let data = content(owner);
     let known = world.owned(RESOURCE, owner);
     let newest = known.iter().map(|one| json::int(one, "/revision", 0)).max().unwrap_or(0);
@@ -53,7 +53,7 @@ pub(super) fn is_of(pod: &Value, hash: &str) -> bool {
 }
 
 /// Makes a pod of a revision.
-pub(super) fn make_pod(world: &mut World, owner: &Value, name: &str, hash: &str, extra: &[(&str, Value)]) {
+pub(super) fn make_pod(world: &mut ClusterWorld, owner: &Value, name: &str, hash: &str, extra: &[(&str, Value)]) {
     let mut owner = owner.clone();
     json::set(&mut owner, "/spec/template/metadata/labels/controller-revision-hash", hash);
     for (at, value) in extra {

@@ -19,20 +19,20 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
 pub(super) const ROLLOUTS: &str = "rollouts.argoproj.io";
 const REVISION: &str = "rollout.argoproj.io/revision";
 const HASH: &str = "rollouts-pod-template-hash";
 
 /// Looks at every rollout; says when the next pause is over.
-pub(super) fn look(world: &mut World) -> Option<Timestamp> {
+pub(super) fn look(world: &mut ClusterWorld) -> Option<Timestamp> {
     let rollouts = world.all(ROLLOUTS, "");
     rollouts.iter().filter(|one| !json::is_going(one)).filter_map(|one| reconcile(world, one)).min()
 }
 
 /// One look at one rollout: what there is, and the status as it is being rewritten.
-struct Turn {
+struct RolloutTurn {
     rollout: Arc<Value>,
     status: Value,
     /// The label value of the wanted template.
@@ -43,7 +43,7 @@ struct Turn {
     due: Option<Timestamp>,
 }
 
-impl Turn {
+impl RolloutTurn {
     fn wanted(&self) -> i64 {
         json::int(&self.rollout, "/spec/replicas", 1)
     }
@@ -69,7 +69,7 @@ impl Turn {
         self.rollout.pointer("/spec/strategy")?.get(name)
     }
 
-    fn sets(&self, world: &World) -> Vec<Arc<Value>> {
+    fn sets(&self, world: &ClusterWorld) -> Vec<Arc<Value>> {
         world.owned("replicasets.apps", &self.rollout)
     }
 
@@ -91,7 +91,7 @@ impl Turn {
     }
 }
 
-fn reconcile(world: &mut World, rollout: &Arc<Value>) -> Option<Timestamp> {
+fn reconcile(world: &mut ClusterWorld, rollout: &Arc<Value>) -> Option<Timestamp> {
     let template = template_of(world, rollout)?;
     let mut turn = begin(world, rollout, &template);
     if !turn.is_paused() {
@@ -108,7 +108,7 @@ fn reconcile(world: &mut World, rollout: &Arc<Value>) -> Option<Timestamp> {
 }
 
 /// The template of the rollout itself, or of the workload it refers to.
-fn template_of(world: &World, rollout: &Value) -> Option<Value> {
+fn template_of(world: &ClusterWorld, rollout: &Value) -> Option<Value> {
     let own = rollout.pointer("/spec/template").cloned();
     let referred = || {
         let reference = rollout.pointer("/spec/workloadRef")?;
@@ -127,7 +127,7 @@ fn template_of(world: &World, rollout: &Value) -> Option<Value> {
 }
 
 /// Reads the status, and begins anew where another template or other steps are wanted.
-fn begin(world: &mut World, rollout: &Arc<Value>, template: &Value) -> Turn {
+fn begin(world: &mut ClusterWorld, rollout: &Arc<Value>, template: &Value) -> RolloutTurn {
     let mut status = rollout.get("status").cloned().unwrap_or_else(|| json!({}));
     let kept = set_of(world, rollout, template);
     let hash = kept.as_ref().map_or_else(|| world::short_hash(template), |set| hash_of(set).to_owned());
@@ -146,7 +146,7 @@ fn begin(world: &mut World, rollout: &Arc<Value>, template: &Value) -> Turn {
     json::set(&mut status, "/currentPodHash", hash.clone());
     json::set(&mut status, "/currentStepHash", step_hash);
     let revision = kept.as_ref().map_or(0, |set| revision_of(set));
-    Turn { rollout: rollout.clone(), status, hash, revision, given_up: None, due: None }
+    RolloutTurn { rollout: rollout.clone(), status, hash, revision, given_up: None, due: None }
 }
 
 fn bare(set: &Value) -> Value {
@@ -157,7 +157,7 @@ fn bare(set: &Value) -> Value {
 }
 
 /// The set that was made of this template. A set's template has been filled in with defaults, so the wanted one is too.
-fn set_of(world: &World, rollout: &Value, template: &Value) -> Option<Arc<Value>> {
+fn set_of(world: &ClusterWorld, rollout: &Value, template: &Value) -> Option<Arc<Value>> {
     let wanted = world::short_hash(template);
     world.owned("replicasets.apps", rollout).into_iter().find(|set| hash_of(set) == wanted || bare(set) == *template)
 }
@@ -175,7 +175,7 @@ fn mark_revision(object: &mut Value, revision: i64) {
 }
 
 /// Makes the set of the wanted template, or the newest revision of one that came back.
-fn keep_set(world: &mut World, turn: &mut Turn, template: &Value) {
+fn keep_set(world: &mut ClusterWorld, turn: &mut RolloutTurn, template: &Value) {
     let sets = turn.sets(world);
     let kept = sets.iter().find(|set| hash_of(set) == turn.hash);
     let newest = sets.iter().filter(|set| hash_of(set) != turn.hash).map(|set| revision_of(set)).max().unwrap_or(0);
@@ -190,7 +190,7 @@ fn keep_set(world: &mut World, turn: &mut Turn, template: &Value) {
     forget_history(world, turn);
 }
 
-fn make_set(world: &mut World, turn: &Turn, template: &Value, revision: i64) {
+fn make_set(world: &mut ClusterWorld, turn: &RolloutTurn, template: &Value, revision: i64) {
     let rollout = &turn.rollout;
     let mut set = json!({
         "metadata": {
@@ -207,7 +207,7 @@ fn make_set(world: &mut World, turn: &Turn, template: &Value, revision: i64) {
 }
 
 /// Removes the oldest empty sets beyond the limit.
-fn forget_history(world: &mut World, turn: &Turn) {
+fn forget_history(world: &mut ClusterWorld, turn: &RolloutTurn) {
     let limit = usize::try_from(json::int(&turn.rollout, "/spec/revisionHistoryLimit", 10)).unwrap_or_default();
     let in_use = |set: &Value| hash_of(set) == turn.hash || hash_of(set) == turn.stable();
     let is_empty = |set: &Value| json::int(set, "/spec/replicas", 0) == 0 && json::int(set, "/status/replicas", 0) == 0;

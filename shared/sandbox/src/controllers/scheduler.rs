@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Occurrence;
-use super::conditions::{self, Condition};
+use super::conditions::{self, DesiredCondition};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     let is_waiting = |pod: &&Arc<Value>| json::text(pod, "/spec/nodeName").is_none() && !json::is_going(pod);
     let waiting: Vec<Arc<Value>> = world.objects.all("pods").filter(is_waiting).cloned().collect();
     if waiting.is_empty() {
@@ -40,11 +40,11 @@ pub(super) fn look(world: &mut World) {
     }
 }
 
-fn place(world: &mut World, pod: &Value, node: &str) {
+fn place(world: &mut ClusterWorld, pod: &Value, node: &str) {
     let now = world.stamp();
     let placed = world.change("pods", pod, |pod| {
         json::set(pod, "/spec/nodeName", node);
-        conditions::set(pod, &Condition { kind: "PodScheduled", holds: true, reason: "", message: "" }, &now);
+        conditions::set(pod, &DesiredCondition { kind: "PodScheduled", holds: true, reason: "", message: "" }, &now);
     });
     let message = format!("Successfully assigned {}/{} to {node}", json::namespace(pod), json::name(pod));
     let what = Occurrence { warning: false, reason: "Scheduled", message: &message, source: "default-scheduler" };
@@ -53,7 +53,7 @@ fn place(world: &mut World, pod: &Value, node: &str) {
     }
 }
 
-fn leave(world: &mut World, pod: &Value, nodes: &[Arc<Value>]) {
+fn leave(world: &mut ClusterWorld, pod: &Value, nodes: &[Arc<Value>]) {
     let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
     for refusal in nodes.iter().filter_map(|node| refusal(pod, node)) {
         *reasons.entry(refusal).or_default() += 1;
@@ -66,7 +66,8 @@ fn leave(world: &mut World, pod: &Value, nodes: &[Arc<Value>]) {
     }
     let now = world.stamp();
     world.change("pods", pod, |pod| {
-        let condition = Condition { kind: "PodScheduled", holds: false, reason: "Unschedulable", message: &message };
+        let condition =
+            DesiredCondition { kind: "PodScheduled", holds: false, reason: "Unschedulable", message: &message };
         conditions::set(pod, &condition, &now);
     });
     let what = Occurrence { warning: true, reason: "FailedScheduling", message: &message, source: "default-scheduler" };

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{conditions, replica_sets, revisions};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
-pub(super) fn look(world: &mut World) {
+pub(super) fn look(world: &mut ClusterWorld) {
     for set in world.all("statefulsets.apps", "") {
         if !json::is_going(&set) {
             reconcile(world, &set);
@@ -20,7 +20,7 @@ fn ordinal(pod: &Value) -> i64 {
     json::name(pod).rsplit('-').next().and_then(|text| text.parse().ok()).unwrap_or(-1)
 }
 
-fn reconcile(world: &mut World, set: &Arc<Value>) {
+fn reconcile(world: &mut ClusterWorld, set: &Arc<Value>) {
     let revision = revisions::current(world, set);
     let hash = revisions::hash(set, &revision);
     let wanted = json::int(set, "/spec/replicas", 1);
@@ -68,7 +68,7 @@ fn reconcile(world: &mut World, set: &Arc<Value>) {
     status(world, set, &revision, &hash);
 }
 
-fn claim_volumes(world: &mut World, set: &Value, number: i64) {
+fn claim_volumes(world: &mut ClusterWorld, set: &Value, number: i64) {
     for template in json::list(set, "/spec/volumeClaimTemplates") {
         let name = format!("{}-{}-{number}", json::name(template), json::name(set));
         let namespace = json::namespace(set);
@@ -80,7 +80,7 @@ fn claim_volumes(world: &mut World, set: &Value, number: i64) {
     }
 }
 
-fn status(world: &mut World, set: &Value, revision: &Value, hash: &str) {
+fn status(world: &mut ClusterWorld, set: &Value, revision: &Value, hash: &str) {
     let pods = replica_sets::active(world.owned("pods", set));
     let minimum = json::int(set, "/spec/minReadySeconds", 0);
     let updated = pods.iter().filter(|pod| revisions::is_of(pod, hash)).count();

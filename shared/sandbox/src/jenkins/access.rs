@@ -45,7 +45,7 @@ impl Permission {
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(super) enum JenkinsCaller {
     User,
     Anonymous,
     /// A credential that opens nothing.
@@ -75,12 +75,12 @@ impl Access {
         self.token = format!("11{}", hex(&random::<16>()));
     }
 
-    pub(super) fn caller(&self, headers: &HeaderMap) -> Caller {
-        let Some(sent) = headers.get(header::AUTHORIZATION) else { return Caller::Anonymous };
+    pub(super) fn caller(&self, headers: &HeaderMap) -> JenkinsCaller {
+        let Some(sent) = headers.get(header::AUTHORIZATION) else { return JenkinsCaller::Anonymous };
         let basic = sent.to_str().ok().and_then(|sent| sent.strip_prefix("Basic "));
         let pair = basic.and_then(|basic| STANDARD.decode(basic.trim()).ok());
         let wanted = format!("{}:{}", self.user, self.token);
-        if pair.is_some_and(|pair| pair == wanted.as_bytes()) { Caller::User } else { Caller::Wrong }
+        if pair.is_some_and(|pair| pair == wanted.as_bytes()) { JenkinsCaller::User } else { JenkinsCaller::Wrong }
     }
 
     pub(super) fn may(&self, permission: Permission) -> bool {
@@ -102,8 +102,8 @@ impl Access {
     }
 
     /// Whether this request may change something, as far as crumbs go.
-    pub(super) fn has_crumb(&self, headers: &HeaderMap, caller: Caller) -> bool {
-        if caller == Caller::User && !self.crumbs {
+    pub(super) fn has_crumb(&self, headers: &HeaderMap, caller: JenkinsCaller) -> bool {
+        if caller == JenkinsCaller::User && !self.crumbs {
             return true;
         }
         let sent = headers.get(CRUMB_FIELD).and_then(|value| value.to_str().ok());

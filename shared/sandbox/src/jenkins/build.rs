@@ -5,20 +5,20 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::plan::{Outcome, Plan};
+use super::plan::{BuildResult, BuildScript};
 use crate::clock;
 
 /// A build that has begun.
 #[derive(Debug, Clone)]
-pub(super) struct Build {
+pub(super) struct SimulatedBuild {
     pub(super) number: u64,
     pub(super) queue_id: u64,
     pub(super) began: Timestamp,
     /// When it ends, as far as is known now.
     pub(super) due: Timestamp,
     pub(super) over: bool,
-    pub(super) outcome: Outcome,
-    pub(super) plan: Plan,
+    pub(super) outcome: BuildResult,
+    pub(super) plan: BuildScript,
     pub(super) order: Order,
     pub(super) display_name: Option<String>,
     pub(super) description: Option<String>,
@@ -32,8 +32,8 @@ pub(super) struct Build {
 /// What was asked for: it waits in the queue first and is carried over into the build.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Order {
-    pub(super) causes: Vec<Cause>,
-    pub(super) settings: Vec<Setting>,
+    pub(super) causes: Vec<SimulatedCause>,
+    pub(super) settings: Vec<ParameterSetting>,
     /// The script to run instead of the job's own.
     pub(super) script: Option<String>,
     /// The commit to build instead of the newest.
@@ -42,7 +42,7 @@ pub(super) struct Order {
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
+pub(super) struct ParameterSetting {
     pub(super) class: &'static str,
     pub(super) name: String,
     pub(super) value: Value,
@@ -50,14 +50,14 @@ pub(super) struct Setting {
 
 /// Why a build was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum SimulatedCause {
     User(String),
     Timer,
     Commit,
     Replay(u64),
 }
 
-impl Build {
+impl SimulatedBuild {
     pub(super) fn name(&self) -> String {
         self.display_name.clone().unwrap_or_else(|| format!("#{}", self.number))
     }
@@ -69,11 +69,11 @@ impl Build {
 
     /// Such a build cannot be replayed.
     pub(super) fn has_password(&self) -> bool {
-        self.order.settings.iter().any(Setting::is_secret)
+        self.order.settings.iter().any(ParameterSetting::is_secret)
     }
 }
 
-impl Setting {
+impl ParameterSetting {
     pub(super) fn is_secret(&self) -> bool {
         self.class == "hudson.model.PasswordParameterValue"
     }
@@ -97,20 +97,20 @@ impl Setting {
     }
 }
 
-impl Cause {
+impl SimulatedCause {
     pub(super) fn shown(&self) -> Value {
         let text = self.text();
         match self {
-            Cause::User(user) => json!({
+            SimulatedCause::User(user) => json!({
                 "_class": "hudson.model.Cause$UserIdCause", "shortDescription": text, "userId": user, "userName": user,
             }),
-            Cause::Timer => {
+            SimulatedCause::Timer => {
                 json!({ "_class": "hudson.triggers.TimerTrigger$TimerTriggerCause", "shortDescription": text })
             }
-            Cause::Commit => {
+            SimulatedCause::Commit => {
                 json!({ "_class": "hudson.triggers.SCMTrigger$SCMTriggerCause", "shortDescription": text })
             }
-            Cause::Replay(_) => {
+            SimulatedCause::Replay(_) => {
                 json!({ "_class": "org.jenkinsci.plugins.workflow.cps.replay.ReplayCause", "shortDescription": text })
             }
         }
@@ -118,10 +118,10 @@ impl Cause {
 
     pub(super) fn text(&self) -> String {
         match self {
-            Cause::User(user) => format!("Started by user {user}"),
-            Cause::Timer => "Started by timer".to_owned(),
-            Cause::Commit => "Started by an SCM change".to_owned(),
-            Cause::Replay(number) => format!("Replayed #{number}"),
+            SimulatedCause::User(user) => format!("Started by user {user}"),
+            SimulatedCause::Timer => "Started by timer".to_owned(),
+            SimulatedCause::Commit => "Started by an SCM change".to_owned(),
+            SimulatedCause::Replay(number) => format!("Replayed #{number}"),
         }
     }
 }

@@ -1,18 +1,18 @@
 //! `config.xml`: how a job is set up, in Jenkins' own words.
 
-use super::job::{Form, Job, Kind, Parameter, Source};
+use super::job::{JobParameter, ParameterForm, SimulatedJob, SimulatedJobKind, SimulatedScm};
 use super::page::escaped;
 
 /// The whole file.
-pub(super) fn xml(job: &Job) -> String {
+pub(super) fn xml(job: &SimulatedJob) -> String {
     let (element, inside) = match job.kind {
-        Kind::Folder => ("com.cloudbees.hudson.plugins.folder.Folder", String::new()),
-        Kind::Multibranch => (
+        SimulatedJobKind::Folder => ("com.cloudbees.hudson.plugins.folder.Folder", String::new()),
+        SimulatedJobKind::Multibranch => (
             "org.jenkinsci.plugins.workflow.multibranch.WorkflowMultiBranchProject",
             job.source.as_ref().map(branches).unwrap_or_default(),
         ),
-        Kind::Pipeline => ("flow-definition", definition(job)),
-        Kind::Freestyle => {
+        SimulatedJobKind::Pipeline => ("flow-definition", definition(job)),
+        SimulatedJobKind::Freestyle => {
             ("project", job.source.as_ref().map_or("<scm class=\"hudson.scm.NullSCM\"/>\n".to_owned(), git))
         }
     };
@@ -25,7 +25,7 @@ pub(super) fn xml(job: &Job) -> String {
     )
 }
 
-fn parameters(parameters: &[Parameter]) -> String {
+fn parameters(parameters: &[JobParameter]) -> String {
     if parameters.is_empty() {
         return String::new();
     }
@@ -36,18 +36,22 @@ fn parameters(parameters: &[Parameter]) -> String {
     )
 }
 
-fn parameter(parameter: &Parameter) -> String {
+fn parameter(parameter: &JobParameter) -> String {
     let class = format!("hudson.model.{}", parameter.class());
     let default = match &parameter.form {
-        Form::Text(text) | Form::Lines(text) => format!("<defaultValue>{}</defaultValue>", escaped(text)),
-        Form::Flag(flag) => format!("<defaultValue>{flag}</defaultValue>"),
-        Form::Choice(choices) => {
+        ParameterForm::Text(text) | ParameterForm::Lines(text) => {
+            format!("<defaultValue>{}</defaultValue>", escaped(text))
+        }
+        ParameterForm::Flag(flag) => format!("<defaultValue>{flag}</defaultValue>"),
+        ParameterForm::Choice(choices) => {
             let choices: String =
                 choices.iter().map(|choice| format!("<string>{}</string>", escaped(choice))).collect();
             format!("<choices class=\"java.util.Arrays$ArrayList\"><a class=\"string-array\">{choices}</a></choices>")
         }
         // Stored enciphered; here only the form of it.
-        Form::Password(_) => "<defaultValue>{AQAAABAAAAAQc2FuZGJveC1zYW5kYm94LXNhbmRib3g=}</defaultValue>".to_owned(),
+        ParameterForm::Password(_) => {
+            "<defaultValue>{AQAAABAAAAAQc2FuZGJveC1zYW5kYm94LXNhbmRib3g=}</defaultValue>".to_owned()
+        }
     };
     format!(
         "<{class}>\n<name>{}</name>\n<description>{}</description>\n{default}\n</{class}>\n",
@@ -56,7 +60,7 @@ fn parameter(parameter: &Parameter) -> String {
     )
 }
 
-fn definition(job: &Job) -> String {
+fn definition(job: &SimulatedJob) -> String {
     match &job.source {
         Some(source) => format!(
             "<definition class=\"org.jenkinsci.plugins.workflow.cps.CpsScmFlowDefinition\">\n{}\
@@ -71,7 +75,7 @@ fn definition(job: &Job) -> String {
     }
 }
 
-fn git(source: &Source) -> String {
+fn git(source: &SimulatedScm) -> String {
     let credentials = if source.credentials { "<credentialsId>git-robot</credentialsId>\n" } else { "" };
     format!(
         "<scm class=\"hudson.plugins.git.GitSCM\">\n<userRemoteConfigs>\n<hudson.plugins.git.UserRemoteConfig>\n\
@@ -82,7 +86,7 @@ fn git(source: &Source) -> String {
     )
 }
 
-fn branches(source: &Source) -> String {
+fn branches(source: &SimulatedScm) -> String {
     let credentials = if source.credentials { "<credentialsId>git-robot</credentialsId>\n" } else { "" };
     format!(
         "<sources>\n<data>\n<jenkins.branch.BranchSource>\n<source class=\"jenkins.plugins.git.GitSCMSource\">\n\

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::build::Build;
-use super::job::{Form, Job, Kind, Parameter};
-use super::plan::Outcome;
+use super::build::SimulatedBuild;
+use super::job::{JobParameter, ParameterForm, SimulatedJob, SimulatedJobKind};
+use super::plan::BuildResult;
 use super::queue;
 use super::reports;
 use super::tree::Pruner;
-use super::world::World;
+use super::world::JenkinsWorld;
 
 /// How many builds the property `builds` has; `allBuilds` has them all.
 const NEWEST: usize = 100;
@@ -22,13 +22,13 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn job_url(&self, job: &Job) -> String {
+    pub(super) fn job_url(&self, job: &SimulatedJob) -> String {
         format!("{}{}/", self.root, below(job))
     }
 }
 
 /// The path of a job below the root of the server: `/job/a/job/b`.
-pub(super) fn below(job: &Job) -> String {
+pub(super) fn below(job: &SimulatedJob) -> String {
     job.path.split('/').map(|segment| format!("/job/{}", encoded(segment))).collect()
 }
 
@@ -71,7 +71,7 @@ impl<'t> Bean<'t> {
 }
 
 /// The server itself.
-pub(super) fn root(world: &World, site: &Site, pruner: Pruner<'_>) -> Value {
+pub(super) fn root(world: &JenkinsWorld, site: &Site, pruner: Pruner<'_>) -> Value {
     Bean::new("hudson.model.Hudson", pruner)
         .plain("mode", 1, json!("NORMAL"))
         .plain("nodeDescription", 1, json!("the Jenkins controller's built-in node"))
@@ -88,12 +88,12 @@ pub(super) fn root(world: &World, site: &Site, pruner: Pruner<'_>) -> Value {
 }
 
 /// A job or a folder.
-pub(super) fn job(world: &World, site: &Site, job: &Job, pruner: Pruner<'_>) -> Value {
+pub(super) fn job(world: &JenkinsWorld, site: &Site, job: &SimulatedJob, pruner: Pruner<'_>) -> Value {
     let class = match job.kind {
-        Kind::Folder => "com.cloudbees.hudson.plugins.folder.Folder",
-        Kind::Multibranch => "org.jenkinsci.plugins.workflow.multibranch.WorkflowMultiBranchProject",
-        Kind::Pipeline => "org.jenkinsci.plugins.workflow.job.WorkflowJob",
-        Kind::Freestyle => "hudson.model.FreeStyleProject",
+        SimulatedJobKind::Folder => "com.cloudbees.hudson.plugins.folder.Folder",
+        SimulatedJobKind::Multibranch => "org.jenkinsci.plugins.workflow.multibranch.WorkflowMultiBranchProject",
+        SimulatedJobKind::Pipeline => "org.jenkinsci.plugins.workflow.job.WorkflowJob",
+        SimulatedJobKind::Freestyle => "hudson.model.FreeStyleProject",
     };
     let shown = |path: &str| path.replace("%2F", "/");
     let bean = Bean::new(class, pruner)
@@ -113,7 +113,7 @@ pub(super) fn job(world: &World, site: &Site, job: &Job, pruner: Pruner<'_>) -> 
         .done()
 }
 
-fn job_facts<'t>(bean: Bean<'t>, job: &Job) -> Bean<'t> {
+fn job_facts<'t>(bean: Bean<'t>, job: &SimulatedJob) -> Bean<'t> {
     let definitions: Vec<Value> = job.parameters.iter().map(definition).collect();
     let parameters =
         json!({ "_class": "hudson.model.ParametersDefinitionProperty", "parameterDefinitions": definitions });
@@ -127,8 +127,8 @@ fn job_facts<'t>(bean: Bean<'t>, job: &Job) -> Bean<'t> {
         .plain("property", 1, property)
 }
 
-fn builds<'t>(bean: Bean<'t>, world: &World, site: &Site, job: &Job) -> Bean<'t> {
-    let one = |pruner: Pruner<'t>, found: Option<&Build>| match found {
+fn builds<'t>(bean: Bean<'t>, world: &JenkinsWorld, site: &Site, job: &SimulatedJob) -> Bean<'t> {
+    let one = |pruner: Pruner<'t>, found: Option<&SimulatedBuild>| match found {
         Some(found) => build(world, site, (job, found), pruner),
         None => Value::Null,
     };
@@ -156,22 +156,22 @@ pub(super) const PERMALINKS: [&str; 7] = [
 ];
 
 /// The build a name stands for.
-pub(super) fn permalink<'a>(job: &'a Job, name: &str) -> Option<&'a Build> {
+pub(super) fn permalink<'a>(job: &'a SimulatedJob, name: &str) -> Option<&'a SimulatedBuild> {
     match name {
         "lastBuild" => job.builds.values().next_back(),
         "lastCompletedBuild" => job.last(&[]),
-        "lastFailedBuild" => job.last(&[Outcome::Failure]),
-        "lastStableBuild" => job.last(&[Outcome::Success]),
-        "lastSuccessfulBuild" => job.last(&[Outcome::Success, Outcome::Unstable]),
-        "lastUnstableBuild" => job.last(&[Outcome::Unstable]),
+        "lastFailedBuild" => job.last(&[BuildResult::Failure]),
+        "lastStableBuild" => job.last(&[BuildResult::Success]),
+        "lastSuccessfulBuild" => job.last(&[BuildResult::Success, BuildResult::Unstable]),
+        "lastUnstableBuild" => job.last(&[BuildResult::Unstable]),
         "lastUnsuccessfulBuild" => {
-            job.last(&[Outcome::Failure, Outcome::Unstable, Outcome::Aborted, Outcome::NotBuilt])
+            job.last(&[BuildResult::Failure, BuildResult::Unstable, BuildResult::Aborted, BuildResult::NotBuilt])
         }
         _ => None,
     }
 }
 
-fn color(job: &Job) -> String {
+fn color(job: &SimulatedJob) -> String {
     let base = match job.last(&[]) {
         _ if job.disabled => "disabled",
         Some(build) => build.outcome.color(),
@@ -181,12 +181,12 @@ fn color(job: &Job) -> String {
 }
 
 /// How many of the last five builds were well, in words and a number.
-fn health(job: &Job) -> Value {
-    let last: Vec<&Build> = job.builds.values().rev().filter(|build| build.over).take(5).collect();
+fn health(job: &SimulatedJob) -> Value {
+    let last: Vec<&SimulatedBuild> = job.builds.values().rev().filter(|build| build.over).take(5).collect();
     if last.is_empty() {
         return json!([]);
     }
-    let failed = last.iter().filter(|build| build.outcome == Outcome::Failure).count();
+    let failed = last.iter().filter(|build| build.outcome == BuildResult::Failure).count();
     let score = 100 - 100 * failed / last.len();
     let description = match failed {
         0 => "Build stability: No recent builds failed.".to_owned(),
@@ -202,27 +202,35 @@ fn health(job: &Job) -> Value {
     json!([{ "description": description, "iconClassName": format!("icon-{icon}"), "iconUrl": format!("{icon}.png"), "score": score }])
 }
 
-fn definition(parameter: &Parameter) -> Value {
+fn definition(parameter: &JobParameter) -> Value {
     let class = parameter.class();
     let mut shown = json!({
         "_class": format!("hudson.model.{class}"), "name": parameter.name, "type": class,
         "description": parameter.description, "defaultParameterValue": parameter.default().shown(),
     });
-    if let Form::Choice(choices) = &parameter.form {
+    if let ParameterForm::Choice(choices) = &parameter.form {
         shown["choices"] = json!(choices);
     }
     shown
 }
 
 /// A build.
-pub(super) fn build(world: &World, site: &Site, (job, build): (&Job, &Build), pruner: Pruner<'_>) -> Value {
+pub(super) fn build(
+    world: &JenkinsWorld,
+    site: &Site,
+    (job, build): (&SimulatedJob, &SimulatedBuild),
+    pruner: Pruner<'_>,
+) -> Value {
     let now = world.now();
     let class = match job.kind {
-        Kind::Pipeline => "org.jenkinsci.plugins.workflow.job.WorkflowRun",
-        Kind::Freestyle | Kind::Folder | Kind::Multibranch => "hudson.model.FreeStyleBuild",
+        SimulatedJobKind::Pipeline => "org.jenkinsci.plugins.workflow.job.WorkflowRun",
+        SimulatedJobKind::Freestyle | SimulatedJobKind::Folder | SimulatedJobKind::Multibranch => {
+            "hudson.model.FreeStyleBuild"
+        }
     };
-    let number_and_url = |build: &Build| json!({ "number": build.number, "url": url(site, job, build) });
-    let neighbour = |found: Option<(&u64, &Build)>| found.map_or(Value::Null, |(_, build)| number_and_url(build));
+    let number_and_url = |build: &SimulatedBuild| json!({ "number": build.number, "url": url(site, job, build) });
+    let neighbour =
+        |found: Option<(&u64, &SimulatedBuild)>| found.map_or(Value::Null, |(_, build)| number_and_url(build));
     let duration = if build.over { build.elapsed(now).as_millis() } else { 0 };
     let result = if build.over { json!(build.outcome.name()) } else { Value::Null };
     let bean = Bean::new(class, pruner)
@@ -247,14 +255,14 @@ pub(super) fn build(world: &World, site: &Site, (job, build): (&Job, &Build), pr
         .plain("nextBuild", 1, neighbour(job.builds.range(build.number + 1..).next()))
         .plain("previousBuild", 1, neighbour(job.builds.range(..build.number).next_back()));
     let bean = match job.kind {
-        Kind::Pipeline => bean.plain("changeSets", 1, reports::change_sets(site, build)),
-        Kind::Freestyle | Kind::Folder | Kind::Multibranch => {
+        SimulatedJobKind::Pipeline => bean.plain("changeSets", 1, reports::change_sets(site, build)),
+        SimulatedJobKind::Freestyle | SimulatedJobKind::Folder | SimulatedJobKind::Multibranch => {
             bean.plain("builtOn", 1, json!("agent-1")).plain("changeSet", 1, reports::change_set(site, build))
         }
     };
     bean.done()
 }
 
-fn url(site: &Site, job: &Job, build: &Build) -> String {
+fn url(site: &Site, job: &SimulatedJob, build: &SimulatedBuild) -> String {
     format!("{}{}/", site.job_url(job), build.number)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// One kind of trouble for matching requests, a given number of times.
 #[derive(Debug, Clone)]
-pub struct Fault {
+pub struct JenkinsFault {
     /// The HTTP method it is for, or all.
     pub method: Option<String>,
     /// Text the path and query must contain.
@@ -12,25 +12,25 @@ pub struct Fault {
     /// How many requests it hits.
     pub times: u32,
     /// What happens to them.
-    pub harm: Harm,
+    pub harm: JenkinsHarm,
 }
 
-impl Fault {
+impl JenkinsFault {
     /// Trouble for the next request whose path and query contain this text.
-    pub fn once(path: &str, harm: Harm) -> Fault {
-        Fault { method: None, path: path.to_owned(), times: 1, harm }
+    pub fn once(path: &str, harm: JenkinsHarm) -> JenkinsFault {
+        JenkinsFault { method: None, path: path.to_owned(), times: 1, harm }
     }
 
     /// Only for requests of this method.
     #[must_use]
-    pub fn on(mut self, method: &str) -> Fault {
+    pub fn on(mut self, method: &str) -> JenkinsFault {
         self.method = Some(method.to_owned());
         self
     }
 
     /// So many times.
     #[must_use]
-    pub fn times(mut self, times: u32) -> Fault {
+    pub fn times(mut self, times: u32) -> JenkinsFault {
         self.times = times;
         self
     }
@@ -38,7 +38,7 @@ impl Fault {
 
 /// What a fault does.
 #[derive(Debug, Clone)]
-pub enum Harm {
+pub enum JenkinsHarm {
     /// Answers this status at once, with `Retry-After` in seconds if given; nothing is carried out.
     Answer(u16, Option<u64>),
     /// Carries the request out and answers this status all the same, as a proxy that gave up waiting does.
@@ -71,16 +71,16 @@ pub enum Harm {
 
 /// The planted faults.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct JenkinsFaults(Vec<JenkinsFault>);
 
-impl Faults {
-    pub(super) fn plant(&mut self, fault: Fault) {
+impl JenkinsFaults {
+    pub(super) fn plant(&mut self, fault: JenkinsFault) {
         self.0.push(fault);
     }
 
     /// The harm that meets this request, counted down.
-    pub(super) fn meet(&mut self, method: &str, path: &str) -> Option<Harm> {
-        let fits = |fault: &Fault| {
+    pub(super) fn meet(&mut self, method: &str, path: &str) -> Option<JenkinsHarm> {
+        let fits = |fault: &JenkinsFault| {
             let method_fits = fault.method.as_deref().is_none_or(|wanted| wanted == method);
             fault.times > 0 && method_fits && path.contains(&fault.path)
         };

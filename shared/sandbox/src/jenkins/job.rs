@@ -6,26 +6,26 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::build::{Build, Setting};
-use super::plan::{Outcome, Plan};
+use super::build::{ParameterSetting, SimulatedBuild};
+use super::plan::{BuildResult, BuildScript};
 
 /// A job or folder, by its full name `a/b/c`. The slash of a branch is written `%2F`, as Jenkins itself does.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct SimulatedJob {
     pub(super) path: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SimulatedJobKind,
     pub(super) description: String,
     pub(super) disabled: bool,
     pub(super) concurrent: bool,
     pub(super) quiet: Duration,
     /// A label that an agent must have; nobody has one.
     pub(super) label: Option<String>,
-    pub(super) parameters: Vec<Parameter>,
-    pub(super) source: Option<Source>,
+    pub(super) parameters: Vec<JobParameter>,
+    pub(super) source: Option<SimulatedScm>,
     pub(super) script: String,
-    pub(super) plan: Plan,
-    pub(super) past: Vec<(Duration, Plan)>,
-    pub(super) builds: BTreeMap<u64, Build>,
+    pub(super) plan: BuildScript,
+    pub(super) past: Vec<(Duration, BuildScript)>,
+    pub(super) builds: BTreeMap<u64, SimulatedBuild>,
     pub(super) next: u64,
     /// When the last build ended, so that one that waited for it starts then.
     pub(super) free_since: Timestamp,
@@ -33,7 +33,7 @@ pub struct Job {
 
 /// What kind of item it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SimulatedJobKind {
     Folder,
     Multibranch,
     Pipeline,
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 
 /// Where the source comes from.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct SimulatedScm {
     pub(super) url: String,
     pub(super) branch: String,
     pub(super) credentials: bool,
@@ -50,14 +50,14 @@ pub(super) struct Source {
 
 /// A parameter a job declares.
 #[derive(Debug, Clone)]
-pub struct Parameter {
+pub struct JobParameter {
     pub(super) name: String,
-    pub(super) form: Form,
+    pub(super) form: ParameterForm,
     pub(super) description: String,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Form {
+pub(super) enum ParameterForm {
     Text(String),
     Lines(String),
     Flag(bool),
@@ -65,159 +65,159 @@ pub(super) enum Form {
     Password(String),
 }
 
-impl Parameter {
+impl JobParameter {
     /// A line of text with a default.
-    pub fn text(name: &str, default: &str) -> Parameter {
-        Parameter::of(name, Form::Text(default.to_owned()))
+    pub fn text(name: &str, default: &str) -> JobParameter {
+        JobParameter::of(name, ParameterForm::Text(default.to_owned()))
     }
 
     /// Text of several lines with a default.
-    pub fn lines(name: &str, default: &str) -> Parameter {
-        Parameter::of(name, Form::Lines(default.to_owned()))
+    pub fn lines(name: &str, default: &str) -> JobParameter {
+        JobParameter::of(name, ParameterForm::Lines(default.to_owned()))
     }
 
     /// Yes or no.
-    pub fn flag(name: &str, default: bool) -> Parameter {
-        Parameter::of(name, Form::Flag(default))
+    pub fn flag(name: &str, default: bool) -> JobParameter {
+        JobParameter::of(name, ParameterForm::Flag(default))
     }
 
     /// One of some texts; the first is the default.
-    pub fn choice(name: &str, choices: &[&str]) -> Parameter {
-        Parameter::of(name, Form::Choice(choices.iter().map(|choice| (*choice).to_owned()).collect()))
+    pub fn choice(name: &str, choices: &[&str]) -> JobParameter {
+        JobParameter::of(name, ParameterForm::Choice(choices.iter().map(|choice| (*choice).to_owned()).collect()))
     }
 
     /// A secret, with a default that is never shown.
-    pub fn password(name: &str, default: &str) -> Parameter {
-        Parameter::of(name, Form::Password(default.to_owned()))
+    pub fn password(name: &str, default: &str) -> JobParameter {
+        JobParameter::of(name, ParameterForm::Password(default.to_owned()))
     }
 
     /// What people are told about it.
     #[must_use]
-    pub fn describe(mut self, description: &str) -> Parameter {
+    pub fn describe(mut self, description: &str) -> JobParameter {
         description.clone_into(&mut self.description);
         self
     }
 
-    fn of(name: &str, form: Form) -> Parameter {
-        Parameter { name: name.to_owned(), form, description: String::new() }
+    fn of(name: &str, form: ParameterForm) -> JobParameter {
+        JobParameter { name: name.to_owned(), form, description: String::new() }
     }
 
     /// The setting a build gets if nothing is said.
-    pub(super) fn default(&self) -> Setting {
+    pub(super) fn default(&self) -> ParameterSetting {
         let value = match &self.form {
-            Form::Text(text) | Form::Lines(text) | Form::Password(text) => json!(text),
-            Form::Flag(flag) => json!(flag),
-            Form::Choice(choices) => json!(choices.first()),
+            ParameterForm::Text(text) | ParameterForm::Lines(text) | ParameterForm::Password(text) => json!(text),
+            ParameterForm::Flag(flag) => json!(flag),
+            ParameterForm::Choice(choices) => json!(choices.first()),
         };
         self.setting(value)
     }
 
     /// The setting for a text of a form; a choice must be one of those offered.
-    pub(super) fn read(&self, text: &str) -> Result<Setting, String> {
+    pub(super) fn read(&self, text: &str) -> Result<ParameterSetting, String> {
         let value = match &self.form {
-            Form::Text(_) | Form::Lines(_) | Form::Password(_) => json!(text),
+            ParameterForm::Text(_) | ParameterForm::Lines(_) | ParameterForm::Password(_) => json!(text),
             // Anything but a clear yes is a no, also `1`.
-            Form::Flag(_) => json!(text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("on")),
-            Form::Choice(choices) if choices.iter().any(|choice| choice == text) => json!(text),
-            Form::Choice(_) => return Err(format!("Illegal choice for parameter {}: {text}", self.name)),
+            ParameterForm::Flag(_) => json!(text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("on")),
+            ParameterForm::Choice(choices) if choices.iter().any(|choice| choice == text) => json!(text),
+            ParameterForm::Choice(_) => return Err(format!("Illegal choice for parameter {}: {text}", self.name)),
         };
         Ok(self.setting(value))
     }
 
-    fn setting(&self, value: Value) -> Setting {
+    fn setting(&self, value: Value) -> ParameterSetting {
         let class = match &self.form {
-            Form::Text(_) | Form::Choice(_) => "hudson.model.StringParameterValue",
-            Form::Lines(_) => "hudson.model.TextParameterValue",
-            Form::Flag(_) => "hudson.model.BooleanParameterValue",
-            Form::Password(_) => "hudson.model.PasswordParameterValue",
+            ParameterForm::Text(_) | ParameterForm::Choice(_) => "hudson.model.StringParameterValue",
+            ParameterForm::Lines(_) => "hudson.model.TextParameterValue",
+            ParameterForm::Flag(_) => "hudson.model.BooleanParameterValue",
+            ParameterForm::Password(_) => "hudson.model.PasswordParameterValue",
         };
-        Setting { class, name: self.name.clone(), value }
+        ParameterSetting { class, name: self.name.clone(), value }
     }
 
     pub(super) fn class(&self) -> &'static str {
         match &self.form {
-            Form::Text(_) => "StringParameterDefinition",
-            Form::Lines(_) => "TextParameterDefinition",
-            Form::Flag(_) => "BooleanParameterDefinition",
-            Form::Choice(_) => "ChoiceParameterDefinition",
-            Form::Password(_) => "PasswordParameterDefinition",
+            ParameterForm::Text(_) => "StringParameterDefinition",
+            ParameterForm::Lines(_) => "TextParameterDefinition",
+            ParameterForm::Flag(_) => "BooleanParameterDefinition",
+            ParameterForm::Choice(_) => "ChoiceParameterDefinition",
+            ParameterForm::Password(_) => "PasswordParameterDefinition",
         }
     }
 }
 
-impl Job {
+impl SimulatedJob {
     /// A folder.
-    pub fn folder(path: &str) -> Job {
-        Job::of(path, Kind::Folder)
+    pub fn folder(path: &str) -> SimulatedJob {
+        SimulatedJob::of(path, SimulatedJobKind::Folder)
     }
 
     /// A multibranch project; its branches are pipelines below it.
-    pub fn multibranch(path: &str) -> Job {
-        Job::of(path, Kind::Multibranch)
+    pub fn multibranch(path: &str) -> SimulatedJob {
+        SimulatedJob::of(path, SimulatedJobKind::Multibranch)
     }
 
     /// A pipeline.
-    pub fn pipeline(path: &str) -> Job {
-        Job::of(path, Kind::Pipeline)
+    pub fn pipeline(path: &str) -> SimulatedJob {
+        SimulatedJob::of(path, SimulatedJobKind::Pipeline)
     }
 
     /// A freestyle project.
-    pub fn freestyle(path: &str) -> Job {
-        Job::of(path, Kind::Freestyle)
+    pub fn freestyle(path: &str) -> SimulatedJob {
+        SimulatedJob::of(path, SimulatedJobKind::Freestyle)
     }
 
     /// What people are told about it.
     #[must_use]
-    pub fn describe(mut self, description: &str) -> Job {
+    pub fn describe(mut self, description: &str) -> SimulatedJob {
         description.clone_into(&mut self.description);
         self
     }
 
     /// Declares a parameter.
     #[must_use]
-    pub fn parameter(mut self, parameter: Parameter) -> Job {
+    pub fn parameter(mut self, parameter: JobParameter) -> SimulatedJob {
         self.parameters.push(parameter);
         self
     }
 
     /// Nobody may build it.
     #[must_use]
-    pub fn disabled(mut self) -> Job {
+    pub fn disabled(mut self) -> SimulatedJob {
         self.disabled = true;
         self
     }
 
     /// Several builds may run at once.
     #[must_use]
-    pub fn concurrent(mut self) -> Job {
+    pub fn concurrent(mut self) -> SimulatedJob {
         self.concurrent = true;
         self
     }
 
     /// How long a build waits in the queue for more of the same.
     #[must_use]
-    pub fn quiet(mut self, period: Duration) -> Job {
+    pub fn quiet(mut self, period: Duration) -> SimulatedJob {
         self.quiet = period;
         self
     }
 
     /// It wants an agent with this label, which there is not: its builds stay in the queue.
     #[must_use]
-    pub fn on_agent(mut self, label: &str) -> Job {
+    pub fn on_agent(mut self, label: &str) -> SimulatedJob {
         self.label = Some(label.to_owned());
         self
     }
 
     /// The Git repository and branch it builds.
     #[must_use]
-    pub fn source(mut self, url: &str, branch: &str) -> Job {
-        self.source = Some(Source { url: url.to_owned(), branch: branch.to_owned(), credentials: false });
+    pub fn source(mut self, url: &str, branch: &str) -> SimulatedJob {
+        self.source = Some(SimulatedScm { url: url.to_owned(), branch: branch.to_owned(), credentials: false });
         self
     }
 
     /// It reaches its repository with stored credentials.
     #[must_use]
-    pub fn with_credentials(mut self) -> Job {
+    pub fn with_credentials(mut self) -> SimulatedJob {
         if let Some(source) = &mut self.source {
             source.credentials = true;
         }
@@ -226,27 +226,27 @@ impl Job {
 
     /// The script of a pipeline.
     #[must_use]
-    pub fn script(mut self, text: &str) -> Job {
+    pub fn script(mut self, text: &str) -> SimulatedJob {
         text.clone_into(&mut self.script);
         self
     }
 
     /// What its builds do.
     #[must_use]
-    pub fn plan(mut self, plan: Plan) -> Job {
+    pub fn plan(mut self, plan: BuildScript) -> SimulatedJob {
         self.plan = plan;
         self
     }
 
     /// A build that was started so long ago; given in the order they were built.
     #[must_use]
-    pub fn past(mut self, ago: Duration, plan: Plan) -> Job {
+    pub fn past(mut self, ago: Duration, plan: BuildScript) -> SimulatedJob {
         self.past.push((ago, plan));
         self
     }
 
-    fn of(path: &str, kind: Kind) -> Job {
-        Job {
+    fn of(path: &str, kind: SimulatedJobKind) -> SimulatedJob {
+        SimulatedJob {
             path: path.to_owned(),
             kind,
             description: String::new(),
@@ -257,7 +257,7 @@ impl Job {
             parameters: Vec::new(),
             source: None,
             script: "pipeline { agent any; stages { stage('Build') { steps { sh 'make all' } } } }\n".to_owned(),
-            plan: Plan::lasting(Duration::from_secs(3)),
+            plan: BuildScript::lasting(Duration::from_secs(3)),
             past: Vec::new(),
             builds: BTreeMap::new(),
             next: 1,
@@ -276,8 +276,8 @@ impl Job {
     /// Only jobs have builds.
     pub(super) fn is_job(&self) -> bool {
         match self.kind {
-            Kind::Pipeline | Kind::Freestyle => true,
-            Kind::Folder | Kind::Multibranch => false,
+            SimulatedJobKind::Pipeline | SimulatedJobKind::Freestyle => true,
+            SimulatedJobKind::Folder | SimulatedJobKind::Multibranch => false,
         }
     }
 
@@ -286,8 +286,8 @@ impl Job {
     }
 
     /// The newest build that ended in one of these ways; of those that ended at all if none is named.
-    pub(super) fn last(&self, outcomes: &[Outcome]) -> Option<&Build> {
-        let fits = |build: &&Build| build.over && (outcomes.is_empty() || outcomes.contains(&build.outcome));
+    pub(super) fn last(&self, outcomes: &[BuildResult]) -> Option<&SimulatedBuild> {
+        let fits = |build: &&SimulatedBuild| build.over && (outcomes.is_empty() || outcomes.contains(&build.outcome));
         self.builds.values().rev().find(fits)
     }
 }

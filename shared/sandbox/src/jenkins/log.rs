@@ -8,18 +8,18 @@ use std::time::Duration;
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 
-use super::build::{Build, Cause};
-use super::job::{Job, Kind};
+use super::build::{SimulatedBuild, SimulatedCause};
+use super::job::{SimulatedJob, SimulatedJobKind};
 use super::page;
-use super::plan::Outcome;
-use crate::reply::{self, Reply};
+use super::plan::BuildResult;
+use crate::reply::{self, SandboxReply};
 
 /// A note, as it begins and as it ends. Between them lies an enciphered object.
 const NOTE: (&str, &str) = ("\u{1b}[8mha:////", "\u{1b}[0m");
 
 /// All that is stored so far.
-pub(super) fn stored(job: &Job, build: &Build, now: Timestamp) -> String {
-    let pipeline = job.kind == Kind::Pipeline;
+pub(super) fn stored(job: &SimulatedJob, build: &SimulatedBuild, now: Timestamp) -> String {
+    let pipeline = job.kind == SimulatedJobKind::Pipeline;
     let mut lines: Vec<String> = build.order.causes.iter().map(with_note).collect();
     lines.push(match pipeline {
         true => "[Pipeline] Start of Pipeline".to_owned(),
@@ -47,14 +47,14 @@ pub(super) fn stored(job: &Job, build: &Build, now: Timestamp) -> String {
 }
 
 /// The name of a person carries a note, from which browsers make a link.
-fn with_note(cause: &Cause) -> String {
+fn with_note(cause: &SimulatedCause) -> String {
     let text = cause.text();
     match cause {
-        Cause::User(user) => {
+        SimulatedCause::User(user) => {
             let note = format!("{}4AbCdEfGhIjKlMnOpQrStUvWxYz0123456789+/AAAAlh+LCAAAAAAAAP9b85aB{}", NOTE.0, NOTE.1);
             text.replacen(user, &format!("{note}{user}"), 1)
         }
-        Cause::Timer | Cause::Commit | Cause::Replay(_) => text,
+        SimulatedCause::Timer | SimulatedCause::Commit | SimulatedCause::Replay(_) => text,
     }
 }
 
@@ -67,20 +67,20 @@ pub(super) fn shown(stored: &str) -> String {
 }
 
 /// When a stage begins, counted from the start of its build.
-pub(super) fn begins(build: &Build, number: usize) -> Duration {
+pub(super) fn begins(build: &SimulatedBuild, number: usize) -> Duration {
     build.plan.stages.iter().take(number).map(|stage| stage.lasts).sum()
 }
 
-pub(super) fn stage_is_over(build: &Build, number: usize, now: Timestamp) -> bool {
+pub(super) fn stage_is_over(build: &SimulatedBuild, number: usize, now: Timestamp) -> bool {
     build.over || build.elapsed(now) >= begins(build, number + 1)
 }
 
 /// The lines a stage has said by now; nothing if it has not begun.
-pub(super) fn said(build: &Build, number: usize, now: Timestamp) -> Option<&[String]> {
+pub(super) fn said(build: &SimulatedBuild, number: usize, now: Timestamp) -> Option<&[String]> {
     let stage = build.plan.stages.get(number)?;
     let begun = build.elapsed(now).checked_sub(begins(build, number))?;
     // A build that was stopped just when this stage was about to begin never reached it.
-    if begun.is_zero() && number > 0 && build.outcome == Outcome::Aborted {
+    if begun.is_zero() && number > 0 && build.outcome == BuildResult::Aborted {
         return None;
     }
     if begun >= stage.lasts {
@@ -92,7 +92,7 @@ pub(super) fn said(build: &Build, number: usize, now: Timestamp) -> Option<&[Str
 }
 
 /// The log from a stored position on, with how long it is and whether it goes on.
-pub(super) fn progressive(stored: &str, start: usize, running: bool) -> Reply {
+pub(super) fn progressive(stored: &str, start: usize, running: bool) -> SandboxReply {
     // A start beyond the end begins again, for logs that were replaced by a shorter one.
     let rest = stored.as_bytes().get(start..).unwrap_or(stored.as_bytes());
     // This read, and only this one, ends its lines as HTTP does.
@@ -106,7 +106,7 @@ pub(super) fn progressive(stored: &str, start: usize, running: bool) -> Reply {
 }
 
 /// An archived file.
-pub(super) fn artifact(build: &Build, path: &str) -> Reply {
+pub(super) fn artifact(build: &SimulatedBuild, path: &str) -> SandboxReply {
     let Some((_, content)) = super::reports::archived(build).iter().find(|(known, _)| known == path) else {
         return page::not_found();
     };

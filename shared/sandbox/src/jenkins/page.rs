@@ -4,15 +4,15 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 
 use super::exports::Site;
-use crate::reply::{self, Reply};
+use crate::reply::{self, SandboxReply};
 
 /// An object of the remote API.
-pub(super) fn json(value: &Value) -> Reply {
+pub(super) fn json(value: &Value) -> SandboxReply {
     reply::with_type(StatusCode::OK, "application/json;charset=utf-8", value.to_string())
 }
 
 /// An error page with a sentence on it.
-pub(super) fn error(status: StatusCode, message: &str) -> Reply {
+pub(super) fn error(status: StatusCode, message: &str) -> SandboxReply {
     let title = format!("Error {} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
     let text = format!(
         "<html><head><title>{title} - Jenkins</title></head><body><h1>{title}</h1><p>{}</p></body></html>\n",
@@ -21,18 +21,18 @@ pub(super) fn error(status: StatusCode, message: &str) -> Reply {
     reply::with_type(status, "text/html;charset=utf-8", text)
 }
 
-pub(super) fn not_found() -> Reply {
+pub(super) fn not_found() -> SandboxReply {
     error(StatusCode::NOT_FOUND, "Not Found")
 }
 
 /// The method is not for this path.
-pub(super) fn post_only() -> Reply {
+pub(super) fn post_only() -> SandboxReply {
     let message = "This URL requires POST. The URL you're trying to access requires that requests be sent using POST.";
     with(error(StatusCode::METHOD_NOT_ALLOWED, message), header::ALLOW, "POST")
 }
 
 /// Somebody else's permission is needed.
-pub(super) fn forbidden(user: &str, permission: &str, group: &str) -> Reply {
+pub(super) fn forbidden(user: &str, permission: &str, group: &str) -> SandboxReply {
     let short = permission.rsplit('.').next().unwrap_or(permission);
     let page = error(StatusCode::FORBIDDEN, &format!("{user} is missing the {group}/{short} permission"));
     let page = with(page, HeaderName::from_static("x-you-are-authenticated-as"), user);
@@ -40,11 +40,11 @@ pub(super) fn forbidden(user: &str, permission: &str, group: &str) -> Reply {
 }
 
 /// Sends the browser to a path below the root of the server.
-pub(super) fn redirect(status: StatusCode, site: &Site, path: &str) -> Reply {
+pub(super) fn redirect(status: StatusCode, site: &Site, path: &str) -> SandboxReply {
     with(reply::with_type(status, "text/html;charset=utf-8", ""), header::LOCATION, &format!("{}{path}", site.root))
 }
 
-pub(super) fn with(mut reply: Reply, name: HeaderName, value: &str) -> Reply {
+pub(super) fn with(mut reply: SandboxReply, name: HeaderName, value: &str) -> SandboxReply {
     if let Ok(value) = HeaderValue::from_str(value) {
         reply.headers_mut().append(name, value);
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::exports::Site;
-use super::world::World;
+use super::world::JenkinsWorld;
 
 /// `me/api/json`.
 pub(super) fn me(site: &Site, user: &str) -> Value {
@@ -23,7 +23,7 @@ pub(super) fn who_am_i(user: Option<&str>) -> Value {
 }
 
 /// `computer/api/json`: the built-in node, an agent that works and one that is away.
-pub(super) fn computers(world: &World) -> Value {
+pub(super) fn computers(world: &JenkinsWorld) -> Value {
     let busy = world.busy();
     json!({
         "_class": "hudson.model.ComputerSet", "busyExecutors": busy, "displayName": "Nodes", "totalExecutors": 4,

@@ -5,12 +5,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::build::Build;
+use super::build::SimulatedBuild;
 use super::exports::{Site, below};
-use super::job::Job;
+use super::job::SimulatedJob;
 use super::log;
 use super::page;
-use super::plan::Outcome;
+use super::plan::BuildResult;
 use super::reports;
 use crate::clock;
 
@@ -21,14 +21,14 @@ const FIRST_NODE: usize = 6;
 const NODES_EACH: usize = 7;
 
 /// A build seen by its stages.
-pub(super) struct View<'a> {
+pub(super) struct PipelineView<'a> {
     pub(super) site: &'a Site,
-    pub(super) job: &'a Job,
-    pub(super) build: &'a Build,
+    pub(super) job: &'a SimulatedJob,
+    pub(super) build: &'a SimulatedBuild,
     pub(super) now: Timestamp,
 }
 
-impl View<'_> {
+impl PipelineView<'_> {
     /// `wfapi/describe`.
     pub(super) fn describe(&self) -> Value {
         let path = self.path();
@@ -116,7 +116,7 @@ impl View<'_> {
         match (log::stage_is_over(self.build, number, self.now), self.build.over && is_last) {
             (false, _) => "IN_PROGRESS",
             (true, true) => self.build.outcome.stage_status(),
-            (true, false) => Outcome::Success.stage_status(),
+            (true, false) => BuildResult::Success.stage_status(),
         }
     }
 

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 /// The script of a simulated build.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    pub(super) stages: Vec<Stage>,
-    pub(super) outcome: Outcome,
+pub struct BuildScript {
+    pub(super) stages: Vec<PlannedStage>,
+    pub(super) outcome: BuildResult,
     pub(super) artifacts: Vec<(String, Vec<u8>)>,
-    pub(super) cases: Vec<Case>,
-    pub(super) changes: Vec<Change>,
-    pub(super) stubborn: Stubborn,
+    pub(super) cases: Vec<PlannedCase>,
+    pub(super) changes: Vec<PlannedCommit>,
+    pub(super) stubborn: StopResistance,
 }
 
 /// A part of a build. In a freestyle job only its lines are seen.
 #[derive(Debug, Clone)]
-pub(super) struct Stage {
+pub(super) struct PlannedStage {
     pub(super) name: String,
     pub(super) lasts: Duration,
     pub(super) lines: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Stage {
 
 /// How a build ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum BuildResult {
     /// All went well.
     Success,
     /// It was built, and tests failed.
@@ -38,7 +38,7 @@ pub enum Outcome {
 
 /// What it takes to stop a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stubborn {
+pub enum StopResistance {
     /// `stop` is enough.
     Never,
     /// `stop` is ignored, `term` is not.
@@ -49,7 +49,7 @@ pub enum Stubborn {
 
 /// How one test case ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CaseResult {
     /// It passed.
     Passed,
     /// It failed, as it did before.
@@ -61,78 +61,78 @@ pub enum Verdict {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Case {
+pub(super) struct PlannedCase {
     pub(super) class: String,
     pub(super) name: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: CaseResult,
 }
 
 /// A commit that is new in a build.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(super) struct PlannedCommit {
     pub(super) author: String,
     pub(super) message: String,
     pub(super) paths: Vec<String>,
 }
 
-impl Plan {
+impl BuildScript {
     /// A build without stages that succeeds at once.
-    pub fn new() -> Plan {
-        Plan {
+    pub fn new() -> BuildScript {
+        BuildScript {
             stages: Vec::new(),
-            outcome: Outcome::Success,
+            outcome: BuildResult::Success,
             artifacts: Vec::new(),
             cases: Vec::new(),
             changes: Vec::new(),
-            stubborn: Stubborn::Never,
+            stubborn: StopResistance::Never,
         }
     }
 
     /// A build of one stage that lasts so long and succeeds.
-    pub fn lasting(time: Duration) -> Plan {
-        Plan::new().stage("Build", time, &["+ make all"])
+    pub fn lasting(time: Duration) -> BuildScript {
+        BuildScript::new().stage("Build", time, &["+ make all"])
     }
 
     /// Adds a stage; its lines come evenly spread over its time.
     #[must_use]
-    pub fn stage(mut self, name: &str, lasts: Duration, lines: &[&str]) -> Plan {
+    pub fn stage(mut self, name: &str, lasts: Duration, lines: &[&str]) -> BuildScript {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        self.stages.push(Stage { name: name.to_owned(), lasts, lines });
+        self.stages.push(PlannedStage { name: name.to_owned(), lasts, lines });
         self
     }
 
     /// How it ends if nobody stops it.
     #[must_use]
-    pub fn ending(mut self, outcome: Outcome) -> Plan {
+    pub fn ending(mut self, outcome: BuildResult) -> BuildScript {
         self.outcome = outcome;
         self
     }
 
     /// A file it archives at its end.
     #[must_use]
-    pub fn artifact(mut self, path: &str, content: impl Into<Vec<u8>>) -> Plan {
+    pub fn artifact(mut self, path: &str, content: impl Into<Vec<u8>>) -> BuildScript {
         self.artifacts.push((path.to_owned(), content.into()));
         self
     }
 
     /// A test case of its report. Without any there is no report.
     #[must_use]
-    pub fn case(mut self, class: &str, name: &str, verdict: Verdict) -> Plan {
-        self.cases.push(Case { class: class.to_owned(), name: name.to_owned(), verdict });
+    pub fn case(mut self, class: &str, name: &str, verdict: CaseResult) -> BuildScript {
+        self.cases.push(PlannedCase { class: class.to_owned(), name: name.to_owned(), verdict });
         self
     }
 
     /// A commit that is new in it.
     #[must_use]
-    pub fn change(mut self, author: &str, message: &str, paths: &[&str]) -> Plan {
+    pub fn change(mut self, author: &str, message: &str, paths: &[&str]) -> BuildScript {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-        self.changes.push(Change { author: author.to_owned(), message: message.to_owned(), paths });
+        self.changes.push(PlannedCommit { author: author.to_owned(), message: message.to_owned(), paths });
         self
     }
 
     /// What it takes to stop it.
     #[must_use]
-    pub fn stubborn(mut self, stubborn: Stubborn) -> Plan {
+    pub fn stubborn(mut self, stubborn: StopResistance) -> BuildScript {
         self.stubborn = stubborn;
         self
     }
@@ -143,43 +143,43 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan::new()
+impl Default for BuildScript {
+    fn default() -> BuildScript {
+        BuildScript::new()
     }
 }
 
-impl Outcome {
+impl BuildResult {
     /// As builds show it.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Outcome::Success => "SUCCESS",
-            Outcome::Unstable => "UNSTABLE",
-            Outcome::Failure => "FAILURE",
-            Outcome::Aborted => "ABORTED",
-            Outcome::NotBuilt => "NOT_BUILT",
+            BuildResult::Success => "SUCCESS",
+            BuildResult::Unstable => "UNSTABLE",
+            BuildResult::Failure => "FAILURE",
+            BuildResult::Aborted => "ABORTED",
+            BuildResult::NotBuilt => "NOT_BUILT",
         }
     }
 
     /// As the stage view shows it.
     pub(super) fn stage_status(self) -> &'static str {
         match self {
-            Outcome::Success => "SUCCESS",
-            Outcome::Unstable => "UNSTABLE",
-            Outcome::Failure => "FAILED",
-            Outcome::Aborted => "ABORTED",
-            Outcome::NotBuilt => "NOT_EXECUTED",
+            BuildResult::Success => "SUCCESS",
+            BuildResult::Unstable => "UNSTABLE",
+            BuildResult::Failure => "FAILED",
+            BuildResult::Aborted => "ABORTED",
+            BuildResult::NotBuilt => "NOT_EXECUTED",
         }
     }
 
     /// The ball beside a job.
     pub(super) fn color(self) -> &'static str {
         match self {
-            Outcome::Success => "blue",
-            Outcome::Unstable => "yellow",
-            Outcome::Failure => "red",
-            Outcome::Aborted => "aborted",
-            Outcome::NotBuilt => "notbuilt",
+            BuildResult::Success => "blue",
+            BuildResult::Unstable => "yellow",
+            BuildResult::Failure => "red",
+            BuildResult::Aborted => "aborted",
+            BuildResult::NotBuilt => "notbuilt",
         }
     }
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::build::Order;
 use super::exports::{Bean, Site};
-use super::job::Job;
+use super::job::SimulatedJob;
 use super::tree::Pruner;
-use super::world::World;
+use super::world::JenkinsWorld;
 use crate::clock;
 
 /// How long an item can be asked for after it left the queue.
@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1_000;
 
 /// A build that was asked for and has not begun.
 #[derive(Debug, Clone)]
-pub(super) struct Waiting {
+pub(super) struct QueuedBuild {
     pub(super) id: u64,
     pub(super) job: String,
     since: Timestamp,
@@ -30,15 +30,15 @@ pub(super) struct Waiting {
 
 /// An item that left the queue.
 #[derive(Debug, Clone)]
-pub(super) struct Left {
-    item: Waiting,
+pub(super) struct DequeuedItem {
+    item: QueuedBuild,
     at: Timestamp,
     /// The build it became; none if it was cancelled.
     build: Option<u64>,
 }
 
 /// Why an item waits.
-enum Hold {
+enum WaitReason {
     Quiet,
     /// A build of the same job runs.
     Busy(u64),
@@ -53,10 +53,10 @@ pub(super) enum Cancelled {
     Unknown,
 }
 
-impl World {
+impl JenkinsWorld {
     /// Puts a build into the queue, or joins one that waits for the same. Gives the item's number.
     pub(super) fn schedule(&mut self, path: &str, quiet: Duration, order: Order) -> u64 {
-        let same = |item: &&mut Waiting| {
+        let same = |item: &&mut QueuedBuild| {
             item.job == path && item.order.settings == order.settings && item.order.script == order.script
         };
         if let Some(item) = self.waiting.iter_mut().find(same) {
@@ -67,23 +67,23 @@ impl World {
         let (id, now) = (self.next_id, self.now());
         self.next_id += 1;
         let quiet_until = clock::after(now, quiet);
-        self.waiting.push(Waiting { id, job: path.to_owned(), since: now, quiet_until, order });
+        self.waiting.push(QueuedBuild { id, job: path.to_owned(), since: now, quiet_until, order });
         self.settle();
         id
     }
 
     /// The moment an item can start, if nothing but time holds it.
-    pub(super) fn starts_at(&self, item: &Waiting) -> Option<Timestamp> {
+    pub(super) fn starts_at(&self, item: &QueuedBuild) -> Option<Timestamp> {
         let job = self.jobs.get(&item.job)?;
         let busy = job.runs() && !job.concurrent;
         (job.label.is_none() && !busy).then(|| item.quiet_until.max(job.free_since))
     }
 
-    pub(super) fn leave(&mut self, item: Waiting, at: Timestamp, build: Option<u64>) {
+    pub(super) fn leave(&mut self, item: QueuedBuild, at: Timestamp, build: Option<u64>) {
         if self.left.len() == REMEMBERED {
             self.left.pop_front();
         }
-        self.left.push_back(Left { item, at, build });
+        self.left.push_back(DequeuedItem { item, at, build });
     }
 
     pub(super) fn forget_left(&mut self, now: Timestamp) {
@@ -103,20 +103,20 @@ impl World {
         }
     }
 
-    fn hold(&self, item: &Waiting) -> Hold {
-        let Some(job) = self.jobs.get(&item.job) else { return Hold::Nothing };
+    fn hold(&self, item: &QueuedBuild) -> WaitReason {
+        let Some(job) = self.jobs.get(&item.job) else { return WaitReason::Nothing };
         let running = job.builds.values().rev().find(|build| !build.over);
         match (&job.label, running) {
-            _ if self.now() < item.quiet_until => Hold::Quiet,
-            (_, Some(build)) if !job.concurrent => Hold::Busy(build.number),
-            (Some(label), _) => Hold::Agent(label.clone()),
-            (None, _) => Hold::Nothing,
+            _ if self.now() < item.quiet_until => WaitReason::Quiet,
+            (_, Some(build)) if !job.concurrent => WaitReason::Busy(build.number),
+            (Some(label), _) => WaitReason::Agent(label.clone()),
+            (None, _) => WaitReason::Nothing,
         }
     }
 }
 
 /// The whole queue.
-pub(super) fn list(world: &World, site: &Site, pruner: Pruner<'_>) -> Value {
+pub(super) fn list(world: &JenkinsWorld, site: &Site, pruner: Pruner<'_>) -> Value {
     Bean::new("hudson.model.Queue", pruner)
         .plain("discoverableItems", 1, json!([]))
         .with("items", 1, |pruner| pruner.list(world.waiting.iter(), |item| waiting(world, site, item, pruner)))
@@ -124,7 +124,7 @@ pub(super) fn list(world: &World, site: &Site, pruner: Pruner<'_>) -> Value {
 }
 
 /// One item, also some time after it left.
-pub(super) fn item(world: &World, site: &Site, id: u64, pruner: Pruner<'_>) -> Option<Value> {
+pub(super) fn item(world: &JenkinsWorld, site: &Site, id: u64, pruner: Pruner<'_>) -> Option<Value> {
     if let Some(item) = world.waiting.iter().find(|item| item.id == id) {
         return Some(waiting(world, site, item, pruner));
     }
@@ -147,28 +147,30 @@ pub(super) fn item(world: &World, site: &Site, id: u64, pruner: Pruner<'_>) -> O
 }
 
 /// The item of a job, for its own page.
-pub(super) fn of_job(world: &World, site: &Site, job: &Job, pruner: Pruner<'_>) -> Value {
+pub(super) fn of_job(world: &JenkinsWorld, site: &Site, job: &SimulatedJob, pruner: Pruner<'_>) -> Value {
     let found = world.waiting.iter().find(|item| item.job == job.path);
     found.map_or(Value::Null, |item| waiting(world, site, item, pruner))
 }
 
-fn waiting(world: &World, site: &Site, item: &Waiting, pruner: Pruner<'_>) -> Value {
+fn waiting(world: &JenkinsWorld, site: &Site, item: &QueuedBuild, pruner: Pruner<'_>) -> Value {
     let millis = item.quiet_until.as_millisecond();
     let (class, why, stuck) = match world.hold(item) {
-        Hold::Quiet => {
+        WaitReason::Quiet => {
             let left = clock::since(world.now(), item.quiet_until).as_millis();
             let time = if left < 1_000 { format!("{left} ms") } else { format!("{} sec", left / 1_000) };
             ("hudson.model.Queue$WaitingItem", format!("In the quiet period. Expires in {time}"), false)
         }
-        Hold::Busy(number) => {
+        WaitReason::Busy(number) => {
             let why = format!("Build #{number} is already in progress (ETA: N/A)");
             ("hudson.model.Queue$BlockedItem", why, false)
         }
-        Hold::Agent(label) => {
+        WaitReason::Agent(label) => {
             let why = format!("There are no nodes with the label ‘{label}’");
             ("hudson.model.Queue$BuildableItem", why, true)
         }
-        Hold::Nothing => ("hudson.model.Queue$BuildableItem", "Waiting for next available executor".to_owned(), false),
+        WaitReason::Nothing => {
+            ("hudson.model.Queue$BuildableItem", "Waiting for next available executor".to_owned(), false)
+        }
     };
     let bean = common(class, (world, site), item, pruner)
         .plain("blocked", 1, json!(class.ends_with("BlockedItem")))
@@ -185,7 +187,7 @@ fn waiting(world: &World, site: &Site, item: &Waiting, pruner: Pruner<'_>) -> Va
     bean.done()
 }
 
-fn common<'t>(class: &str, (world, site): (&World, &Site), item: &Waiting, pruner: Pruner<'t>) -> Bean<'t> {
+fn common<'t>(class: &str, (world, site): (&JenkinsWorld, &Site), item: &QueuedBuild, pruner: Pruner<'t>) -> Bean<'t> {
     let lines: Vec<String> = item.order.settings.iter().map(|setting| format!("\n{}", setting.line())).collect();
     Bean::new(class, pruner)
         .plain("actions", 3, super::reports::order_actions(&item.order))

@@ -9,7 +9,7 @@ const REMEMBERED_BODIES: usize = 16 * 1024 * 1024;
 
 /// One request as it came in. A credential is noted and not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct RecordedRequest {
     /// `GET`, `POST` and so on.
     pub method: String,
     /// The path as it was sent, still encoded.
@@ -24,7 +24,7 @@ pub struct Request {
     pub body: String,
 }
 
-impl Request {
+impl RecordedRequest {
     /// `POST /job/a/build?delay=0sec`.
     pub fn line(&self) -> String {
         let mark = if self.query.is_empty() { "" } else { "?" };
@@ -39,13 +39,13 @@ impl Request {
 
 /// The requests that came by and the writes that were carried out.
 #[derive(Debug, Default)]
-pub(super) struct Record {
-    pub(super) requests: Vec<Request>,
+pub(super) struct RequestRecord {
+    pub(super) requests: Vec<RecordedRequest>,
     pub(super) writes: Vec<String>,
     bodies: usize,
 }
 
-impl Record {
+impl RequestRecord {
     pub(super) fn note(&mut self, method: &Method, uri: &http::Uri, headers: &HeaderMap, body: &[u8]) {
         if self.requests.len() == REMEMBERED {
             return;
@@ -54,7 +54,7 @@ impl Record {
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         self.bodies += body.len();
         let body = if self.bodies > REMEMBERED_BODIES { &[] } else { body };
-        self.requests.push(Request {
+        self.requests.push(RecordedRequest {
             method: method.to_string(),
             path: uri.path().to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),

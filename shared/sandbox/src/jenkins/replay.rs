@@ -5,16 +5,16 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::access::Permission;
-use super::build::{Build, Cause, Order};
+use super::build::{Order, SimulatedBuild, SimulatedCause};
 use super::exports::below;
-use super::job::Job;
+use super::job::SimulatedJob;
 use super::page::{self, escaped};
-use super::route::{Answer, Ask, Server, denied};
+use super::route::{JenkinsRequest, RouteContext, RoutedReply, denied};
 use super::writes::submitted;
-use crate::reply::{self, Reply};
+use crate::reply::{self, SandboxReply};
 
 /// The page with the script in a form. Who may only build finds a button and no script.
-pub(super) fn form(server: &Server, job: &Job, build: &Build) -> Reply {
+pub(super) fn form(server: &RouteContext, job: &SimulatedJob, build: &SimulatedBuild) -> SandboxReply {
     let may_edit = server.access.may(Permission::Replay);
     if job.disabled || !(may_edit || server.access.may(Permission::Build)) {
         return page::not_found();
@@ -37,7 +37,12 @@ pub(super) fn form(server: &Server, job: &Job, build: &Build) -> Reply {
 }
 
 /// `replay/run` takes the script from the form, `replay/rebuild` runs what ran before.
-pub(super) fn again(server: &mut Server, ask: &Ask, (path, number): (&str, u64), edited: bool) -> Answer {
+pub(super) fn again(
+    server: &mut RouteContext,
+    ask: &JenkinsRequest,
+    (path, number): (&str, u64),
+    edited: bool,
+) -> RoutedReply {
     if !ask.is_post() {
         return (page::post_only(), false);
     }
@@ -67,7 +72,7 @@ pub(super) fn again(server: &mut Server, ask: &Ask, (path, number): (&str, u64),
         return (page::error(StatusCode::BAD_REQUEST, why), false);
     }
     let order = Order {
-        causes: vec![Cause::User(server.access.user.clone()), Cause::Replay(number)],
+        causes: vec![SimulatedCause::User(server.access.user.clone()), SimulatedCause::Replay(number)],
         settings: build.order.settings.clone(),
         script: Some(script),
         revision: Some(build.revision.clone()),
@@ -78,6 +83,6 @@ pub(super) fn again(server: &mut Server, ask: &Ask, (path, number): (&str, u64),
     (page::redirect(StatusCode::FOUND, &server.site, &back), true)
 }
 
-fn script_of<'a>(job: &'a Job, build: &'a Build) -> &'a str {
+fn script_of<'a>(job: &'a SimulatedJob, build: &'a SimulatedBuild) -> &'a str {
     build.order.script.as_deref().unwrap_or(&job.script)
 }

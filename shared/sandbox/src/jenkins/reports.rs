@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::build::{Build, Order};
+use super::build::{Order, SimulatedBuild};
 use super::exports::Site;
-use super::job::{Job, Kind};
-use super::plan::{Case, Change, Outcome, Verdict};
+use super::job::{SimulatedJob, SimulatedJobKind};
+use super::plan::{BuildResult, CaseResult, PlannedCase, PlannedCommit};
 use crate::clock;
 
 /// What an order adds to a queue item and then to its build.
 pub(super) fn order_actions(order: &Order) -> Value {
-    let causes: Vec<Value> = order.causes.iter().map(super::build::Cause::shown).collect();
-    let settings: Vec<Value> = order.settings.iter().map(super::build::Setting::shown).collect();
+    let causes: Vec<Value> = order.causes.iter().map(super::build::SimulatedCause::shown).collect();
+    let settings: Vec<Value> = order.settings.iter().map(super::build::ParameterSetting::shown).collect();
     let mut actions = Vec::new();
     if !settings.is_empty() {
         actions.push(json!({ "_class": "hudson.model.ParametersAction", "parameters": settings }));
@@ -22,7 +22,7 @@ pub(super) fn order_actions(order: &Order) -> Value {
 }
 
 /// The actions of a build, among them empty ones, as plugins leave them.
-pub(super) fn actions(job: &Job, build: &Build) -> Value {
+pub(super) fn actions(job: &SimulatedJob, build: &SimulatedBuild) -> Value {
     let Value::Array(mut actions) = order_actions(&build.order) else { return json!([]) };
     actions.push(json!({}));
     if let Some(source) = &job.source {
@@ -42,7 +42,7 @@ pub(super) fn actions(job: &Job, build: &Build) -> Value {
             "failCount": failed, "skipCount": skipped, "totalCount": build.plan.cases.len(), "urlName": "testReport",
         }));
     }
-    if job.kind == Kind::Pipeline {
+    if job.kind == SimulatedJobKind::Pipeline {
         actions.push(json!({ "_class": "org.jenkinsci.plugins.workflow.job.views.FlowGraphAction" }));
         actions.push(json!({ "_class": "org.jenkinsci.plugins.workflow.cps.replay.ReplayAction" }));
     }
@@ -50,7 +50,7 @@ pub(super) fn actions(job: &Job, build: &Build) -> Value {
 }
 
 /// The list of archived files. Their sizes are not in it; only the stage view's own list has them.
-pub(super) fn artifacts(build: &Build) -> Value {
+pub(super) fn artifacts(build: &SimulatedBuild) -> Value {
     let shown = archived(build).iter().map(|(path, _)| {
         let name = path.rsplit('/').next().unwrap_or(path);
         json!({ "displayPath": name, "fileName": name, "relativePath": path })
@@ -59,22 +59,22 @@ pub(super) fn artifacts(build: &Build) -> Value {
 }
 
 /// What was archived: nothing before the end.
-pub(super) fn archived(build: &Build) -> &[(String, Vec<u8>)] {
+pub(super) fn archived(build: &SimulatedBuild) -> &[(String, Vec<u8>)] {
     if build.over { &build.plan.artifacts } else { &[] }
 }
 
 /// A freestyle build has one change set.
-pub(super) fn change_set(site: &Site, build: &Build) -> Value {
+pub(super) fn change_set(site: &Site, build: &SimulatedBuild) -> Value {
     let items: Vec<Value> = build.plan.changes.iter().map(|change| shown_change(site, build, change)).collect();
     json!({ "_class": "hudson.plugins.git.GitChangeSetList", "items": items, "kind": "git" })
 }
 
 /// A pipeline has one for each checkout, none if nothing changed.
-pub(super) fn change_sets(site: &Site, build: &Build) -> Value {
+pub(super) fn change_sets(site: &Site, build: &SimulatedBuild) -> Value {
     if build.plan.changes.is_empty() { json!([]) } else { json!([change_set(site, build)]) }
 }
 
-pub(super) fn culprits(site: &Site, build: &Build) -> Value {
+pub(super) fn culprits(site: &Site, build: &SimulatedBuild) -> Value {
     build.plan.changes.iter().map(|change| person(site, &change.author)).collect()
 }
 
@@ -83,7 +83,7 @@ fn person(site: &Site, name: &str) -> Value {
     json!({ "absoluteUrl": format!("{}/user/{user}", site.root), "fullName": name })
 }
 
-fn shown_change(site: &Site, build: &Build, change: &Change) -> Value {
+fn shown_change(site: &Site, build: &SimulatedBuild, change: &PlannedCommit) -> Value {
     let digest = Sha256::digest(format!("{}{}", build.revision, change.message));
     let id: String = digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect();
     let paths: Vec<Value> = change.paths.iter().map(|path| json!({ "editType": "edit", "file": path })).collect();
@@ -97,7 +97,7 @@ fn shown_change(site: &Site, build: &Build, change: &Change) -> Value {
 }
 
 /// The test report; there is none if no case was planned, or before the end.
-pub(super) fn tests(build: &Build) -> Option<Value> {
+pub(super) fn tests(build: &SimulatedBuild) -> Option<Value> {
     if !has_report(build) {
         return None;
     }
@@ -119,37 +119,37 @@ pub(super) fn tests(build: &Build) -> Option<Value> {
         .collect();
     Some(json!({
         "_class": "hudson.tasks.junit.TestResult", "testActions": [], "duration": 0.5, "empty": false,
-        "failCount": count(build, is_failed), "passCount": count(build, |case| case.verdict == Verdict::Passed),
+        "failCount": count(build, is_failed), "passCount": count(build, |case| case.verdict == CaseResult::Passed),
         "skipCount": count(build, is_skipped), "suites": suites,
     }))
 }
 
-fn has_report(build: &Build) -> bool {
+fn has_report(build: &SimulatedBuild) -> bool {
     // A build that was stopped did not reach the step that publishes the report.
-    build.over && build.outcome != Outcome::Aborted && !build.plan.cases.is_empty()
+    build.over && build.outcome != BuildResult::Aborted && !build.plan.cases.is_empty()
 }
 
-fn count(build: &Build, fits: impl Fn(&Case) -> bool) -> usize {
+fn count(build: &SimulatedBuild, fits: impl Fn(&PlannedCase) -> bool) -> usize {
     build.plan.cases.iter().filter(|case| fits(case)).count()
 }
 
-fn is_failed(case: &Case) -> bool {
+fn is_failed(case: &PlannedCase) -> bool {
     match case.verdict {
-        Verdict::Failed | Verdict::Regression => true,
-        Verdict::Passed | Verdict::Skipped => false,
+        CaseResult::Failed | CaseResult::Regression => true,
+        CaseResult::Passed | CaseResult::Skipped => false,
     }
 }
 
-fn is_skipped(case: &Case) -> bool {
-    case.verdict == Verdict::Skipped
+fn is_skipped(case: &PlannedCase) -> bool {
+    case.verdict == CaseResult::Skipped
 }
 
-fn shown_case(build: &Build, case: &Case) -> Value {
+fn shown_case(build: &SimulatedBuild, case: &PlannedCase) -> Value {
     let (status, age) = match case.verdict {
-        Verdict::Passed => ("PASSED", 0),
-        Verdict::Failed => ("FAILED", 3),
-        Verdict::Regression => ("REGRESSION", 1),
-        Verdict::Skipped => ("SKIPPED", 0),
+        CaseResult::Passed => ("PASSED", 0),
+        CaseResult::Failed => ("FAILED", 3),
+        CaseResult::Regression => ("REGRESSION", 1),
+        CaseResult::Skipped => ("SKIPPED", 0),
     };
     let (details, trace) = if is_failed(case) {
         let details = format!("expected {} to hold", case.name);

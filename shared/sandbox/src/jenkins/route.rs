@@ -3,28 +3,28 @@
 use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::access::{Access, CRUMB_FIELD, Caller, Permission};
-use super::build::Build;
+use super::access::{Access, CRUMB_FIELD, JenkinsCaller, Permission};
+use super::build::SimulatedBuild;
 use super::config;
 use super::exports::{self, PERMALINKS, Site, below};
-use super::job::{Job, Kind};
+use super::job::{SimulatedJob, SimulatedJobKind};
 use super::log;
 use super::page;
 use super::people;
-use super::pipeline::View;
+use super::pipeline::PipelineView;
 use super::queue;
 use super::replay;
 use super::reports;
 use super::tree::{Pruner, Tree};
-use super::world::World;
+use super::world::JenkinsWorld;
 use super::writes;
-use crate::query::{Query, decoded};
-use crate::reply::{self, Reply};
+use crate::query::{UrlQuery, decoded};
+use crate::reply::{self, SandboxReply};
 
 /// Everything a request meets.
 #[derive(Debug)]
-pub(super) struct Server {
-    pub(super) world: World,
+pub(super) struct RouteContext {
+    pub(super) world: JenkinsWorld,
     pub(super) access: Access,
     /// Whether the Pipeline, Git and JUnit plugins are there.
     pub(super) plugins: bool,
@@ -32,18 +32,18 @@ pub(super) struct Server {
 }
 
 /// One request, read.
-pub(super) struct Ask {
+pub(super) struct JenkinsRequest {
     pub(super) method: Method,
     /// The path below the root, by decoded segments.
     pub(super) path: Vec<String>,
-    pub(super) query: Query,
+    pub(super) query: UrlQuery,
     /// The fields of a form; those of the query count too, as in any servlet.
-    pub(super) form: Query,
+    pub(super) form: UrlQuery,
     pub(super) headers: HeaderMap,
-    pub(super) caller: Caller,
+    pub(super) caller: JenkinsCaller,
 }
 
-impl Ask {
+impl JenkinsRequest {
     /// Reads a path; nothing if it lies outside of the server's root.
     pub(super) fn segments(path: &str, context: &str) -> Option<Vec<String>> {
         let inside = path.strip_prefix(context)?;
@@ -60,21 +60,23 @@ impl Ask {
 }
 
 /// The answer, and whether something was changed.
-pub(super) type Answer = (Reply, bool);
+pub(super) type RoutedReply = (SandboxReply, bool);
 
-pub(super) fn answer(server: &mut Server, ask: &Ask) -> Answer {
+pub(super) fn answer(server: &mut RouteContext, ask: &JenkinsRequest) -> RoutedReply {
     let path: Vec<&str> = ask.path.iter().map(String::as_str).collect();
-    if path == ["whoAmI", "api", "json"] && ask.caller != Caller::Wrong {
-        let user = (ask.caller == Caller::User).then_some(server.access.user.as_str());
+    if path == ["whoAmI", "api", "json"] && ask.caller != JenkinsCaller::Wrong {
+        let user = (ask.caller == JenkinsCaller::User).then_some(server.access.user.as_str());
         return (shown(ask, |pruner| pruner.cut(people::who_am_i(user))), false);
     }
-    if ask.is_post() && !server.access.has_crumb(&ask.headers, ask.caller) && ask.caller != Caller::Wrong {
+    if ask.is_post() && !server.access.has_crumb(&ask.headers, ask.caller) && ask.caller != JenkinsCaller::Wrong {
         return (page::error(StatusCode::FORBIDDEN, "No valid crumb was included in the request"), false);
     }
     match ask.caller {
-        Caller::User => {}
-        Caller::Anonymous => return (page::forbidden("anonymous", "hudson.model.Hudson.Read", "Overall"), false),
-        Caller::Wrong => {
+        JenkinsCaller::User => {}
+        JenkinsCaller::Anonymous => {
+            return (page::forbidden("anonymous", "hudson.model.Hudson.Read", "Overall"), false);
+        }
+        JenkinsCaller::Wrong => {
             let refused = page::error(StatusCode::UNAUTHORIZED, "Invalid password/token for user");
             return (page::with(refused, header::WWW_AUTHENTICATE, "Basic realm=\"Jenkins\""), false);
         }
@@ -92,7 +94,7 @@ pub(super) fn answer(server: &mut Server, ask: &Ask) -> Answer {
     }
 }
 
-fn top(server: &Server, ask: &Ask, path: &[&str]) -> Reply {
+fn top(server: &RouteContext, ask: &JenkinsRequest, path: &[&str]) -> SandboxReply {
     let (world, site) = (&server.world, &server.site);
     match path {
         ["api", "json"] => shown(ask, |pruner| exports::root(world, site, pruner)),
@@ -108,7 +110,7 @@ fn top(server: &Server, ask: &Ask, path: &[&str]) -> Reply {
 }
 
 /// Finds the job a path goes through, then what is wanted of it.
-fn job_or_build(server: &mut Server, ask: &Ask, path: &[&str]) -> Answer {
+fn job_or_build(server: &mut RouteContext, ask: &JenkinsRequest, path: &[&str]) -> RoutedReply {
     let mut names = Vec::new();
     let mut rest = path;
     while let ["job", name, inner @ ..] = rest {
@@ -130,16 +132,21 @@ fn job_or_build(server: &mut Server, ask: &Ask, path: &[&str]) -> Answer {
     }
 }
 
-fn number(job: &Job, name: &str) -> Option<u64> {
+fn number(job: &SimulatedJob, name: &str) -> Option<u64> {
     if PERMALINKS.contains(&name) {
         return exports::permalink(job, name).map(|build| build.number);
     }
     name.parse().ok().filter(|number| job.builds.contains_key(number))
 }
 
-fn of_build(server: &mut Server, ask: &Ask, (path, number): (&str, u64), rest: &[&str]) -> Answer {
+fn of_build(
+    server: &mut RouteContext,
+    ask: &JenkinsRequest,
+    (path, number): (&str, u64),
+    rest: &[&str],
+) -> RoutedReply {
     let verb = rest.join("/");
-    let is_pipeline = server.world.jobs.get(path).is_some_and(|job| job.kind == Kind::Pipeline);
+    let is_pipeline = server.world.jobs.get(path).is_some_and(|job| job.kind == SimulatedJobKind::Pipeline);
     match verb.as_str() {
         "stop" => return writes::stop(server, ask, (path, number), &verb),
         "term" | "kill" if is_pipeline => return writes::stop(server, ask, (path, number), &verb),
@@ -155,10 +162,15 @@ fn of_build(server: &mut Server, ask: &Ask, (path, number): (&str, u64), rest: &
     (read_build(server, ask, (job, build), rest), false)
 }
 
-fn read_build(server: &Server, ask: &Ask, (job, build): (&Job, &Build), rest: &[&str]) -> Reply {
+fn read_build(
+    server: &RouteContext,
+    ask: &JenkinsRequest,
+    (job, build): (&SimulatedJob, &SimulatedBuild),
+    rest: &[&str],
+) -> SandboxReply {
     let (site, now) = (&server.site, server.world.now());
-    let view = View { site, job, build, now };
-    let staged = job.kind == Kind::Pipeline && server.plugins;
+    let view = PipelineView { site, job, build, now };
+    let staged = job.kind == SimulatedJobKind::Pipeline && server.plugins;
     let node = |id: &str| id.parse::<usize>().ok();
     match rest {
         ["api", "json"] => shown(ask, |pruner| exports::build(&server.world, site, (job, build), pruner)),
@@ -188,14 +200,14 @@ fn read_build(server: &Server, ask: &Ask, (job, build): (&Job, &Build), rest: &[
     }
 }
 
-fn configuration(server: &Server, job: &Job) -> Reply {
+fn configuration(server: &RouteContext, job: &SimulatedJob) -> SandboxReply {
     if !server.access.may(Permission::ExtendedRead) {
         return denied(server, Permission::ExtendedRead);
     }
     reply::with_type(StatusCode::OK, "application/xml", config::xml(job))
 }
 
-fn crumb(server: &mut Server, ask: &Ask) -> Reply {
+fn crumb(server: &mut RouteContext, ask: &JenkinsRequest) -> SandboxReply {
     let (crumb, cookie) = server.access.crumb(&ask.headers);
     let class = "hudson.security.csrf.DefaultCrumbIssuer";
     let value = json!({ "_class": class, "crumb": crumb, "crumbRequestField": CRUMB_FIELD });
@@ -207,17 +219,17 @@ fn crumb(server: &mut Server, ask: &Ask) -> Reply {
 }
 
 /// A refusal for want of a permission.
-pub(super) fn denied(server: &Server, permission: Permission) -> Reply {
+pub(super) fn denied(server: &RouteContext, permission: Permission) -> SandboxReply {
     let (name, group) = permission.name();
     page::forbidden(&server.access.user, name, group)
 }
 
 /// An object of the remote API, as much of it as was asked for.
-fn shown(ask: &Ask, make: impl FnOnce(Pruner<'_>) -> Value) -> Reply {
+fn shown(ask: &JenkinsRequest, make: impl FnOnce(Pruner<'_>) -> Value) -> SandboxReply {
     maybe(ask, |pruner| Some(make(pruner)))
 }
 
-fn maybe(ask: &Ask, make: impl FnOnce(Pruner<'_>) -> Option<Value>) -> Reply {
+fn maybe(ask: &JenkinsRequest, make: impl FnOnce(Pruner<'_>) -> Option<Value>) -> SandboxReply {
     let depth = ask.query.number("depth").and_then(|depth| i64::try_from(depth).ok()).unwrap_or_default();
     let made = match ask.query.get("tree").map(Tree::parse) {
         None => make(Pruner::Depth(1 - depth)),
@@ -229,6 +241,6 @@ fn maybe(ask: &Ask, make: impl FnOnce(Pruner<'_>) -> Option<Value>) -> Reply {
     found(made)
 }
 
-fn found(value: Option<Value>) -> Reply {
+fn found(value: Option<Value>) -> SandboxReply {
     value.map_or_else(page::not_found, |value| page::json(&value))
 }

@@ -4,14 +4,14 @@ mod shop;
 
 use super::access::{Access, Permission};
 use super::exports::Site;
-use super::job::Job;
-use super::route::Server;
-use super::world::World;
+use super::job::SimulatedJob;
+use super::route::RouteContext;
+use super::world::JenkinsWorld;
 
 /// The content and habits of a new server.
 #[derive(Debug, Clone)]
 pub struct JenkinsSeed {
-    jobs: Vec<Job>,
+    jobs: Vec<SimulatedJob>,
     user: String,
     missing: Vec<Permission>,
     plugins: bool,
@@ -43,7 +43,7 @@ impl JenkinsSeed {
 
     /// Adds a job or folder. The folders above it must be added too.
     #[must_use]
-    pub fn job(mut self, job: Job) -> JenkinsSeed {
+    pub fn job(mut self, job: SimulatedJob) -> JenkinsSeed {
         self.jobs.push(job);
         self
     }
@@ -90,13 +90,13 @@ impl JenkinsSeed {
         self
     }
 
-    pub(super) fn plant(self, site: Site) -> Server {
-        let mut world = World::new(self.still);
+    pub(super) fn plant(self, site: Site) -> RouteContext {
+        let mut world = JenkinsWorld::new(self.still);
         for job in self.jobs {
             world.plant(job);
         }
         let mut access = Access::new(self.user, self.missing);
         access.crumbs = self.crumbs;
-        Server { world, access, plugins: self.plugins, site }
+        RouteContext { world, access, plugins: self.plugins, site }
     }
 }

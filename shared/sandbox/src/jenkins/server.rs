@@ -18,13 +18,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::exports::Site;
-use super::fault::{Fault, Faults, Harm};
+use super::fault::{JenkinsFault, JenkinsFaults, JenkinsHarm};
 use super::page;
-use super::record::{Record, Request};
-use super::route::{self, Ask, Server};
+use super::record::{RecordedRequest, RequestRecord};
+use super::route::{self, JenkinsRequest, RouteContext};
 use super::seed::JenkinsSeed;
-use crate::query::Query;
-use crate::reply::{self, Body, Reply};
+use crate::query::UrlQuery;
+use crate::reply::{self, ReplyBody, SandboxReply};
 use crate::server::lock;
 
 /// The largest body that is read.
@@ -34,32 +34,32 @@ const VERSION: &str = "2.541.1";
 
 /// A running simulated Jenkins. Dropping it stops the server and everything in it.
 #[derive(Debug)]
-pub struct Jenkins {
+pub struct SimulatedJenkins {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<JenkinsShared>,
     _stop: DropGuard,
 }
 
 #[derive(Debug)]
-struct Shared {
-    server: Mutex<Server>,
-    faults: Mutex<Faults>,
-    record: Mutex<Record>,
+struct JenkinsShared {
+    server: Mutex<RouteContext>,
+    faults: Mutex<JenkinsFaults>,
+    record: Mutex<RequestRecord>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-impl Jenkins {
+impl SimulatedJenkins {
     /// Starts a server with the given content on a free loopback port.
     ///
     /// # Errors
     /// If no port can be opened.
-    pub async fn start(seed: JenkinsSeed) -> io::Result<Jenkins> {
+    pub async fn start(seed: JenkinsSeed) -> io::Result<SimulatedJenkins> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let site = Site { root: format!("http://{address}{}", seed.context), context: seed.context.clone() };
         let stop = CancellationToken::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(JenkinsShared {
             server: Mutex::new(seed.plant(site)),
             faults: Mutex::default(),
             record: Mutex::default(),
@@ -67,7 +67,7 @@ impl Jenkins {
             stop: stop.clone(),
         });
         shared.tasks.spawn(accept(shared.clone(), listener));
-        Ok(Jenkins { address, shared, _stop: stop.drop_guard() })
+        Ok(SimulatedJenkins { address, shared, _stop: stop.drop_guard() })
     }
 
     /// Where the server is: `http://127.0.0.1:PORT`, and its path if the seed gave it one.
@@ -108,7 +108,7 @@ impl Jenkins {
     }
 
     /// Plants trouble for matching requests.
-    pub fn plant(&self, fault: Fault) {
+    pub fn plant(&self, fault: JenkinsFault) {
         lock(&self.shared.faults).plant(fault);
     }
 
@@ -118,7 +118,7 @@ impl Jenkins {
     }
 
     /// Every request in the order they came; the first ten thousand.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         lock(&self.shared.record).requests.clone()
     }
 
@@ -135,7 +135,7 @@ impl Jenkins {
     }
 }
 
-async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+async fn accept(shared: Arc<JenkinsShared>, listener: TcpListener) {
     let stop = shared.stop.clone();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
@@ -145,7 +145,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-async fn connection(shared: Arc<Shared>, stream: TcpStream) {
+async fn connection(shared: Arc<JenkinsShared>, stream: TcpStream) {
     let stop = shared.stop.clone();
     if let Err(why) = stream.set_nodelay(true) {
         tracing::debug!(%why, "small answers may wait");
@@ -161,7 +161,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream) {
 }
 
 /// One request: it is noted, faults come first, then what it asks for. An error cuts the connection.
-async fn serve(shared: &Shared, request: http::Request<Incoming>) -> io::Result<Reply> {
+async fn serve(shared: &JenkinsShared, request: http::Request<Incoming>) -> io::Result<SandboxReply> {
     let (parts, body) = request.into_parts();
     let Ok(body) = Limited::new(body, LARGEST_BODY).collect().await else {
         return Ok(page::error(StatusCode::PAYLOAD_TOO_LARGE, "Form is larger than max length"));
@@ -172,68 +172,75 @@ async fn serve(shared: &Shared, request: http::Request<Incoming>) -> io::Result<
     let harm = lock(&shared.faults).meet(parts.method.as_str(), whole);
     let cut = || Err(io::Error::from(io::ErrorKind::ConnectionReset));
     match &harm {
-        Some(Harm::Answer(code, retry)) => return Ok(planted(*code, *retry)),
-        Some(Harm::NoCrumb) => {
+        Some(JenkinsHarm::Answer(code, retry)) => return Ok(planted(*code, *retry)),
+        Some(JenkinsHarm::NoCrumb) => {
             return Ok(page::error(StatusCode::FORBIDDEN, "No valid crumb was included in the request"));
         }
-        Some(Harm::Redirect(to)) => {
+        Some(JenkinsHarm::Redirect(to)) => {
             let reply = reply::with_type(StatusCode::FOUND, "text/html;charset=utf-8", "");
             return Ok(page::with(reply, header::LOCATION, to));
         }
-        Some(Harm::NotJson) => {
+        Some(JenkinsHarm::NotJson) => {
             let page = "<!DOCTYPE html><html><head><title>Sign in</title></head><body></body></html>";
             return Ok(reply::with_type(StatusCode::OK, "application/json;charset=utf-8", page));
         }
-        Some(Harm::Huge(bytes)) => {
+        Some(JenkinsHarm::Huge(bytes)) => {
             let text = format!("{{\"_class\":\"hudson.model.Hudson\",\"description\":\"{}\"}}", "x".repeat(*bytes));
             return Ok(reply::with_type(StatusCode::OK, "application/json;charset=utf-8", text));
         }
-        Some(Harm::Endless) => return Ok(endless()),
-        Some(Harm::Cut) => return cut(),
-        Some(Harm::Silence) => {
+        Some(JenkinsHarm::Endless) => return Ok(endless()),
+        Some(JenkinsHarm::Cut) => return cut(),
+        Some(JenkinsHarm::Silence) => {
             shared.stop.cancelled().await;
             return cut();
         }
-        Some(Harm::Delay(by)) => tokio::time::sleep(*by).await,
-        Some(Harm::CutAfter | Harm::SilenceAfter | Harm::LateAnswer(_) | Harm::CutMidway | Harm::Gzip) | None => {}
+        Some(JenkinsHarm::Delay(by)) => tokio::time::sleep(*by).await,
+        Some(
+            JenkinsHarm::CutAfter
+            | JenkinsHarm::SilenceAfter
+            | JenkinsHarm::LateAnswer(_)
+            | JenkinsHarm::CutMidway
+            | JenkinsHarm::Gzip,
+        )
+        | None => {}
     }
     let reply = answer(shared, &parts, &body);
     match harm {
-        Some(Harm::CutAfter) => cut(),
-        Some(Harm::SilenceAfter) => {
+        Some(JenkinsHarm::CutAfter) => cut(),
+        Some(JenkinsHarm::SilenceAfter) => {
             shared.stop.cancelled().await;
             cut()
         }
-        Some(Harm::LateAnswer(code)) => Ok(planted(code, None)),
-        Some(Harm::CutMidway) => half(reply).await,
-        Some(Harm::Gzip) => gzipped(reply).await,
+        Some(JenkinsHarm::LateAnswer(code)) => Ok(planted(code, None)),
+        Some(JenkinsHarm::CutMidway) => half(reply).await,
+        Some(JenkinsHarm::Gzip) => gzipped(reply).await,
         Some(
-            Harm::Answer(..)
-            | Harm::Silence
-            | Harm::Cut
-            | Harm::Delay(_)
-            | Harm::NoCrumb
-            | Harm::Redirect(_)
-            | Harm::NotJson
-            | Harm::Huge(_)
-            | Harm::Endless,
+            JenkinsHarm::Answer(..)
+            | JenkinsHarm::Silence
+            | JenkinsHarm::Cut
+            | JenkinsHarm::Delay(_)
+            | JenkinsHarm::NoCrumb
+            | JenkinsHarm::Redirect(_)
+            | JenkinsHarm::NotJson
+            | JenkinsHarm::Huge(_)
+            | JenkinsHarm::Endless,
         )
         | None => Ok(reply),
     }
 }
 
-fn answer(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> Reply {
+fn answer(shared: &JenkinsShared, parts: &http::request::Parts, body: &Bytes) -> SandboxReply {
     let mut server = lock(&shared.server);
     let is_form = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_form = is_form.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
-    let form = if is_form { Query::parse(&String::from_utf8_lossy(body)) } else { Query::default() };
-    let (mut reply, changed) = match Ask::segments(parts.uri.path(), &server.site.context) {
+    let form = if is_form { UrlQuery::parse(&String::from_utf8_lossy(body)) } else { UrlQuery::default() };
+    let (mut reply, changed) = match JenkinsRequest::segments(parts.uri.path(), &server.site.context) {
         None => (page::not_found(), false),
         Some(path) => {
-            let ask = Ask {
+            let ask = JenkinsRequest {
                 method: parts.method.clone(),
                 path,
-                query: Query::parse(parts.uri.query().unwrap_or_default()),
+                query: UrlQuery::parse(parts.uri.query().unwrap_or_default()),
                 form,
                 headers: parts.headers.clone(),
                 caller: server.access.caller(&parts.headers),
@@ -250,7 +257,7 @@ fn answer(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> Reply 
     reply
 }
 
-fn planted(code: u16, retry: Option<u64>) -> Reply {
+fn planted(code: u16, retry: Option<u64>) -> SandboxReply {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let reply = page::error(code, "The server is not able to answer now.");
     match retry {
@@ -260,7 +267,7 @@ fn planted(code: u16, retry: Option<u64>) -> Reply {
 }
 
 /// A body that goes on for as long as somebody reads it.
-fn endless() -> Reply {
+fn endless() -> SandboxReply {
     let block = Bytes::from_static(&[b' '; 16 * 1024]);
     let frames = stream::repeat_with(move || Ok(Frame::data(block.clone())));
     let mut reply = http::Response::new(StreamBody::new(frames).boxed_unsync());
@@ -269,7 +276,7 @@ fn endless() -> Reply {
 }
 
 /// The head says how long the body is, and half of it comes.
-async fn half(reply: Reply) -> io::Result<Reply> {
+async fn half(reply: SandboxReply) -> io::Result<SandboxReply> {
     let (mut parts, body) = reply.into_parts();
     let whole = body.collect().await?.to_bytes();
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
@@ -279,11 +286,11 @@ async fn half(reply: Reply) -> io::Result<Reply> {
         tokio::task::yield_now().await;
         Err(io::Error::from(io::ErrorKind::ConnectionReset))
     });
-    let body: Body = StreamBody::new(first.chain(then)).boxed_unsync();
+    let body: ReplyBody = StreamBody::new(first.chain(then)).boxed_unsync();
     Ok(http::Response::from_parts(parts, body))
 }
 
-async fn gzipped(reply: Reply) -> io::Result<Reply> {
+async fn gzipped(reply: SandboxReply) -> io::Result<SandboxReply> {
     let (mut parts, body) = reply.into_parts();
     let whole = body.collect().await?.to_bytes();
     parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

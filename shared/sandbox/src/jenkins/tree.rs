@@ -26,7 +26,7 @@ pub(super) enum Pruner<'t> {
 impl Tree {
     /// Reads a tree, or says where it goes wrong.
     pub(super) fn parse(text: &str) -> Result<Tree, String> {
-        let mut reader = Reader { rest: text };
+        let mut reader = TreeReader { rest: text };
         let mut root = Tree::default();
         reader.children(&mut root, 0)?;
         if reader.rest.is_empty() { Ok(root) } else { Err(format!("unexpected token at `{}`", reader.rest)) }
@@ -36,11 +36,11 @@ impl Tree {
 /// How deep a tree may be nested.
 const DEEPEST: usize = 64;
 
-struct Reader<'a> {
+struct TreeReader<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl TreeReader<'_> {
     fn children(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
         if depth > DEEPEST {
             return Err("nested too deeply".to_owned());

@@ -6,10 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use super::build::{Build, Cause, Order};
-use super::job::{Job, Kind};
-use super::plan::Outcome;
-use super::queue::{Left, Waiting};
+use super::build::{Order, SimulatedBuild, SimulatedCause};
+use super::job::{SimulatedJob, SimulatedJobKind};
+use super::plan::BuildResult;
+use super::queue::{DequeuedItem, QueuedBuild};
 use crate::clock;
 
 /// How many builds of a job are kept, unless marked to be kept.
@@ -17,10 +17,10 @@ const KEPT: usize = 1_000;
 
 /// Everything there is on the server.
 #[derive(Debug)]
-pub(super) struct World {
-    pub(super) jobs: BTreeMap<String, Job>,
-    pub(super) waiting: Vec<Waiting>,
-    pub(super) left: VecDeque<Left>,
+pub(super) struct JenkinsWorld {
+    pub(super) jobs: BTreeMap<String, SimulatedJob>,
+    pub(super) waiting: Vec<QueuedBuild>,
+    pub(super) left: VecDeque<DequeuedItem>,
     running: BTreeSet<(String, u64)>,
     pub(super) next_id: u64,
     time: Time,
@@ -36,15 +36,15 @@ enum Time {
 }
 
 /// What comes next.
-enum Event {
+enum NextEvent {
     Start(u64),
     End(String, u64),
 }
 
-impl World {
-    pub(super) fn new(still: bool) -> World {
+impl JenkinsWorld {
+    pub(super) fn new(still: bool) -> JenkinsWorld {
         let time = if still { Time::Still(Timestamp::now()) } else { Time::Flowing(Duration::ZERO) };
-        World {
+        JenkinsWorld {
             jobs: BTreeMap::new(),
             waiting: Vec::new(),
             left: VecDeque::new(),
@@ -74,18 +74,18 @@ impl World {
         let now = self.now();
         while let Some((at, event)) = self.next_event().filter(|(at, _)| *at <= now) {
             match event {
-                Event::Start(id) => self.start(id, at),
-                Event::End(job, number) => self.end(&job, number),
+                NextEvent::Start(id) => self.start(id, at),
+                NextEvent::End(job, number) => self.end(&job, number),
             }
         }
         self.forget_left(now);
     }
 
-    fn next_event(&self) -> Option<(Timestamp, Event)> {
-        let starts = self.waiting.iter().filter_map(|item| Some((self.starts_at(item)?, Event::Start(item.id))));
+    fn next_event(&self) -> Option<(Timestamp, NextEvent)> {
+        let starts = self.waiting.iter().filter_map(|item| Some((self.starts_at(item)?, NextEvent::Start(item.id))));
         let ends = self.running.iter().filter_map(|(path, number)| {
             let build = self.jobs.get(path)?.builds.get(number)?;
-            Some((build.due, Event::End(path.clone(), *number)))
+            Some((build.due, NextEvent::End(path.clone(), *number)))
         });
         starts.chain(ends).min_by_key(|(at, _)| *at)
     }
@@ -103,7 +103,7 @@ impl World {
         let number = job.next;
         job.next += 1;
         let plan = job.plan.clone();
-        let build = Build {
+        let build = SimulatedBuild {
             number,
             queue_id,
             began: at,
@@ -141,19 +141,23 @@ impl World {
         let now = self.now();
         if let Some(build) = self.jobs.get_mut(path).and_then(|job| job.builds.get_mut(&number)) {
             build.stopped.push(line);
-            build.outcome = Outcome::Aborted;
+            build.outcome = BuildResult::Aborted;
             build.due = now;
         }
         self.settle();
     }
 
     /// Puts a job there with its past.
-    pub(super) fn plant(&mut self, mut job: Job) {
+    pub(super) fn plant(&mut self, mut job: SimulatedJob) {
         let (path, plan) = (job.path.clone(), job.plan.clone());
         let past = std::mem::take(&mut job.past);
         let order = Order {
-            causes: vec![if job.kind == Kind::Pipeline { Cause::Commit } else { Cause::Timer }],
-            settings: job.parameters.iter().map(super::job::Parameter::default).collect(),
+            causes: vec![if job.kind == SimulatedJobKind::Pipeline {
+                SimulatedCause::Commit
+            } else {
+                SimulatedCause::Timer
+            }],
+            settings: job.parameters.iter().map(super::job::JobParameter::default).collect(),
             ..Order::default()
         };
         self.jobs.insert(path.clone(), job);
@@ -173,7 +177,7 @@ impl World {
     }
 
     /// What is directly in a folder; the root is the empty path.
-    pub(super) fn children<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a Job> {
+    pub(super) fn children<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a SimulatedJob> {
         self.jobs.values().filter(move |job| job.parent() == folder)
     }
 

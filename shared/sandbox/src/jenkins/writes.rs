@@ -6,17 +6,17 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::access::Permission;
-use super::build::{Cause, Order, Setting};
+use super::build::{Order, ParameterSetting, SimulatedCause};
 use super::exports::below;
-use super::job::Job;
+use super::job::SimulatedJob;
 use super::page;
-use super::plan::Stubborn;
+use super::plan::StopResistance;
 use super::queue::Cancelled;
-use super::route::{Answer, Ask, Server, denied};
+use super::route::{JenkinsRequest, RouteContext, RoutedReply, denied};
 use crate::reply;
 
 /// `build` and `buildWithParameters`: puts a build into the queue.
-pub(super) fn build(server: &mut Server, ask: &Ask, path: &str, verb: &str) -> Answer {
+pub(super) fn build(server: &mut RouteContext, ask: &JenkinsRequest, path: &str, verb: &str) -> RoutedReply {
     if !ask.is_post() {
         return (page::post_only(), false);
     }
@@ -36,13 +36,13 @@ pub(super) fn build(server: &mut Server, ask: &Ask, path: &str, verb: &str) -> A
         Err((status, why)) => return (page::error(status, &why), false),
     };
     let quiet = ask.field("delay").and_then(seconds).unwrap_or(job.quiet);
-    let causes = vec![Cause::User(server.access.user.clone())];
+    let causes = vec![SimulatedCause::User(server.access.user.clone())];
     let id = server.world.schedule(path, quiet, Order { causes, settings, ..Order::default() });
     (page::redirect(StatusCode::CREATED, &server.site, &format!("/queue/item/{id}/")), true)
 }
 
 /// Values by the names of fields. A field nobody declared is dropped without a word.
-fn by_fields(job: &Job, ask: &Ask) -> Result<Vec<Setting>, (StatusCode, String)> {
+fn by_fields(job: &SimulatedJob, ask: &JenkinsRequest) -> Result<Vec<ParameterSetting>, (StatusCode, String)> {
     if job.parameters.is_empty() {
         return Err((StatusCode::INTERNAL_SERVER_ERROR, "This build is not parameterized!".to_owned()));
     }
@@ -54,7 +54,7 @@ fn by_fields(job: &Job, ask: &Ask) -> Result<Vec<Setting>, (StatusCode, String)>
 }
 
 /// Values as the page's own form sends them; a job without parameters needs none.
-fn by_form(job: &Job, ask: &Ask) -> Result<Vec<Setting>, (StatusCode, String)> {
+fn by_form(job: &SimulatedJob, ask: &JenkinsRequest) -> Result<Vec<ParameterSetting>, (StatusCode, String)> {
     if job.parameters.is_empty() {
         return Ok(Vec::new());
     }
@@ -77,7 +77,7 @@ fn by_form(job: &Job, ask: &Ask) -> Result<Vec<Setting>, (StatusCode, String)> {
 }
 
 /// The JSON that pages of Jenkins send along with their forms.
-pub(super) fn submitted(ask: &Ask) -> Option<Value> {
+pub(super) fn submitted(ask: &JenkinsRequest) -> Option<Value> {
     serde_json::from_str(ask.field("json")?).ok().filter(Value::is_object)
 }
 
@@ -86,7 +86,12 @@ fn seconds(text: &str) -> Option<Duration> {
 }
 
 /// `stop`, `term` and `kill`. One that ended long ago is not an error.
-pub(super) fn stop(server: &mut Server, ask: &Ask, (path, number): (&str, u64), verb: &str) -> Answer {
+pub(super) fn stop(
+    server: &mut RouteContext,
+    ask: &JenkinsRequest,
+    (path, number): (&str, u64),
+    verb: &str,
+) -> RoutedReply {
     if !ask.is_post() {
         return (page::post_only(), false);
     }
@@ -95,9 +100,9 @@ pub(super) fn stop(server: &mut Server, ask: &Ask, (path, number): (&str, u64), 
     }
     let user = server.access.user.clone();
     let (force, line) = match verb {
-        "term" => (Stubborn::UntilTerm, "Terminating sh".to_owned()),
-        "kill" => (Stubborn::UntilKill, "Hard kill!".to_owned()),
-        _ => (Stubborn::Never, format!("Aborted by {user}")),
+        "term" => (StopResistance::UntilTerm, "Terminating sh".to_owned()),
+        "kill" => (StopResistance::UntilKill, "Hard kill!".to_owned()),
+        _ => (StopResistance::Never, format!("Aborted by {user}")),
     };
     let Some(job) = server.world.jobs.get_mut(path) else { return (page::not_found(), false) };
     let answer = match verb {
@@ -114,7 +119,7 @@ pub(super) fn stop(server: &mut Server, ask: &Ask, (path, number): (&str, u64), 
 }
 
 /// `queue/cancelItem?id=N`.
-pub(super) fn cancel(server: &mut Server, ask: &Ask) -> Answer {
+pub(super) fn cancel(server: &mut RouteContext, ask: &JenkinsRequest) -> RoutedReply {
     if !ask.is_post() {
         return (page::post_only(), false);
     }
@@ -135,7 +140,7 @@ pub(super) fn cancel(server: &mut Server, ask: &Ask) -> Answer {
 }
 
 /// `configSubmit`: name and description, both of which the form must have.
-pub(super) fn update(server: &mut Server, ask: &Ask, (path, number): (&str, u64)) -> Answer {
+pub(super) fn update(server: &mut RouteContext, ask: &JenkinsRequest, (path, number): (&str, u64)) -> RoutedReply {
     if !ask.is_post() {
         return (page::post_only(), false);
     }
@@ -159,7 +164,7 @@ pub(super) fn update(server: &mut Server, ask: &Ask, (path, number): (&str, u64)
 }
 
 /// `toggleLogKeep`: whichever way it stands, it stands the other way afterwards.
-pub(super) fn keep(server: &mut Server, ask: &Ask, (path, number): (&str, u64)) -> Answer {
+pub(super) fn keep(server: &mut RouteContext, ask: &JenkinsRequest, (path, number): (&str, u64)) -> RoutedReply {
     if !ask.is_post() {
         return (page::post_only(), false);
     }

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Column, Kind, Scale};
+use super::{ApiKind, PrinterColumn, ScalePaths};
 
 /// Features of a kind, in the last column of the table: `n` namespaced, `g` generation, `s` status, `c` scale,
 /// `a` in category `all`, `r` read only.
-type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
+type BuiltinKindRow = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
-const KINDS: &[Row] = &[
+const KINDS: &[BuiltinKindRow] = &[
     ("", "v1", "ConfigMap", "configmaps", "cm", "n"),
     ("", "v1", "Endpoints", "endpoints", "ep", "n"),
     ("", "v1", "Event", "events", "ev", "n"),
@@ -55,14 +55,14 @@ const KINDS: &[Row] = &[
 ];
 
 /// Every built-in kind.
-pub(super) fn all() -> impl Iterator<Item = Kind> {
+pub(super) fn all() -> impl Iterator<Item = ApiKind> {
     KINDS.iter().map(kind)
 }
 
-fn kind(row: &Row) -> Kind {
+fn kind(row: &BuiltinKindRow) -> ApiKind {
     let &(group, version, kind, plural, short, features) = row;
     let argo = group == "argoproj.io";
-    Kind {
+    ApiKind {
         group: group.to_owned(),
         version: version.to_owned(),
         kind: kind.to_owned(),
@@ -74,7 +74,7 @@ fn kind(row: &Row) -> Kind {
         type_name: type_name(group, version, kind),
         counted: features.contains('g'),
         status: features.contains('s'),
-        scale: features.contains('c').then(|| Scale {
+        scale: features.contains('c').then(|| ScalePaths {
             wanted: "/spec/replicas".to_owned(),
             current: if argo { "/status/HPAReplicas" } else { "/status/replicas" }.to_owned(),
             selector: argo.then(|| "/status/selector".to_owned()),
@@ -96,8 +96,8 @@ fn type_name(group: &str, version: &str, kind: &str) -> String {
     format!("{first}.{version}.{kind}")
 }
 
-fn rollout_columns() -> Vec<Column> {
-    let column = |name: &str, path: &str| Column {
+fn rollout_columns() -> Vec<PrinterColumn> {
+    let column = |name: &str, path: &str| PrinterColumn {
         name: name.to_owned(),
         kind: "integer".to_owned(),
         path: path.to_owned(),

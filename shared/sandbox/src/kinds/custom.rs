@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Column, Kind, Scale};
+use super::{ApiKind, PrinterColumn, ScalePaths};
 use crate::json;
 
 /// The served versions of a definition.
-pub(crate) fn read_definition(definition: &Value) -> Vec<Kind> {
+pub(crate) fn read_definition(definition: &Value) -> Vec<ApiKind> {
     let text = |at: &str| json::text_or_empty(definition, at).to_owned();
     let texts = |at: &str| json::list(definition, at).iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let kind = text("/spec/names/kind");
@@ -14,7 +14,7 @@ pub(crate) fn read_definition(definition: &Value) -> Vec<Kind> {
     let read = versions.map(|version| {
         let group = text("/spec/group");
         let name = json::text_or_empty(version, "/name").to_owned();
-        Kind {
+        ApiKind {
             type_name: format!("{group}.{name}.{kind}"),
             group,
             kind: kind.clone(),
@@ -36,17 +36,17 @@ pub(crate) fn read_definition(definition: &Value) -> Vec<Kind> {
     read.collect()
 }
 
-fn read_scale(scale: &Value) -> Scale {
+fn read_scale(scale: &Value) -> ScalePaths {
     let pointer = |at: &str| json::text(scale, at).map(|path| path.replace('.', "/"));
-    Scale {
+    ScalePaths {
         wanted: pointer("/specReplicasPath").unwrap_or_default(),
         current: pointer("/statusReplicasPath").unwrap_or_default(),
         selector: pointer("/labelSelectorPath"),
     }
 }
 
-fn read_column(column: &Value) -> Column {
-    Column {
+fn read_column(column: &Value) -> PrinterColumn {
+    PrinterColumn {
         name: json::text_or_empty(column, "/name").to_owned(),
         kind: json::text_or_empty(column, "/type").to_owned(),
         path: json::text_or_empty(column, "/jsonPath").to_owned(),

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::fields::{self, FieldSet, Path};
 use crate::json;
-use crate::managers::{self, Author, Share};
-use crate::schema::{Place, Sharing, Types};
-use crate::status::Status;
+use crate::managers::{self, FieldAuthor, ManagerShare};
+use crate::schema::{SchemaNode, Sharing, Types};
+use crate::status::ApiStatus;
 
 /// The applied object merged into the live one, with ownership written.
 pub(crate) fn apply(
     live: &Value,
     intent: &Value,
-    author: &Author<'_>,
+    author: &FieldAuthor<'_>,
     force: bool,
-    (types, place): (&Types, &Place),
-) -> Result<Value, Status> {
+    (types, place): (&Types, &SchemaNode),
+) -> Result<Value, ApiStatus> {
     let applied = fields::fields_of(intent, types, place);
     let shares = managers::shares(live);
     let conflicts = conflicts(live, intent, &applied, &shares, author);
@@ -56,9 +56,9 @@ fn conflicts(
     live: &Value,
     intent: &Value,
     applied: &FieldSet,
-    shares: &[Share],
-    author: &Author<'_>,
-) -> Vec<(Share, Path)> {
+    shares: &[ManagerShare],
+    author: &FieldAuthor<'_>,
+) -> Vec<(ManagerShare, Path)> {
     let mut found = Vec::new();
     let others = shares
         .iter()
@@ -74,7 +74,7 @@ fn conflicts(
     found
 }
 
-fn refused(conflicts: &[(Share, Path)]) -> Status {
+fn refused(conflicts: &[(ManagerShare, Path)]) -> ApiStatus {
     let causes = conflicts.iter().map(|(share, path)| {
         json!({
             "reason": "FieldManagerConflict",
@@ -85,7 +85,7 @@ fn refused(conflicts: &[(Share, Path)]) -> Status {
     let causes = causes.collect();
     if let [(share, path)] = conflicts {
         let message = format!("Apply failed with 1 conflict: conflict with {}: {}", share.shown(), fields::shown(path));
-        return Status::apply_conflict(message, causes);
+        return ApiStatus::apply_conflict(message, causes);
     }
     let mut lines: Vec<String> = Vec::new();
     let mut managers: Vec<String> = conflicts.iter().map(|(share, _)| share.shown()).collect();
@@ -97,11 +97,16 @@ fn refused(conflicts: &[(Share, Path)]) -> Status {
         lines.extend(of_manager.map(|(_, path)| format!("- {}", fields::shown(path))));
     }
     let message = format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"));
-    Status::apply_conflict(message, causes)
+    ApiStatus::apply_conflict(message, causes)
 }
 
 /// What this manager owned, does not apply any more, and nobody else holds; deepest first.
-fn left_out(previous: Option<&Share>, applied: &FieldSet, shares: &[Share], author: &Author<'_>) -> Vec<Path> {
+fn left_out(
+    previous: Option<&ManagerShare>,
+    applied: &FieldSet,
+    shares: &[ManagerShare],
+    author: &FieldAuthor<'_>,
+) -> Vec<Path> {
     let Some(previous) = previous else { return Vec::new() };
     let is_held = |path: &Path| {
         shares.iter().any(|share| {
@@ -117,14 +122,14 @@ fn left_out(previous: Option<&Share>, applied: &FieldSet, shares: &[Share], auth
 }
 
 /// Folds the intent into the live object: maps by key, keyed lists by item, everything else as a whole.
-fn merge(live: &mut Value, intent: &Value, types: &Types, place: &Place) {
+fn merge(live: &mut Value, intent: &Value, types: &Types, place: &SchemaNode) {
     if let Value::Object(fields) = intent
         && live.is_object()
         && !types.is_atomic(place)
     {
         let live = json::object_of(live);
         for (key, value) in fields {
-            let below = types.below(place, key).unwrap_or(Place::UNKNOWN);
+            let below = types.below(place, key).unwrap_or(SchemaNode::UNKNOWN);
             if value.is_null() {
                 continue;
             }

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 use crate::json;
-use crate::status::Status;
+use crate::status::ApiStatus;
 
 /// The most operations one patch may hold, as on the real server.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// Carries out every operation in order; the first that fails refuses the whole patch.
-pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
+pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), ApiStatus> {
     let Some(operations) = patch.as_array() else {
-        return Err(Status::bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
+        return Err(ApiStatus::bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
     };
     if operations.len() > MOST_OPERATIONS {
-        return Err(Status::too_large());
+        return Err(ApiStatus::too_large());
     }
     for operation in operations {
         step(target, operation).map_err(|why| {
             tracing::debug!(%why, "a JSON Patch does not apply");
-            Status::unprocessable()
+            ApiStatus::unprocessable()
         })?;
     }
     Ok(())

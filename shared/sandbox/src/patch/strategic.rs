@@ -6,11 +6,11 @@
 use serde_json::{Map, Value};
 
 use crate::json;
-use crate::schema::{Place, Sharing, Types};
-use crate::status::Status;
+use crate::schema::{SchemaNode, Sharing, Types};
+use crate::status::ApiStatus;
 
 /// Folds a patch into an object of a known type.
-pub(crate) fn apply(target: &mut Value, patch: &Value, types: &Types, place: &Place) -> Result<(), Status> {
+pub(crate) fn apply(target: &mut Value, patch: &Value, types: &Types, place: &SchemaNode) -> Result<(), ApiStatus> {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
         return Ok(());
@@ -26,7 +26,7 @@ pub(crate) fn apply(target: &mut Value, patch: &Value, types: &Types, place: &Pl
         }
         Some("merge") | None => {}
         Some(other) => {
-            return Err(Status::bad_request(format!("invalid patch type {other:?} in strategic merge patch")));
+            return Err(ApiStatus::bad_request(format!("invalid patch type {other:?} in strategic merge patch")));
         }
     }
     if let Some(kept) = changes.get("$retainKeys").and_then(Value::as_array) {
@@ -44,7 +44,7 @@ pub(crate) fn apply(target: &mut Value, patch: &Value, types: &Types, place: &Pl
     }
     for (key, order) in changes {
         if let Some(field) = key.strip_prefix("$setElementOrder/") {
-            let below = types.below(place, field).unwrap_or(Place::UNKNOWN);
+            let below = types.below(place, field).unwrap_or(SchemaNode::UNKNOWN);
             reorder(target.get_mut(field), order, &below.sharing);
         }
     }
@@ -55,13 +55,13 @@ fn apply_field(
     target: &mut Map<String, Value>,
     key: &str,
     change: &Value,
-    (types, place): (&Types, &Place),
-) -> Result<(), Status> {
+    (types, place): (&Types, &SchemaNode),
+) -> Result<(), ApiStatus> {
     if change.is_null() {
         target.remove(key);
         return Ok(());
     }
-    let below = types.below(place, key).unwrap_or(Place::UNKNOWN);
+    let below = types.below(place, key).unwrap_or(SchemaNode::UNKNOWN);
     let Value::Array(items) = change else {
         return apply(target.entry(key.to_owned()).or_insert(Value::Null), change, types, &below);
     };
@@ -85,7 +85,13 @@ fn apply_field(
     }
 }
 
-fn merge_items(live: &mut Vec<Value>, items: &[Value], key: &str, types: &Types, place: &Place) -> Result<(), Status> {
+fn merge_items(
+    live: &mut Vec<Value>,
+    items: &[Value],
+    key: &str,
+    types: &Types,
+    place: &SchemaNode,
+) -> Result<(), ApiStatus> {
     if items.iter().any(|item| item.get("$patch").and_then(Value::as_str) == Some("replace")) {
         *live = items.iter().filter(|item| item.get("$patch").is_none()).cloned().collect();
         return Ok(());
@@ -93,7 +99,7 @@ fn merge_items(live: &mut Vec<Value>, items: &[Value], key: &str, types: &Types,
     for item in items {
         let Some(id) = item.get(key) else {
             let shown = Value::Array(items.to_vec());
-            return Err(Status::bad_request(format!("map: {shown} does not contain declared merge key: {key}")));
+            return Err(ApiStatus::bad_request(format!("map: {shown} does not contain declared merge key: {key}")));
         };
         let found = live.iter().position(|one| one.get(key) == Some(id));
         match (item.get("$patch").and_then(Value::as_str), found) {
@@ -132,7 +138,7 @@ mod tests {
     use super::*;
 
     fn pod_spec(mut spec: Value, patch: &Value) -> Value {
-        apply(&mut spec, patch, &Types::builtin(), &Place::of_type("core.v1.PodSpec")).unwrap();
+        apply(&mut spec, patch, &Types::builtin(), &SchemaNode::of_type("core.v1.PodSpec")).unwrap();
         spec
     }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Story;
+use super::WorldStory;
 use super::shop::{NAMESPACE, REGISTRY};
 
 const NAME: &str = "search";
 
 /// The version that serves, and how the next ones come in.
-pub(super) fn first_release(story: &mut Story<'_>) {
+pub(super) fn first_release(story: &mut WorldStory<'_>) {
     let metric = json!({
         "name": "error-rate", "interval": "30s", "count": 3, "failureLimit": 1, "successCondition": "result[0] < 0.01",
         "provider": { "prometheus": {
@@ -36,7 +36,7 @@ pub(super) fn first_release(story: &mut Story<'_>) {
 }
 
 /// The version that is being tried.
-pub(super) fn next_release(story: &mut Story<'_>) {
+pub(super) fn next_release(story: &mut WorldStory<'_>) {
     let change = json!({ "spec": { "template": template("4.2.0") } });
     story.patch("rollouts.argoproj.io", (NAMESPACE, NAME), &change);
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Story;
+use super::WorldStory;
 
 const NAMESPACE: &str = "platform";
 
-pub(super) fn tell(story: &mut Story<'_>) {
+pub(super) fn tell(story: &mut WorldStory<'_>) {
     story.ago(Duration::from_secs(20 * 86_400));
     story.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE, "labels": { "team": "platform" } } }));
     story.create(json!({

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Story, canary};
+use super::{WorldStory, canary};
 
 pub(super) const NAMESPACE: &str = "shop";
 pub(super) const REGISTRY: &str = "registry.sandbox";
 
-pub(super) fn tell(story: &mut Story<'_>) {
+pub(super) fn tell(story: &mut WorldStory<'_>) {
     let (minute, hour, day) = (Duration::from_secs(60), Duration::from_secs(3600), Duration::from_secs(86_400));
     story.ago(12 * day);
     story.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE, "labels": { "team": "commerce" } } }));
@@ -69,7 +69,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
     story.ago(Duration::from_secs(1));
 }
 
-fn configuration(story: &mut Story<'_>) {
+fn configuration(story: &mut WorldStory<'_>) {
     story.create(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "shop-config", "namespace": NAMESPACE },
         "data": { "currency": "EUR", "redis-url": "redis://redis.shop.svc:6379/0", "catalog-url": "http://catalog.shop.svc:8080" },

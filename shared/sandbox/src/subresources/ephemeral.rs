@@ -3,13 +3,17 @@
 use http::StatusCode;
 
 use crate::json;
-use crate::kinds::Kind;
-use crate::reply::{self, Reply};
-use crate::resources::{self, Ask};
-use crate::status::{Cause, Status};
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::reply::{self, SandboxReply};
+use crate::resources::{self, ResourceRequest};
+use crate::status::{ApiStatus, FieldCause};
+use crate::world::ClusterWorld;
 
-pub(super) fn answer(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
+pub(super) fn answer(
+    world: &mut ClusterWorld,
+    kind: &ApiKind,
+    ask: &ResourceRequest,
+) -> Result<SandboxReply, ApiStatus> {
     let (namespace, name) = (ask.target.namespace.as_str(), ask.target.name.as_str());
     let before = world.get(kind, namespace, name)?;
     let reply = match ask.method.as_str() {
@@ -21,7 +25,7 @@ pub(super) fn answer(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply,
             let written = world.replace(kind, (namespace, name), object, &options)?;
             reply::object(StatusCode::OK, &written.object)
         }
-        other => return Err(Status::method_not_supported(&kind.named(), &other.to_lowercase())),
+        other => return Err(ApiStatus::method_not_supported(&kind.named(), &other.to_lowercase())),
     };
     let after = world.get(kind, namespace, name)?;
     let had = json::list(&before, "/spec/ephemeralContainers");
@@ -29,7 +33,7 @@ pub(super) fn answer(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply,
     if had.iter().any(|one| !has.contains(one)) {
         world.save("pods", (*before).clone());
         let why = "existing ephemeral containers may not be changed or removed";
-        return Err(Status::invalid(&kind.named(), name, &[Cause::forbidden("spec.ephemeralContainers", why)]));
+        return Err(ApiStatus::invalid(&kind.named(), name, &[FieldCause::forbidden("spec.ephemeralContainers", why)]));
     }
     Ok(reply)
 }

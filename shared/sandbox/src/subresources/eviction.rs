@@ -5,27 +5,31 @@ use serde_json::{Value, json};
 
 use crate::controllers::budgets;
 use crate::json;
-use crate::kinds::Kind;
-use crate::query::Query;
-use crate::reply::{self, Reply};
-use crate::resources::{self, Ask};
+use crate::kinds::ApiKind;
+use crate::query::UrlQuery;
+use crate::reply::{self, SandboxReply};
+use crate::resources::{self, ResourceRequest};
 use crate::selector::Labels;
-use crate::status::Status;
-use crate::world::World;
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
-pub(super) fn answer(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
+pub(super) fn answer(
+    world: &mut ClusterWorld,
+    kind: &ApiKind,
+    ask: &ResourceRequest,
+) -> Result<SandboxReply, ApiStatus> {
     if ask.method != http::Method::POST {
-        return Err(Status::method_not_supported(&kind.named(), &ask.method.as_str().to_lowercase()));
+        return Err(ApiStatus::method_not_supported(&kind.named(), &ask.method.as_str().to_lowercase()));
     }
-    let body: Value = serde_json::from_slice(&ask.body).map_err(|why| Status::bad_request(why.to_string()))?;
+    let body: Value = serde_json::from_slice(&ask.body).map_err(|why| ApiStatus::bad_request(why.to_string()))?;
     let (namespace, name) = (ask.target.namespace.as_str(), ask.target.name.as_str());
     let said = json::name(&body);
     if !said.is_empty() && said != name {
-        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+        return Err(ApiStatus::bad_request("name in URL does not match name in Eviction object"));
     }
     let pod = world.get(kind, namespace, name)?;
     let options = body.get("deleteOptions").cloned().unwrap_or(Value::Null);
-    let query = if ask.query.get("dryRun").is_some() { ask.query.clone() } else { Query::default() };
+    let query = if ask.query.get("dryRun").is_some() { ask.query.clone() } else { UrlQuery::default() };
     let how = resources::deletion(&options, &query)?;
     // Pods that do not run yet, or no longer, are nobody's loss.
     let idle = matches!(json::text(&pod, "/status/phase"), Some("Pending" | "Succeeded" | "Failed"));
@@ -37,13 +41,13 @@ pub(super) fn answer(world: &mut World, kind: &Kind, ask: &Ask) -> Result<Reply,
     Ok(reply::object(StatusCode::CREATED, &status))
 }
 
-fn check_budgets(world: &World, pod: &Value) -> Result<(), Status> {
+fn check_budgets(world: &ClusterWorld, pod: &Value) -> Result<(), ApiStatus> {
     let budgets = world.all("poddisruptionbudgets.policy", json::namespace(pod));
     let selects =
         |budget: &Value| Labels::of_object(budget.pointer("/spec/selector").unwrap_or(&Value::Null)).matches(pod);
     let mine: Vec<_> = budgets.iter().filter(|budget| selects(budget)).collect();
     if mine.len() > 1 {
-        return Err(Status::internal(
+        return Err(ApiStatus::internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
         ));
     }
@@ -61,5 +65,5 @@ fn check_budgets(world: &World, pod: &Value) -> Result<(), Status> {
     }
     let name = json::name(budget);
     let why = format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently");
-    Err(Status::budget_exceeded(&why))
+    Err(ApiStatus::budget_exceeded(&why))
 }

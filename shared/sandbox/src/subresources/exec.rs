@@ -17,14 +17,14 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 use tokio_util::task::TaskTracker;
 
 use super::{container_of, status_of};
-use crate::access::Wish;
+use crate::access::AccessRequest;
 use crate::json;
-use crate::program::{self, Ended};
-use crate::reply::{self, Reply};
-use crate::resources::Ask;
+use crate::program::{self, ProgramExit};
+use crate::reply::{self, SandboxReply};
+use crate::resources::ResourceRequest;
 use crate::server::lock;
-use crate::status::Status;
-use crate::world::World;
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
@@ -37,7 +37,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-struct Command {
+struct ExecCommand {
     argv: Vec<String>,
     environment: Vec<(String, String)>,
     reads: bool,
@@ -46,23 +46,23 @@ struct Command {
 
 /// Answers the upgrade and runs the command in a task.
 pub(crate) fn answer(
-    world: &Arc<Mutex<World>>,
-    ask: &Ask,
+    world: &Arc<Mutex<ClusterWorld>>,
+    ask: &ResourceRequest,
     upgrade: OnUpgrade,
     tasks: &TaskTracker,
-) -> Result<Reply, Status> {
+) -> Result<SandboxReply, ApiStatus> {
     let command = prepare(&lock(world), ask)?;
     let text = |name: header::HeaderName| ask.headers.get(name).and_then(|value| value.to_str().ok());
     let wanted = text(header::SEC_WEBSOCKET_PROTOCOL).unwrap_or_default();
     let offered: Vec<&str> = wanted.split(',').map(str::trim).collect();
     let protocol = ["v5.channel.k8s.io", "v4.channel.k8s.io"].into_iter().find(|one| offered.contains(one));
     let (Some(key), Some(protocol)) = (text(header::SEC_WEBSOCKET_KEY), protocol) else {
-        return Err(Status::bad_request(
+        return Err(ApiStatus::bad_request(
             "unable to upgrade: the sandbox speaks WebSocket with v5.channel.k8s.io or v4.channel.k8s.io",
         ));
     };
-    let accept =
-        HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|why| Status::internal(why.to_string()))?;
+    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
+        .map_err(|why| ApiStatus::internal(why.to_string()))?;
     tasks.spawn(async move {
         match upgrade.await {
             Ok(upgraded) => {
@@ -87,13 +87,13 @@ pub(crate) fn answer(
     Ok(reply)
 }
 
-fn prepare(world: &World, ask: &Ask) -> Result<Command, Status> {
+fn prepare(world: &ClusterWorld, ask: &ResourceRequest) -> Result<ExecCommand, ApiStatus> {
     let target = &ask.target;
     let kind = world.kinds.find(&target.group, &target.version, &target.plural);
-    let kind = kind.filter(|kind| kind.resource() == "pods").ok_or_else(Status::no_such_path)?;
-    let wish = Wish { verb: "create", group: "", resource: "pods", subresource: "exec" };
+    let kind = kind.filter(|kind| kind.resource() == "pods").ok_or_else(ApiStatus::no_such_path)?;
+    let wish = AccessRequest { verb: "create", group: "", resource: "pods", subresource: "exec" };
     if !ask.user.may(&wish) {
-        return Err(Status::forbidden(&kind.named(), &target.name, &ask.user.refusal(&wish, &target.namespace)));
+        return Err(ApiStatus::forbidden(&kind.named(), &target.name, &ask.user.refusal(&wish, &target.namespace)));
     }
     let pod = world.get(&kind, &target.namespace, &target.name)?;
     let container = container_of(&pod, ask.query.get("container"))?;
@@ -101,16 +101,16 @@ fn prepare(world: &World, ask: &Ask) -> Result<Command, Status> {
     let phase = json::text_or_empty(&pod, "/status/phase");
     if phase == "Succeeded" || phase == "Failed" {
         let why = format!("cannot exec into a container in a completed pod; current phase is {phase}");
-        return Err(Status::bad_request(why));
+        return Err(ApiStatus::bad_request(why));
     }
     if status_of(&pod, name).is_none_or(|status| status.pointer("/state/running").is_none()) {
-        let mut refused = Status::internal(format!("unable to upgrade connection: container not found ({name:?})"));
+        let mut refused = ApiStatus::internal(format!("unable to upgrade connection: container not found ({name:?})"));
         refused.code = StatusCode::INTERNAL_SERVER_ERROR;
         return Err(refused);
     }
     let argv: Vec<String> = ask.query.all("command").map(str::to_owned).collect();
     if argv.is_empty() {
-        return Err(Status::bad_request("you must specify at least 1 command for the container"));
+        return Err(ApiStatus::bad_request("you must specify at least 1 command for the container"));
     }
     let mut environment = vec![
         ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
@@ -120,11 +120,11 @@ fn prepare(world: &World, ask: &Ask) -> Result<Command, Status> {
         let value = json::text(variable, "/value").map(str::to_owned).or_else(|| referred(world, &pod, variable));
         environment.push((json::text_or_empty(variable, "/name").to_owned(), value.unwrap_or_default()));
     }
-    Ok(Command { argv, environment, reads: ask.query.is_true("stdin"), tty: ask.query.is_true("tty") })
+    Ok(ExecCommand { argv, environment, reads: ask.query.is_true("stdin"), tty: ask.query.is_true("tty") })
 }
 
 /// A variable's value from a ConfigMap or Secret.
-fn referred(world: &World, pod: &Value, variable: &Value) -> Option<String> {
+fn referred(world: &ClusterWorld, pod: &Value, variable: &Value) -> Option<String> {
     use base64::Engine as _;
     let find = |source: &str, resource: &str| {
         let reference = variable.pointer(&format!("/valueFrom/{source}"))?;
@@ -138,7 +138,7 @@ fn referred(world: &World, pod: &Value, variable: &Value) -> Option<String> {
     find("configMapKeyRef", "configmaps").or_else(secret)
 }
 
-async fn converse(mut socket: Socket, command: Command) -> Result<(), tokio_tungstenite::tungstenite::Error> {
+async fn converse(mut socket: Socket, command: ExecCommand) -> Result<(), tokio_tungstenite::tungstenite::Error> {
     let stdin = if command.reads { read_stdin(&mut socket).await? } else { String::new() };
     let ended = program::run(&command.argv, &stdin, &command.environment);
     let pause = tokio::time::sleep(ended.lasts.min(LONGEST));
@@ -188,14 +188,14 @@ fn frame(channel: u8, data: &[u8]) -> Message {
     Message::binary(bytes)
 }
 
-fn status(command: &Command, ended: &Ended) -> Value {
+fn status(command: &ExecCommand, ended: &ProgramExit) -> Value {
     if ended.unknown {
         let program = command.argv.first().map(String::as_str).unwrap_or_default();
         let why = format!(
             "error executing command in container: failed to exec in container: OCI runtime exec failed: exec failed: \
              unable to start container process: exec: {program:?}: executable file not found in $PATH: unknown"
         );
-        return Status::internal(why).body();
+        return ApiStatus::internal(why).body();
     }
     if ended.exit == 0 {
         return json!({ "metadata": {}, "status": "Success" });

@@ -15,19 +15,23 @@ use serde_json::Value;
 use super::{container_of, status_of};
 use crate::clock;
 use crate::json;
-use crate::kinds::Kind;
-use crate::logs::{self, Line};
-use crate::query::Query;
-use crate::reply::{self, Reply};
-use crate::resources::Ask;
+use crate::kinds::ApiKind;
+use crate::logs::{self, TimedLine};
+use crate::query::UrlQuery;
+use crate::reply::{self, SandboxReply};
+use crate::resources::ResourceRequest;
 use crate::server::lock;
-use crate::status::Status;
-use crate::world::World;
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
 /// How often a followed log is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-pub(super) fn answer(world: &Arc<Mutex<World>>, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
+pub(super) fn answer(
+    world: &Arc<Mutex<ClusterWorld>>,
+    kind: &ApiKind,
+    ask: &ResourceRequest,
+) -> Result<SandboxReply, ApiStatus> {
     let guard = lock(world);
     let pod = guard.get(kind, &ask.target.namespace, &ask.target.name)?;
     let container = container_of(&pod, ask.query.get("container"))?.clone();
@@ -57,7 +61,7 @@ pub(super) fn answer(world: &Arc<Mutex<World>>, kind: &Kind, ask: &Ask) -> Resul
 }
 
 /// All lines of the life that is asked for.
-fn read(world: &World, pod: &Value, container: &Value, query: &Query) -> Result<Vec<Line>, Status> {
+fn read(world: &ClusterWorld, pod: &Value, container: &Value, query: &UrlQuery) -> Result<Vec<TimedLine>, ApiStatus> {
     let name = json::text_or_empty(container, "/name");
     let pod_name = json::name(pod);
     let waiting = |reason: &str| {
@@ -65,21 +69,21 @@ fn read(world: &World, pod: &Value, container: &Value, query: &Query) -> Result<
             "ErrImagePull" | "ImagePullBackOff" => "trying and failing to pull image",
             other => other,
         };
-        Status::bad_request(format!("container {name:?} in pod {pod_name:?} is waiting to start: {reason}"))
+        ApiStatus::bad_request(format!("container {name:?} in pod {pod_name:?} is waiting to start: {reason}"))
     };
     let previous = query.is_true("previous");
     let Some(status) = status_of(pod, name) else { return Err(waiting("ContainerCreating")) };
     let Some(life) = logs::life(status, previous) else {
         if previous {
             let message = format!("previous terminated container {name:?} in pod {pod_name:?} not found");
-            return Err(Status::bad_request(message));
+            return Err(ApiStatus::bad_request(message));
         }
         return Err(waiting(json::text(status, "/state/waiting/reason").unwrap_or("ContainerCreating")));
     };
     Ok(logs::lines(pod, container, life, world.now()))
 }
 
-fn cut(mut lines: Vec<Line>, query: &Query) -> Vec<Line> {
+fn cut(mut lines: Vec<TimedLine>, query: &UrlQuery) -> Vec<TimedLine> {
     let by_age = query.number("sinceSeconds").map(|by| clock::before(Timestamp::now(), Duration::from_secs(by)));
     let since = by_age.or_else(|| query.get("sinceTime").and_then(clock::read));
     if let Some(since) = since {
@@ -91,26 +95,26 @@ fn cut(mut lines: Vec<Line>, query: &Query) -> Vec<Line> {
     lines
 }
 
-fn render(lines: &[Line], timestamps: bool) -> String {
-    let line = |(at, text): &Line| {
+fn render(lines: &[TimedLine], timestamps: bool) -> String {
+    let line = |(at, text): &TimedLine| {
         if timestamps { format!("{} {text}\n", at.strftime("%Y-%m-%dT%H:%M:%S.%9fZ")) } else { format!("{text}\n") }
     };
     lines.iter().map(line).collect()
 }
 
 struct Follow {
-    world: Arc<Mutex<World>>,
-    kind: Kind,
+    world: Arc<Mutex<ClusterWorld>>,
+    kind: ApiKind,
     namespace: String,
     name: String,
     container: Value,
-    query: Query,
+    query: UrlQuery,
     last: Option<Timestamp>,
     first: Option<String>,
 }
 
 impl Follow {
-    fn reply(self) -> Reply {
+    fn reply(self) -> SandboxReply {
         let chunks = stream::unfold(self, |mut follow| async move {
             let text = follow.next().await?;
             Some((Ok::<_, Infallible>(Frame::data(Bytes::from(text))), follow))
@@ -134,7 +138,7 @@ impl Follow {
                 let name = json::text_or_empty(&self.container, "/name");
                 let running = status_of(&pod, name).is_some_and(|status| status.pointer("/state/running").is_some());
                 let fresh = lines.into_iter().filter(|(at, _)| self.last.is_none_or(|last| *at > last));
-                (fresh.collect::<Vec<Line>>(), running)
+                (fresh.collect::<Vec<TimedLine>>(), running)
             };
             if let Some((at, _)) = fresh.last() {
                 self.last = Some(*at);

@@ -6,37 +6,37 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::kinds::Kind;
-use crate::list::{Filter, Page};
-use crate::query::Query;
-use crate::reply::{self, Reply};
-use crate::resources::{Ask, Form};
-use crate::status::Status;
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::list::{ListFilter, ListPage};
+use crate::query::UrlQuery;
+use crate::reply::{self, SandboxReply};
+use crate::resources::{ObjectForm, ResourceRequest};
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
-pub(crate) fn answer(world: &World, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
+pub(crate) fn answer(world: &ClusterWorld, kind: &ApiKind, ask: &ResourceRequest) -> Result<SandboxReply, ApiStatus> {
     if ask.method != http::Method::GET {
-        return Err(Status::method_not_supported(&kind.named(), &ask.method.as_str().to_lowercase()));
+        return Err(ApiStatus::method_not_supported(&kind.named(), &ask.method.as_str().to_lowercase()));
     }
     let measured = |object: &Arc<Value>| match kind.kind.as_str() {
         "PodMetrics" => pod(world, object),
         _ => Some(node(world, object)),
     };
-    let source = world.kinds.of_resource(&kind.plural).ok_or_else(Status::no_such_path)?;
+    let source = world.kinds.of_resource(&kind.plural).ok_or_else(ApiStatus::no_such_path)?;
     if !ask.target.name.is_empty() {
         let object = world.get(&source, &ask.target.namespace, &ask.target.name);
         let found = object.ok().as_ref().and_then(measured);
-        let found = found.ok_or_else(|| Status::not_found(&kind.named(), &ask.target.name))?;
+        let found = found.ok_or_else(|| ApiStatus::not_found(&kind.named(), &ask.target.name))?;
         return Ok(reply::object(StatusCode::OK, &found));
     }
-    let filter = Filter::of(&ask.query, &source, &ask.target.namespace)?;
-    let page = world.list(&source, &filter, &Query::default())?;
+    let filter = ListFilter::of(&ask.query, &source, &ask.target.namespace)?;
+    let page = world.list(&source, &filter, &UrlQuery::default())?;
     let items = page.items.iter().filter_map(measured).map(Arc::new).collect();
-    let page = Page { items, metadata: json!({}) };
-    Ok(reply::object(StatusCode::OK, &Form::of(&ask.headers, &ask.query)?.many(kind, &page)))
+    let page = ListPage { items, metadata: json!({}) };
+    Ok(reply::object(StatusCode::OK, &ObjectForm::of(&ask.headers, &ask.query)?.many(kind, &page)))
 }
 
-fn head(world: &World, kind: &str, object: &Value) -> Value {
+fn head(world: &ClusterWorld, kind: &str, object: &Value) -> Value {
     let mut metadata = json!({ "name": json::name(object), "creationTimestamp": world.stamp() });
     for field in ["namespace", "labels"] {
         if let Some(value) = object["metadata"].get(field) {
@@ -50,7 +50,7 @@ fn head(world: &World, kind: &str, object: &Value) -> Value {
 }
 
 /// A pod's use, container by container; one that does not run is not measured.
-fn pod(world: &World, pod: &Arc<Value>) -> Option<Value> {
+fn pod(world: &ClusterWorld, pod: &Arc<Value>) -> Option<Value> {
     if json::text(pod, "/status/phase") != Some("Running") {
         return None;
     }
@@ -63,7 +63,7 @@ fn pod(world: &World, pod: &Arc<Value>) -> Option<Value> {
     Some(shown)
 }
 
-fn node(world: &World, node: &Arc<Value>) -> Value {
+fn node(world: &ClusterWorld, node: &Arc<Value>) -> Value {
     let (mut cpu, mut memory) = (180_000_000, 900_000);
     for pod in world.objects.all("pods").filter(|pod| json::text(pod, "/spec/nodeName") == Some(json::name(node))) {
         for container in json::list(pod, "/spec/containers") {
@@ -78,7 +78,7 @@ fn node(world: &World, node: &Arc<Value>) -> Value {
 }
 
 /// Nanocores and kibibytes.
-fn use_of(world: &World, pod: &Value, container: &str) -> (u64, u64) {
+fn use_of(world: &ClusterWorld, pod: &Value, container: &str) -> (u64, u64) {
     let text = format!("{}{container}", json::uid(pod));
     let seed = text.bytes().fold(11_u64, |sum, byte| sum.wrapping_mul(131).wrapping_add(u64::from(byte)));
     let quarter = u64::try_from(world.now().as_second() / 15).unwrap_or_default();

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::controllers::endpoints;
 use crate::json;
-use crate::kinds::Kind;
-use crate::reply::{self, Reply};
-use crate::resources::Ask;
-use crate::status::Status;
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::reply::{self, SandboxReply};
+use crate::resources::ResourceRequest;
+use crate::status::ApiStatus;
+use crate::world::ClusterWorld;
 
-pub(super) fn answer(world: &World, kind: &Kind, ask: &Ask) -> Result<Reply, Status> {
+pub(super) fn answer(world: &ClusterWorld, kind: &ApiKind, ask: &ResourceRequest) -> Result<SandboxReply, ApiStatus> {
     let (scheme, name, port) = address(&ask.target.name);
     let object = world.get(kind, &ask.target.namespace, name)?;
     let pod = if kind.plural == "pods" { object.clone() } else { pod_behind(world, &object, port)? };
@@ -27,7 +27,7 @@ pub(super) fn answer(world: &World, kind: &Kind, ask: &Ask) -> Result<Reply, Sta
         let path = format!("{scheme}://{ip}:{wanted}{}", ask.target.rest);
         let why = format!("error trying to reach service: dial tcp {ip}:{wanted}: connect: connection refused");
         tracing::debug!(%path, "the proxy met a closed port");
-        return Err(Status::unavailable(why));
+        return Err(ApiStatus::unavailable(why));
     }
     let path = if ask.target.rest.is_empty() { "/" } else { &ask.target.rest };
     let code = match path {
@@ -54,18 +54,18 @@ fn address(text: &str) -> (&str, &str, &str) {
     }
 }
 
-fn pod_behind(world: &World, service: &Value, port: &str) -> Result<std::sync::Arc<Value>, Status> {
+fn pod_behind(world: &ClusterWorld, service: &Value, port: &str) -> Result<std::sync::Arc<Value>, ApiStatus> {
     let name = json::name(service);
     let known = |one: &Value| is_port(one, "port", port);
     if !port.is_empty() && !json::list(service, "/spec/ports").iter().any(known) {
-        return Err(Status::unavailable(format!("no service port {port:?} found for service {name:?}")));
+        return Err(ApiStatus::unavailable(format!("no service port {port:?} found for service {name:?}")));
     }
     let ready = |pod: &Value| {
         json::list(pod, "/status/conditions").iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
     };
     let pods = endpoints::pods_behind(world, service);
     let found = pods.into_iter().find(|pod| ready(pod));
-    found.ok_or_else(|| Status::unavailable(format!("no endpoints available for service {name:?}")))
+    found.ok_or_else(|| ApiStatus::unavailable(format!("no endpoints available for service {name:?}")))
 }
 
 fn target_port(service: &Value, port: &str) -> String {

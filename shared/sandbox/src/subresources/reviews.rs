@@ -3,19 +3,19 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::access::Wish;
+use crate::access::AccessRequest;
 use crate::json;
-use crate::reply::{self, Reply};
-use crate::resources::Ask;
-use crate::status::Status;
+use crate::reply::{self, SandboxReply};
+use crate::resources::ResourceRequest;
+use crate::status::ApiStatus;
 
 /// The answer, if this is a review at all.
-pub(crate) fn answer(ask: &Ask) -> Result<Option<Reply>, Status> {
+pub(crate) fn answer(ask: &ResourceRequest) -> Result<Option<SandboxReply>, ApiStatus> {
     let target = &ask.target;
     if target.group != "authorization.k8s.io" || target.version != "v1" || ask.method != Method::POST {
         return Ok(None);
     }
-    let mut review: Value = serde_json::from_slice(&ask.body).map_err(|why| Status::bad_request(why.to_string()))?;
+    let mut review: Value = serde_json::from_slice(&ask.body).map_err(|why| ApiStatus::bad_request(why.to_string()))?;
     let status = match target.plural.as_str() {
         "selfsubjectaccessreviews" => access(ask, &review),
         "selfsubjectrulesreviews" => rules(ask),
@@ -30,17 +30,17 @@ pub(crate) fn answer(ask: &Ask) -> Result<Option<Reply>, Status> {
     Ok(Some(reply::object(StatusCode::CREATED, &review)))
 }
 
-fn access(ask: &Ask, review: &Value) -> Value {
+fn access(ask: &ResourceRequest, review: &Value) -> Value {
     let text = |at: &str| json::text_or_empty(review, &format!("/spec/resourceAttributes/{at}")).to_owned();
     let (verb, group, resource, subresource) = (text("verb"), text("group"), text("resource"), text("subresource"));
-    let wish = Wish { verb: &verb, group: &group, resource: &resource, subresource: &subresource };
+    let wish = AccessRequest { verb: &verb, group: &group, resource: &resource, subresource: &subresource };
     if ask.user.may(&wish) {
         return json!({ "allowed": true, "reason": format!("RBAC: allowed by the sandbox's rule for {:?}", ask.user.name) });
     }
     json!({ "allowed": false })
 }
 
-fn rules(ask: &Ask) -> Value {
+fn rules(ask: &ResourceRequest) -> Value {
     let rules = ask
         .user
         .rules()

@@ -5,45 +5,45 @@ use serde_json::{Value, json};
 
 use super::age;
 use crate::json;
-use crate::kinds::Kind;
+use crate::kinds::ApiKind;
 
 type Cell = Box<dyn Fn(&Value, Timestamp) -> Value>;
 
 /// One column and how its cell is read.
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) priority: i64,
     pub(super) cell: Cell,
 }
 
-fn column(name: &str, kind: &str, cell: impl Fn(&Value, Timestamp) -> Value + 'static) -> Column {
-    Column { name: name.to_owned(), kind: kind.to_owned(), priority: 0, cell: Box::new(cell) }
+fn column(name: &str, kind: &str, cell: impl Fn(&Value, Timestamp) -> Value + 'static) -> TableColumn {
+    TableColumn { name: name.to_owned(), kind: kind.to_owned(), priority: 0, cell: Box::new(cell) }
 }
 
-fn field(name: &str, at: &'static str) -> Column {
+fn field(name: &str, at: &'static str) -> TableColumn {
     column(name, "string", move |object, _| object.pointer(at).cloned().unwrap_or(Value::Null))
 }
 
-fn number(name: &str, at: &'static str) -> Column {
+fn number(name: &str, at: &'static str) -> TableColumn {
     column(name, "integer", move |object, _| json!(json::int(object, at, 0)))
 }
 
-fn count(name: &str, at: &'static str) -> Column {
+fn count(name: &str, at: &'static str) -> TableColumn {
     column(name, "integer", move |object, _| {
         let value = object.pointer(at);
         json!(value.and_then(Value::as_object).map_or_else(|| json::list(object, at).len(), serde_json::Map::len))
     })
 }
 
-fn ready(name: &str, have: &'static str, want: &'static str) -> Column {
+fn ready(name: &str, have: &'static str, want: &'static str) -> TableColumn {
     column(name, "string", move |object, _| {
         json!(format!("{}/{}", json::int(object, have, 0), json::int(object, want, 0)))
     })
 }
 
 /// The columns of a kind: its name, what matters about it, its age.
-pub(super) fn of(kind: &Kind) -> Vec<Column> {
+pub(super) fn of(kind: &ApiKind) -> Vec<TableColumn> {
     let mut columns = vec![field("Name", "/metadata/name")];
     if kind.custom {
         columns.extend(kind.columns.iter().map(custom));
@@ -63,7 +63,7 @@ pub(super) fn of(kind: &Kind) -> Vec<Column> {
     columns
 }
 
-fn middle(kind: &Kind) -> Vec<Column> {
+fn middle(kind: &ApiKind) -> Vec<TableColumn> {
     match kind.kind.as_str() {
         "Pod" => vec![
             column("Ready", "string", |pod, _| {
@@ -109,7 +109,7 @@ fn middle(kind: &Kind) -> Vec<Column> {
     }
 }
 
-fn others(kind: &Kind) -> Vec<Column> {
+fn others(kind: &ApiKind) -> Vec<TableColumn> {
     match kind.kind.as_str() {
         "Service" => vec![
             field("Type", "/spec/type"),
@@ -185,7 +185,7 @@ fn others(kind: &Kind) -> Vec<Column> {
 }
 
 /// A printer column of a definition: the simple paths `.spec.field`, with indexes.
-fn custom(given: &crate::kinds::Column) -> Column {
+fn custom(given: &crate::kinds::PrinterColumn) -> TableColumn {
     let at = given.path.replace(['.', '['], "/").replace(']', "");
     let dated = given.kind == "date";
     let mut made = column(&given.name, &given.kind, move |object, now| {

@@ -3,19 +3,19 @@
 use serde_json::Value;
 
 use crate::json;
-use crate::kinds::Kind;
-use crate::status::{Cause, Status};
+use crate::kinds::ApiKind;
+use crate::status::{ApiStatus, FieldCause};
 
 const FIXED: &str = "field is immutable";
 
 /// Refuses a write that changes what is fixed.
-pub(crate) fn check_fixed(before: &Value, after: &Value, kind: &Kind) -> Result<(), Status> {
+pub(crate) fn check_fixed(before: &Value, after: &Value, kind: &ApiKind) -> Result<(), ApiStatus> {
     let mut causes = Vec::new();
     let mut fixed = |at: &str, why: &str| {
         let (was, is) = (before.pointer(at), after.pointer(at));
         if was != is {
             let field = at[1..].replace('/', ".");
-            causes.push(Cause::invalid(field, is.unwrap_or(&Value::Null), why));
+            causes.push(FieldCause::invalid(field, is.unwrap_or(&Value::Null), why));
         }
     };
     match kind.type_name.as_str() {
@@ -47,31 +47,31 @@ pub(crate) fn check_fixed(before: &Value, after: &Value, kind: &Kind) -> Result<
         }
         _ => {}
     }
-    if causes.is_empty() { Ok(()) } else { Err(Status::invalid(&kind.named(), json::name(after), &causes)) }
+    if causes.is_empty() { Ok(()) } else { Err(ApiStatus::invalid(&kind.named(), json::name(after), &causes)) }
 }
 
-fn frozen_data(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn frozen_data(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     if !json::is_true(before, "/immutable") {
         return;
     }
     for field in ["immutable", "data", "binaryData"] {
         if before.get(field) != after.get(field) {
-            causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+            causes.push(FieldCause::forbidden(field, "field is immutable when `immutable` is set"));
         }
     }
 }
 
-fn service(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn service(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let was = json::text_or_empty(before, "/spec/clusterIP");
     let is = json::text_or_empty(after, "/spec/clusterIP");
     let external = json::text(after, "/spec/type") == Some("ExternalName");
     if !was.is_empty() && was != is && !external {
         let shown = Value::Array(vec![Value::String(is.to_owned())]);
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
+        causes.push(FieldCause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
     }
 }
 
-fn pod(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn pod(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let without_free_fields = |pod: &Value| {
         let mut spec = pod.get("spec").cloned().unwrap_or_default();
         for at in ["/activeDeadlineSeconds", "/tolerations", "/terminationGracePeriodSeconds", "/ephemeralContainers"] {
@@ -89,11 +89,11 @@ fn pod(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
                    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
                    existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                    previously negative)";
-        causes.push(Cause::forbidden("spec", why));
+        causes.push(FieldCause::forbidden("spec", why));
     }
 }
 
-fn stateful_set(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn stateful_set(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed_part = |set: &Value| {
         let mut spec = set.get("spec").cloned().unwrap_or_default();
         for field in [
@@ -113,11 +113,11 @@ fn stateful_set(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
         let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
                    'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
                    'minReadySeconds' are forbidden";
-        causes.push(Cause::forbidden("spec", why));
+        causes.push(FieldCause::forbidden("spec", why));
     }
 }
 
-fn claim(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn claim(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed_part = |claim: &Value| {
         let mut spec = claim.get("spec").cloned().unwrap_or_default();
         json::take(&mut spec, "/resources");
@@ -128,6 +128,6 @@ fn claim(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
     if fixed_part(before) != fixed_part(after) {
         let why =
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        causes.push(Cause::forbidden("spec", why));
+        causes.push(FieldCause::forbidden("spec", why));
     }
 }

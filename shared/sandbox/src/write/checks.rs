@@ -3,29 +3,29 @@
 use serde_json::Value;
 
 use crate::json;
-use crate::kinds::Kind;
-use crate::status::{Named, Status};
-use crate::world::World;
+use crate::kinds::ApiKind;
+use crate::status::{ApiStatus, KindNames};
+use crate::world::ClusterWorld;
 
-impl World {
-    pub(super) fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Status> {
+impl ClusterWorld {
+    pub(super) fn check_namespace(&self, kind: &ApiKind, namespace: &str, name: &str) -> Result<(), ApiStatus> {
         if !kind.namespaced {
             return Ok(());
         }
         let Some(live) = self.objects.find("namespaces", "", namespace) else {
-            let of = Named { group: String::new(), plural: "namespaces".into(), kind: "Namespace".into() };
-            return Err(Status::not_found(&of, namespace));
+            let of = KindNames { group: String::new(), plural: "namespaces".into(), kind: "Namespace".into() };
+            return Err(ApiStatus::not_found(&of, namespace));
         };
         if json::is_going(live) && kind.plural != "events" {
             let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
             let because = format!("namespace {namespace} is being terminated");
-            return Err(Status::forbidden(&kind.named(), name, &why).because("NamespaceTerminating", &because));
+            return Err(ApiStatus::forbidden(&kind.named(), name, &why).because("NamespaceTerminating", &because));
         }
         Ok(())
     }
 
     /// Object counts of a quota; what it says about processors and memory is not simulated.
-    pub(crate) fn check_quota(&self, kind: &Kind, namespace: &str, object: &Value) -> Result<(), Status> {
+    pub(crate) fn check_quota(&self, kind: &ApiKind, namespace: &str, object: &Value) -> Result<(), ApiStatus> {
         let counted = [kind.plural.clone(), format!("count/{}", kind.resource())];
         for quota in self.objects.within("resourcequotas", namespace) {
             for key in &counted {
@@ -40,7 +40,7 @@ impl World {
                     let why = format!(
                         "exceeded quota: {name}, requested: {key}=1, used: {key}={used}, limited: {key}={hard}"
                     );
-                    return Err(Status::forbidden(&kind.named(), json::name(object), &why));
+                    return Err(ApiStatus::forbidden(&kind.named(), json::name(object), &why));
                 }
             }
         }
@@ -48,38 +48,38 @@ impl World {
     }
 }
 
-pub(super) fn check_identity(object: &Value, kind: &Kind) -> Result<(), Status> {
+pub(super) fn check_identity(object: &Value, kind: &ApiKind) -> Result<(), ApiStatus> {
     let (said_version, said_kind) = (json::text_or_empty(object, "/apiVersion"), json::text_or_empty(object, "/kind"));
     if said_kind.is_empty() {
         let message = format!("Object 'Kind' is missing in '{object}'");
-        return Err(Status::bad_request(message));
+        return Err(ApiStatus::bad_request(message));
     }
     if said_kind != kind.kind {
         let message = format!(
             "{said_kind} in version {:?} cannot be handled as a {}: no kind {said_kind:?} is registered for version {said_version:?}",
             kind.version, kind.kind
         );
-        return Err(Status::bad_request(message));
+        return Err(ApiStatus::bad_request(message));
     }
     if said_version != kind.api_version() {
         let expected = kind.api_version();
         let message = format!(
             "the API version in the data ({said_version}) does not match the expected API version ({expected})"
         );
-        return Err(Status::bad_request(message));
+        return Err(ApiStatus::bad_request(message));
     }
     Ok(())
 }
 
-pub(super) fn check_version(kind: &Kind, live: &Value, object: &Value) -> Result<(), Status> {
+pub(super) fn check_version(kind: &ApiKind, live: &Value, object: &Value) -> Result<(), ApiStatus> {
     let said = json::text_or_empty(object, "/metadata/resourceVersion");
     if !said.is_empty() && Some(said) != json::text(live, "/metadata/resourceVersion") {
-        return Err(Status::moved(&kind.named(), json::name(live)));
+        return Err(ApiStatus::moved(&kind.named(), json::name(live)));
     }
     let uid = json::uid(object);
     if !uid.is_empty() && uid != json::uid(live) {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", json::uid(live));
-        return Err(Status::conflict(&kind.named(), json::name(live), &why));
+        return Err(ApiStatus::conflict(&kind.named(), json::name(live), &why));
     }
     Ok(())
 }

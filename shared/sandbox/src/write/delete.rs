@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::World;
+use super::ClusterWorld;
 use crate::clock;
 use crate::json;
-use crate::kinds::Kind;
-use crate::status::Status;
+use crate::kinds::ApiKind;
+use crate::status::ApiStatus;
 
 /// What happens with the dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ pub(crate) enum Propagation {
 
 /// How a deletion is meant.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Deletion {
+pub(crate) struct DeletionOptions {
     pub(crate) dry_run: bool,
     pub(crate) propagation: Propagation,
     pub(crate) grace: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Deletion {
 
 /// What became of a deletion.
 #[derive(Debug)]
-pub(crate) struct Deleted {
+pub(crate) struct DeletionResult {
     pub(crate) object: Arc<Value>,
     /// It is gone, not only going.
     pub(crate) gone: bool,
@@ -40,14 +40,14 @@ pub(crate) struct Deleted {
 
 const FOREGROUND: &str = "foregroundDeletion";
 
-impl World {
+impl ClusterWorld {
     /// DELETE of one object.
     pub(crate) fn delete(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         (namespace, name): (&str, &str),
-        how: &Deletion,
-    ) -> Result<Deleted, Status> {
+        how: &DeletionOptions,
+    ) -> Result<DeletionResult, ApiStatus> {
         let live = self.get(kind, namespace, name)?;
         self.check_preconditions(kind, &live, how)?;
         let mut object = (*live).clone();
@@ -61,10 +61,10 @@ impl World {
         let waits = !json::list(&object, "/metadata/finalizers").is_empty();
         if !waits && grace == 0 && kind.plural != "namespaces" {
             if how.dry_run {
-                return Ok(Deleted { object: live, gone: true });
+                return Ok(DeletionResult { object: live, gone: true });
             }
             let gone = self.remove(kind, namespace, name).unwrap_or(live);
-            return Ok(Deleted { object: gone, gone: true });
+            return Ok(DeletionResult { object: gone, gone: true });
         }
         if !json::is_going(&object)
             || grace < json::int(&object, "/metadata/deletionGracePeriodSeconds", 0).unsigned_abs()
@@ -73,21 +73,21 @@ impl World {
             json::set(&mut object, "/metadata/deletionTimestamp", clock::stamp(at));
             json::set(&mut object, "/metadata/deletionGracePeriodSeconds", grace);
             if kind.counted && !json::is_going(&live) {
-                World::count_generation(&mut object);
+                ClusterWorld::count_generation(&mut object);
             }
         }
         if kind.plural == "namespaces" {
             json::set(&mut object, "/status/phase", "Terminating");
         }
         if how.dry_run {
-            return Ok(Deleted { object: Arc::new(object), gone: false });
+            return Ok(DeletionResult { object: Arc::new(object), gone: false });
         }
         let object = self.save(&kind.resource(), object);
-        Ok(Deleted { object, gone: false })
+        Ok(DeletionResult { object, gone: false })
     }
 
     /// Takes an object away for good, and what was known because of it.
-    pub(crate) fn remove(&mut self, kind: &Kind, namespace: &str, name: &str) -> Option<Arc<Value>> {
+    pub(crate) fn remove(&mut self, kind: &ApiKind, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let gone = self.objects.remove(&kind.resource(), namespace, name)?;
         self.due.remove(json::uid(&gone));
         if kind.plural == "customresourcedefinitions" {
@@ -96,25 +96,25 @@ impl World {
         Some(gone)
     }
 
-    fn check_preconditions(&self, kind: &Kind, live: &Value, how: &Deletion) -> Result<(), Status> {
+    fn check_preconditions(&self, kind: &ApiKind, live: &Value, how: &DeletionOptions) -> Result<(), ApiStatus> {
         let name = json::name(live);
         let have = json::uid(live);
         if let Some(uid) = how.uid.as_deref().filter(|uid| *uid != have) {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {have}");
-            return Err(Status::conflict(&kind.named(), name, &why));
+            return Err(ApiStatus::conflict(&kind.named(), name, &why));
         }
         let have = json::text_or_empty(live, "/metadata/resourceVersion");
         if let Some(version) = how.version.as_deref().filter(|version| *version != have) {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {have}"
             );
-            return Err(Status::conflict(&kind.named(), name, &why));
+            return Err(ApiStatus::conflict(&kind.named(), name, &why));
         }
         Ok(())
     }
 
     /// Only pods on a node stop gracefully.
-    fn grace(&self, kind: &Kind, live: &Value, how: &Deletion) -> u64 {
+    fn grace(&self, kind: &ApiKind, live: &Value, how: &DeletionOptions) -> u64 {
         let phase = json::text_or_empty(live, "/status/phase");
         let on_a_node = kind.type_name == "core.v1.Pod" && json::text(live, "/spec/nodeName").is_some();
         if !on_a_node || phase == "Succeeded" || phase == "Failed" {
@@ -147,7 +147,7 @@ pub(crate) fn is_owned_by(object: &Value, uid: &str) -> bool {
 }
 
 /// A going object without finalizers may go; pods and namespaces are let go by their own keepers.
-pub(super) fn is_free_to_go(kind: &Kind, object: &Value) -> bool {
+pub(super) fn is_free_to_go(kind: &ApiKind, object: &Value) -> bool {
     let kept = matches!(kind.resource().as_str(), "pods" | "namespaces");
     json::is_going(object) && json::list(object, "/metadata/finalizers").is_empty() && !kept
 }

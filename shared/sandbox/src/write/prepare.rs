@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::Options;
+use super::WriteOptions;
 use super::checks::check_version;
 use crate::json;
-use crate::kinds::Kind;
-use crate::managers::{self, Author};
-use crate::status::Status;
+use crate::kinds::ApiKind;
+use crate::managers::{self, FieldAuthor};
+use crate::status::ApiStatus;
 use crate::validate;
-use crate::world::{self, World};
+use crate::world::{self, ClusterWorld};
 
-impl World {
-    pub(super) fn adopt_namespace(&self, kind: &Kind, namespace: &str, object: &mut Value) -> Result<(), Status> {
+impl ClusterWorld {
+    pub(super) fn adopt_namespace(&self, kind: &ApiKind, namespace: &str, object: &mut Value) -> Result<(), ApiStatus> {
         if !kind.namespaced {
             json::take(object, "/metadata/namespace");
             return Ok(());
         }
         let said = json::namespace(object);
         if !said.is_empty() && said != namespace {
-            return Err(Status::bad_request(
+            return Err(ApiStatus::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
@@ -29,12 +29,12 @@ impl World {
 
     pub(super) fn prepare_new(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         namespace: &str,
         mut object: Value,
-        options: &Options,
+        options: &WriteOptions,
         applied: Option<&Value>,
-    ) -> Result<Value, Status> {
+    ) -> Result<Value, ApiStatus> {
         self.check_namespace(kind, namespace, json::name(&object))?;
         json::set(&mut object, "/metadata/uid", world::new_uid());
         json::set(&mut object, "/metadata/creationTimestamp", self.stamp());
@@ -55,7 +55,7 @@ impl World {
         validate::check_rules(&object, kind, &self.types, &place)?;
         self.check_quota(kind, namespace, &object)?;
         let (api_version, time) = (kind.api_version(), self.stamp());
-        let author = Author { manager: &options.manager, subresource: "", api_version: &api_version, time: &time };
+        let author = FieldAuthor { manager: &options.manager, subresource: "", api_version: &api_version, time: &time };
         let shares = match applied {
             Some(intent) => {
                 let set = crate::fields::fields_of(intent, &self.types, &place);
@@ -69,11 +69,11 @@ impl World {
 
     pub(super) fn prepare_next(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         live: &Value,
         mut object: Value,
-        options: &Options,
-    ) -> Result<Value, Status> {
+        options: &WriteOptions,
+    ) -> Result<Value, ApiStatus> {
         check_version(kind, live, &object)?;
         let place = self.place(kind);
         restrict(kind, live, &mut object, options.subresource);
@@ -83,7 +83,7 @@ impl World {
         }
         let shares = managers::shares(live);
         let (api_version, time) = (kind.api_version(), self.stamp());
-        let author = Author {
+        let author = FieldAuthor {
             manager: &options.manager,
             subresource: options.subresource,
             api_version: &api_version,
@@ -115,11 +115,11 @@ impl World {
     /// What holds for every changed object, whichever way it came.
     pub(super) fn finish_next(
         &mut self,
-        kind: &Kind,
+        kind: &ApiKind,
         live: &Value,
         mut object: Value,
-        options: &Options,
-    ) -> Result<Value, Status> {
+        options: &WriteOptions,
+    ) -> Result<Value, ApiStatus> {
         restrict(kind, live, &mut object, options.subresource);
         crate::defaults::fill(self, kind, &mut object);
         let place = self.place(kind);
@@ -128,14 +128,14 @@ impl World {
             validate::check_fixed(live, &object, kind)?;
         }
         if kind.counted && wanted_state(kind, live) != wanted_state(kind, &object) {
-            World::count_generation(&mut object);
+            ClusterWorld::count_generation(&mut object);
         }
         Ok(object)
     }
 }
 
 /// What a write through this door may touch; the rest stays as it is.
-fn restrict(kind: &Kind, live: &Value, object: &mut Value, subresource: &str) {
+fn restrict(kind: &ApiKind, live: &Value, object: &mut Value, subresource: &str) {
     for at in [
         "/metadata/uid",
         "/metadata/creationTimestamp",
@@ -170,7 +170,7 @@ fn restrict(kind: &Kind, live: &Value, object: &mut Value, subresource: &str) {
 }
 
 /// The part of an object whose changes are counted.
-fn wanted_state(kind: &Kind, object: &Value) -> Value {
+fn wanted_state(kind: &ApiKind, object: &Value) -> Value {
     if kind.custom {
         let mut object = object.clone();
         json::take(&mut object, "/metadata");

@@ -3,7 +3,7 @@
 //! The shape has a number. Number 1 knew neither tombstones nor diffs; it is still read, and written as 2 when it next
 //! changes.
 
-use super::{DocOp, Document, Draft, Head, Provenance, Redaction, Removal};
+use super::{DocOp, Document, DocumentHead, Draft, Provenance, Redaction, Removal};
 use crate::StoreError;
 use domain::Moment;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 /// The stored shape.
 #[derive(Serialize, Deserialize)]
-struct Shape<D> {
+struct StoredDocument<D> {
     v: u8,
     doc: D,
 }
@@ -95,26 +95,26 @@ impl Document {
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        serde_json::to_vec(&Shape { v: 2, doc: self }).map_err(|_| UNREADABLE)
+        serde_json::to_vec(&StoredDocument { v: 2, doc: self }).map_err(|_| UNREADABLE)
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Document, StoreError> {
-        match serde_json::from_slice::<Shape<Document>>(bytes) {
-            Ok(Shape { v: 1, doc }) if doc.version == 1 => Ok(Document { op: DocOp::Create, ..doc }),
-            Ok(Shape { v: 1 | 2, doc }) => Ok(doc),
+        match serde_json::from_slice::<StoredDocument<Document>>(bytes) {
+            Ok(StoredDocument { v: 1, doc }) if doc.version == 1 => Ok(Document { op: DocOp::Create, ..doc }),
+            Ok(StoredDocument { v: 1 | 2, doc }) => Ok(doc),
             Ok(_) | Err(_) => Err(UNREADABLE),
         }
     }
 }
 
-impl Head {
+impl DocumentHead {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        serde_json::to_vec(&Shape { v: 1, doc: self }).map_err(|_| UNREADABLE)
+        serde_json::to_vec(&StoredDocument { v: 1, doc: self }).map_err(|_| UNREADABLE)
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Head, StoreError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<DocumentHead, StoreError> {
         match serde_json::from_slice(bytes) {
-            Ok(Shape { v: 1, doc }) => Ok(doc),
+            Ok(StoredDocument { v: 1, doc }) => Ok(doc),
             Ok(_) | Err(_) => Err(UNREADABLE),
         }
     }

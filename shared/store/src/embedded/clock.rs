@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The latest time ever told. It is written down with every transaction.
-pub(super) struct Clock(AtomicU64);
+pub(super) struct EmbeddedClock(AtomicU64);
 
-impl Clock {
-    pub(super) fn starting_at(mark: u64) -> Clock {
-        Clock(AtomicU64::new(mark))
+impl EmbeddedClock {
+    pub(super) fn starting_at(mark: u64) -> EmbeddedClock {
+        EmbeddedClock(AtomicU64::new(mark))
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn a_host_clock_that_is_set_back_does_not_set_time_back() {
-        let clock = Clock::starting_at(1_000);
+        let clock = EmbeddedClock::starting_at(1_000);
         assert_eq!(clock.at_least(900), Moment::from_millis(1_000));
         assert_eq!(clock.at_least(1_200), Moment::from_millis(1_200));
         assert_eq!(clock.at_least(1_100), Moment::from_millis(1_200));

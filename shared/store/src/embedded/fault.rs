@@ -1,7 +1,7 @@
 //! What an error of redb means to us.
 
 use crate::StoreError;
-use crate::error::OpenError;
+use crate::error::StoreOpenError;
 use redb::{DatabaseError, Error, StorageError};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub(super) fn fault(error: &Arc<Error>) -> StoreError {
 
 /// Why a file was not opened.
 #[expect(clippy::wildcard_enum_match_arm, reason = "redb's own enum, and open")]
-pub(super) fn refused(error: DatabaseError) -> OpenError {
+pub(super) fn refused(error: DatabaseError) -> StoreOpenError {
     match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::Locked,
+        DatabaseError::DatabaseAlreadyOpen => StoreOpenError::Locked,
         DatabaseError::Storage(StorageError::Io(ref io)) if io.kind() != ErrorKind::InvalidData => {
-            OpenError::File(error.into())
+            StoreOpenError::File(error.into())
         }
-        _ => OpenError::Damaged(error.into()),
+        _ => StoreOpenError::Damaged(error.into()),
     }
 }

@@ -10,18 +10,18 @@ mod write;
 mod writer;
 
 use crate::Committed;
-use crate::error::{OpenError, StoreError};
-use crate::health::{Finding, Health};
-use crate::hub::Hub;
-use crate::ops::{Answer, Op, RawCommit};
-use clock::Clock;
+use crate::error::{StoreError, StoreOpenError};
+use crate::health::{HealthFinding, HealthReport};
+use crate::hub::Notifier;
+use crate::ops::{Op, OpResult, RawCommit};
+use clock::EmbeddedClock;
 use redb::{Database, ReadableDatabase, ReadableTable, backends::InMemoryBackend};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tables::{CLOCK, Tables};
 use tokio::sync::{mpsc, oneshot};
-use writer::{Given, Job, Work, Writer};
+use writer::{EmbeddedWriter, WriteJob, WriteResult, WriterTask};
 
 /// How many calls may wait for the writer before the next one waits to be queued.
 const QUEUE: usize = 1_024;
@@ -31,38 +31,39 @@ const MIXED_UP: StoreError = StoreError::Corrupt { what: "an answer of another k
 pub(crate) struct Embedded {
     /// Taken out on closing, so that the file is free for another process.
     database: RwLock<Option<Arc<Database>>>,
-    clock: Arc<Clock>,
-    hub: Arc<Hub>,
-    jobs: mpsc::Sender<Job>,
+    clock: Arc<EmbeddedClock>,
+    hub: Arc<Notifier>,
+    jobs: mpsc::Sender<WriteJob>,
     deadline: Duration,
 }
 
 impl Embedded {
     /// Opens the file, making it if it is missing; without a path the data lives in memory.
-    pub(crate) async fn open(path: Option<PathBuf>, deadline: Duration) -> Result<Embedded, OpenError> {
+    pub(crate) async fn open(path: Option<PathBuf>, deadline: Duration) -> Result<Embedded, StoreOpenError> {
         // The whole file is walked, which may take a while.
         let opening = tokio::task::spawn_blocking(move || open(path));
         // redb panics over some of the pages it did not write.
-        let (database, mark) = opening.await.map_err(|panic| OpenError::Damaged(panic.into()))??;
-        let (database, clock, hub) = (Arc::new(database), Arc::new(Clock::starting_at(mark)), Hub::local());
+        let (database, mark) = opening.await.map_err(|panic| StoreOpenError::Damaged(panic.into()))??;
+        let (database, clock, hub) =
+            (Arc::new(database), Arc::new(EmbeddedClock::starting_at(mark)), Notifier::local());
         let (jobs, queue) = mpsc::channel(QUEUE);
         let swept = clock.now();
         let writer =
-            Writer { database: Arc::clone(&database), clock: Arc::clone(&clock), hub: Arc::clone(&hub), swept };
+            EmbeddedWriter { database: Arc::clone(&database), clock: Arc::clone(&clock), hub: Arc::clone(&hub), swept };
         // A thread of its own, because a sync blocks and a transaction has to stay on one thread.
         std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run(queue))
-            .map_err(|error| OpenError::System(error.into()))?;
+            .map_err(|error| StoreOpenError::System(error.into()))?;
         Ok(Embedded { database: RwLock::new(Some(database)), clock, hub, jobs, deadline })
     }
 
-    pub(crate) fn hub(&self) -> &Arc<Hub> {
+    pub(crate) fn hub(&self) -> &Arc<Notifier> {
         &self.hub
     }
 
     /// One round trip: a snapshot if nothing is to be written, else one transaction.
-    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<Answer>, StoreError> {
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         // Looking happens right here: a snapshot takes no lock that a writer holds, and the few pages touched are in
         // the page cache, so handing the work to another thread would cost more than the work.
         if !ops.iter().any(writes)
@@ -73,29 +74,29 @@ impl Embedded {
         if ops.iter().all(|op| matches!(op, Op::Publish { .. })) {
             return Ok(self.publish(ops));
         }
-        match self.submit(Work::Batch(ops.to_vec())).await? {
-            Given::Batch(answers) => Ok(answers),
-            Given::Commit(_) | Given::Stopped => Err(MIXED_UP),
+        match self.submit(WriterTask::Batch(ops.to_vec())).await? {
+            WriteResult::Batch(answers) => Ok(answers),
+            WriteResult::Commit(_) | WriteResult::Stopped => Err(MIXED_UP),
         }
     }
 
     /// One round trip.
     pub(crate) async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {
-        match self.submit(Work::Commit(Box::new(commit))).await? {
-            Given::Commit(committed) => Ok(committed),
-            Given::Batch(_) | Given::Stopped => Err(MIXED_UP),
+        match self.submit(WriterTask::Commit(Box::new(commit))).await? {
+            WriteResult::Commit(committed) => Ok(committed),
+            WriteResult::Batch(_) | WriteResult::Stopped => Err(MIXED_UP),
         }
     }
 
     /// An empty transaction tells whether the disk still takes any.
-    pub(crate) async fn health(&self) -> Health {
-        let mut health = Health::default();
-        match self.submit(Work::Batch(Vec::new())).await {
+    pub(crate) async fn health(&self) -> HealthReport {
+        let mut health = HealthReport::default();
+        match self.submit(WriterTask::Batch(Vec::new())).await {
             Ok(_) => {}
-            Err(StoreError::Full) => health.warn(Finding::StoreFull),
-            Err(StoreError::ReadOnly) => health.refuse(Finding::StoreReadonly),
+            Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
+            Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
             Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
-                health.refuse(Finding::StoreUnreachable);
+                health.refuse(HealthFinding::StoreUnreachable);
             }
         }
         health
@@ -104,14 +105,14 @@ impl Embedded {
     /// Ends the writer after what is queued, and lets go of the file.
     pub(crate) async fn close(&self) {
         // An error means that it was closed before.
-        drop(self.submit(Work::Stop).await);
+        drop(self.submit(WriterTask::Stop).await);
         drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    fn look(&self, ops: &[Op]) -> Result<Option<Vec<Answer>>, StoreError> {
+    fn look(&self, ops: &[Op]) -> Result<Option<Vec<OpResult>>, StoreError> {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
         let now = self.clock.now();
-        let look = || -> Result<Option<Vec<Answer>>, redb::Error> {
+        let look = || -> Result<Option<Vec<OpResult>>, redb::Error> {
             let snapshot = database.begin_read()?;
             ops.iter().map(|op| read::answer(&snapshot, op, now).transpose()).map(Option::transpose).collect()
         };
@@ -119,19 +120,19 @@ impl Embedded {
     }
 
     /// A wake-up alone needs no transaction.
-    fn publish(&self, ops: &[Op]) -> Vec<Answer> {
+    fn publish(&self, ops: &[Op]) -> Vec<OpResult> {
         for op in ops {
             if let Op::Publish { channel, text } = op {
                 self.hub.deliver(channel, text);
             }
         }
-        vec![Answer::Done; ops.len()]
+        vec![OpResult::Done; ops.len()]
     }
 
-    async fn submit(&self, work: Work) -> Result<Given, StoreError> {
+    async fn submit(&self, work: WriterTask) -> Result<WriteResult, StoreError> {
         let (reply, answer) = oneshot::channel();
         let asked = async {
-            self.jobs.send(Job { work, reply }).await.map_err(|_| closed())?;
+            self.jobs.send(WriteJob { work, reply }).await.map_err(|_| closed())?;
             answer.await.map_err(|_| closed())?
         };
         tokio::time::timeout(self.deadline, asked).await.map_err(|_| StoreError::Timeout)?
@@ -152,12 +153,12 @@ fn closed() -> StoreError {
 
 /// Opens the database, makes its tables, and reads how late it was. A file is read to its end first: redb looks at no
 /// checksum later on, and a run that reads as absent or as another is worse than a start that is refused.
-fn open(path: Option<PathBuf>) -> Result<(Database, u64), OpenError> {
+fn open(path: Option<PathBuf>) -> Result<(Database, u64), StoreOpenError> {
     let database = match path {
         Some(path) => {
             let mut database = Database::create(path).map_err(fault::refused)?;
             if !database.check_integrity().map_err(fault::refused)? {
-                return Err(OpenError::Damaged("pages are not as they were written".into()));
+                return Err(StoreOpenError::Damaged("pages are not as they were written".into()));
             }
             database
         }
@@ -171,6 +172,6 @@ fn open(path: Option<PathBuf>) -> Result<(Database, u64), OpenError> {
     };
     match prepare() {
         Ok(mark) => Ok((database, mark)),
-        Err(error) => Err(OpenError::Damaged(error.into())),
+        Err(error) => Err(StoreOpenError::Damaged(error.into())),
     }
 }

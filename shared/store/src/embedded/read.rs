@@ -3,8 +3,8 @@
 //! What has ended is not there, whether or not it was swept yet.
 
 use super::tables::{LIVES, RANKS, RECORDS, STREAMS};
-use crate::ops::{Answer, Op, StreamId, Walk};
-use crate::{Record, Version};
+use crate::ops::{Op, OpResult, StreamId, StreamWalk};
+use crate::{RecordVersion, StoredRecord};
 use domain::Moment;
 use redb::{AccessGuard, ReadTransaction, ReadableTable, StorageError};
 use std::ops::Bound;
@@ -14,10 +14,11 @@ pub(super) fn record(
     records: &impl ReadableTable<&'static str, (u64, u64, &'static [u8])>,
     key: &str,
     now: Moment,
-) -> Result<Option<(Record, u64)>, redb::Error> {
+) -> Result<Option<(StoredRecord, u64)>, redb::Error> {
     let Some(found) = records.get(key)? else { return Ok(None) };
     let (version, end, body) = found.value();
-    Ok((now.millis() < end).then(|| (Record { version: Version::new(version), body: body.to_owned() }, end)))
+    Ok((now.millis() < end)
+        .then(|| (StoredRecord { version: RecordVersion::new(version), body: body.to_owned() }, end)))
 }
 
 /// Whether a stream or index is still there as a whole.
@@ -32,25 +33,25 @@ pub(super) fn lives(
 pub(super) fn entries(
     streams: &impl ReadableTable<(&'static str, u64, u64), &'static [u8]>,
     stream: &str,
-    walk: Walk,
+    walk: StreamWalk,
     limit: usize,
 ) -> Result<Vec<(StreamId, Vec<u8>)>, redb::Error> {
     let place = |id: StreamId| Bound::Excluded((stream, id.at.millis(), id.seq));
     let (first, last) = (Bound::Included((stream, 0, 0)), Bound::Included((stream, u64::MAX, u64::MAX)));
     match walk {
-        Walk::After(id) => {
+        StreamWalk::After(id) => {
             streams.range::<(&str, u64, u64)>((id.map_or(first, place), last))?.take(limit).map(entry).collect()
         }
-        Walk::Before(id) => {
+        StreamWalk::Before(id) => {
             streams.range::<(&str, u64, u64)>((first, id.map_or(last, place)))?.rev().take(limit).map(entry).collect()
         }
     }
 }
 
 /// What walking a stream gives at each step.
-type Step<'a> = Result<(AccessGuard<'a, (&'static str, u64, u64)>, AccessGuard<'a, &'static [u8]>), StorageError>;
+type StreamStep<'a> = Result<(AccessGuard<'a, (&'static str, u64, u64)>, AccessGuard<'a, &'static [u8]>), StorageError>;
 
-fn entry(step: Step<'_>) -> Result<(StreamId, Vec<u8>), redb::Error> {
+fn entry(step: StreamStep<'_>) -> Result<(StreamId, Vec<u8>), redb::Error> {
     let (key, body) = step?;
     let (_, at, seq) = key.value();
     Ok((StreamId { at: Moment::from_millis(at), seq }, body.value().to_owned()))
@@ -76,24 +77,26 @@ pub(super) fn members(
 }
 
 /// Answers a step from a snapshot; `None` if the step has to write.
-pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result<Option<Answer>, redb::Error> {
+pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result<Option<OpResult>, redb::Error> {
     Ok(Some(match op {
-        Op::Get { key } => Answer::Record(record(&snapshot.open_table(RECORDS)?, key, now)?.map(|(record, _)| record)),
+        Op::Get { key } => {
+            OpResult::Record(record(&snapshot.open_table(RECORDS)?, key, now)?.map(|(record, _)| record))
+        }
         Op::Touch { key, span } => match record(&snapshot.open_table(RECORDS)?, key, now)? {
             Some((_, end)) if super::write::worth_moving(end, now, *span) => return Ok(None),
-            found => Answer::Record(found.map(|(record, _)| record)),
+            found => OpResult::Record(found.map(|(record, _)| record)),
         },
         Op::Range { index, from, to, limit } => {
             let there = lives(&snapshot.open_table(LIVES)?, index, now)?;
             let limit = if there { *limit } else { 0 };
-            Answer::Members(members(&snapshot.open_table(RANKS)?, index, (*from, *to), limit)?)
+            OpResult::Members(members(&snapshot.open_table(RANKS)?, index, (*from, *to), limit)?)
         }
         Op::Read { stream, walk, limit } => {
             let there = lives(&snapshot.open_table(LIVES)?, stream, now)?;
             let limit = if there { *limit } else { 0 };
-            Answer::Entries(entries(&snapshot.open_table(STREAMS)?, stream, *walk, limit)?)
+            OpResult::Entries(entries(&snapshot.open_table(STREAMS)?, stream, *walk, limit)?)
         }
-        Op::Now => Answer::Now(now),
+        Op::Now => OpResult::Now(now),
         Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
             return Ok(None);
         }

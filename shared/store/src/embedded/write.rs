@@ -2,9 +2,9 @@
 
 use super::read;
 use super::tables::{CLOCK, NEVER, Tables};
-use crate::commit::Rank;
-use crate::ops::{Answer, Op, RawBeside, RawCommit, StreamId, Walk, millis};
-use crate::{Committed, Version};
+use crate::commit::Score;
+use crate::ops::{Op, OpResult, RawBeside, RawCommit, StreamId, StreamWalk, millis};
+use crate::{Committed, RecordVersion};
 use domain::Moment;
 use redb::ReadableTable;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How much is swept beside one transaction, so that no call waits long for another's rubbish.
 const SWEPT_AT_ONCE: usize = 1_000;
 
-type Done<T> = Result<T, redb::Error>;
+type RedbResult<T> = Result<T, redb::Error>;
 
 /// Whether a slide is worth a synced write. Up to a sixteenth of the span (a minute at most) is left on the table, so
 /// that mere reading does not wait for the disk; a session thus ends that much early at worst, never late.
@@ -23,9 +23,9 @@ pub(super) fn worth_moving(end: u64, now: Moment, span: Duration) -> bool {
 
 impl Tables<'_> {
     /// The one compare-and-set, judged completely before anything is written.
-    pub(super) fn commit(&mut self, commit: &RawCommit, now: Moment) -> Done<Committed> {
+    pub(super) fn commit(&mut self, commit: &RawCommit, now: Moment) -> RedbResult<Committed> {
         let found = read::record(&self.records, &commit.record, now)?.map(|(record, _)| record);
-        let version = found.as_ref().map_or(Version::NONE, |record| record.version);
+        let version = found.as_ref().map_or(RecordVersion::NONE, |record| record.version);
         if version.number() != commit.expect {
             return Ok(Committed::Conflict(version, found.map(|record| record.body).unwrap_or_default()));
         }
@@ -46,7 +46,7 @@ impl Tables<'_> {
             }
             None => {
                 self.drop_record(&commit.record)?;
-                Version::NONE
+                RecordVersion::NONE
             }
         };
         for entry in &commit.append {
@@ -62,41 +62,41 @@ impl Tables<'_> {
     }
 
     /// One step of a batch. Wake-ups are sent by the writer, after the transaction.
-    pub(super) fn step(&mut self, op: &Op, now: Moment) -> Done<Answer> {
+    pub(super) fn step(&mut self, op: &Op, now: Moment) -> RedbResult<OpResult> {
         Ok(match op {
-            Op::Get { key } => Answer::Record(read::record(&self.records, key, now)?.map(|(record, _)| record)),
+            Op::Get { key } => OpResult::Record(read::record(&self.records, key, now)?.map(|(record, _)| record)),
             Op::Touch { key, span } => {
                 let found = read::record(&self.records, key, now)?.map(|(record, _)| record);
                 if let Some(record) = &found {
                     self.put_record(key, record.version, end(now, *span), &record.body)?;
                 }
-                Answer::Record(found)
+                OpResult::Record(found)
             }
-            Op::Append { stream, body, lives } => Answer::Appended(self.append(stream, body, *lives, now)?),
-            Op::Count { key, window } => Answer::Count(self.count(key, *window, now)?),
+            Op::Append { stream, body, lives } => OpResult::Appended(self.append(stream, body, *lives, now)?),
+            Op::Count { key, window } => OpResult::Count(self.count(key, *window, now)?),
             Op::Range { index, from, to, limit } => {
                 let limit = if read::lives(&self.lives, index, now)? { *limit } else { 0 };
-                Answer::Members(read::members(&self.ranks, index, (*from, *to), limit)?)
+                OpResult::Members(read::members(&self.ranks, index, (*from, *to), limit)?)
             }
             Op::Read { stream, walk, limit } => {
                 let limit = if read::lives(&self.lives, stream, now)? { *limit } else { 0 };
-                Answer::Entries(read::entries(&self.streams, stream, *walk, limit)?)
+                OpResult::Entries(read::entries(&self.streams, stream, *walk, limit)?)
             }
             Op::Forget { keys } => {
                 keys.iter().try_for_each(|key| self.forget(key))?;
-                Answer::Done
+                OpResult::Done
             }
             Op::TakeOut { index, members } => {
-                members.iter().try_for_each(|member| self.place(index, member, Rank::Out, now).map(drop))?;
-                Answer::Done
+                members.iter().try_for_each(|member| self.place(index, member, Score::Out, now).map(drop))?;
+                OpResult::Done
             }
-            Op::Publish { .. } => Answer::Done,
-            Op::Now => Answer::Now(now),
+            Op::Publish { .. } => OpResult::Done,
+            Op::Now => OpResult::Now(now),
         })
     }
 
     /// Takes out some of what has ended.
-    pub(super) fn sweep(&mut self, now: Moment) -> Done<()> {
+    pub(super) fn sweep(&mut self, now: Moment) -> RedbResult<()> {
         let mut ended = Vec::new();
         for entry in self.ends.range::<(u64, &str)>((0, "")..(now.millis(), ""))?.take(SWEPT_AT_ONCE) {
             ended.push(entry?.0.value().1.to_owned());
@@ -105,22 +105,22 @@ impl Tables<'_> {
     }
 
     /// Writes down how late it is.
-    pub(super) fn note_time(&mut self, now: Moment) -> Done<()> {
+    pub(super) fn note_time(&mut self, now: Moment) -> RedbResult<()> {
         self.mark.insert(CLOCK, now.millis())?;
         Ok(())
     }
 
-    fn put_record(&mut self, key: &str, version: Version, end: u64, body: &[u8]) -> Done<()> {
+    fn put_record(&mut self, key: &str, version: RecordVersion, end: u64, body: &[u8]) -> RedbResult<()> {
         let old = self.records.insert(key, (version.number(), end, body))?.map(|old| old.value().1);
         self.move_end(key, old, end)
     }
 
-    fn drop_record(&mut self, key: &str) -> Done<()> {
+    fn drop_record(&mut self, key: &str) -> RedbResult<()> {
         let old = self.records.remove(key)?.map(|old| old.value().1);
         self.move_end(key, old, NEVER)
     }
 
-    fn move_end(&mut self, key: &str, old: Option<u64>, new: u64) -> Done<()> {
+    fn move_end(&mut self, key: &str, old: Option<u64>, new: u64) -> RedbResult<()> {
         if let Some(old) = old.filter(|old| *old != NEVER) {
             self.ends.remove((old, key))?;
         }
@@ -130,9 +130,9 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn append(&mut self, stream: &str, body: &[u8], lives: Option<Duration>, now: Moment) -> Done<StreamId> {
+    fn append(&mut self, stream: &str, body: &[u8], lives: Option<Duration>, now: Moment) -> RedbResult<StreamId> {
         self.clear_if_ended(stream, now)?;
-        let last = read::entries(&self.streams, stream, Walk::Before(None), 1)?.pop().map(|(id, _)| id);
+        let last = read::entries(&self.streams, stream, StreamWalk::Before(None), 1)?.pop().map(|(id, _)| id);
         let id = match last {
             Some(last) if last.at >= now => StreamId { at: last.at, seq: last.seq + 1 },
             Some(_) | None => StreamId { at: now, seq: 0 },
@@ -143,15 +143,15 @@ impl Tables<'_> {
     }
 
     /// Moves a member; tells whether it was given a place.
-    fn place(&mut self, index: &str, member: &str, rank: Rank, now: Moment) -> Done<bool> {
+    fn place(&mut self, index: &str, member: &str, rank: Score, now: Moment) -> RedbResult<bool> {
         self.clear_if_ended(index, now)?;
         let old = self.places.get((index, member))?.map(|old| old.value());
         let rank = match rank {
-            Rank::At(rank) => Some(rank),
-            Rank::Last => Some(self.highest(index)?.map_or(0, |highest| highest + 1).max(now.millis())),
-            Rank::Out => None,
-            Rank::OutUpTo(most) if old.is_some_and(|old| old > most) => return Ok(false),
-            Rank::OutUpTo(_) => None,
+            Score::At(rank) => Some(rank),
+            Score::Last => Some(self.highest(index)?.map_or(0, |highest| highest + 1).max(now.millis())),
+            Score::Out => None,
+            Score::OutUpTo(most) if old.is_some_and(|old| old > most) => return Ok(false),
+            Score::OutUpTo(_) => None,
         };
         if let Some(old) = old {
             self.ranks.remove((index, old, member))?;
@@ -167,15 +167,15 @@ impl Tables<'_> {
     }
 
     /// The highest rank in an index.
-    fn highest(&self, index: &str) -> Done<Option<u64>> {
+    fn highest(&self, index: &str) -> RedbResult<Option<u64>> {
         let last = self.ranks.range::<(&str, u64, &str)>((index, 0, "")..(index, u64::MAX, ""))?.next_back();
         Ok(last.transpose()?.map(|(key, _)| key.value().1))
     }
 
-    fn beside(&mut self, beside: &RawBeside, now: Moment) -> Done<()> {
+    fn beside(&mut self, beside: &RawBeside, now: Moment) -> RedbResult<()> {
         match beside {
             RawBeside::Write { key, body, expires } => {
-                self.put_record(key, Version::NONE.next(), expires.map_or(NEVER, |span| end(now, span)), body)
+                self.put_record(key, RecordVersion::NONE.next(), expires.map_or(NEVER, |span| end(now, span)), body)
             }
             RawBeside::Replace { key, body } => match read::record(&self.records, key, now)? {
                 Some((record, end)) => self.put_record(key, record.version, end, body),
@@ -189,14 +189,14 @@ impl Tables<'_> {
         }
     }
 
-    fn count(&mut self, key: &str, window: Duration, now: Moment) -> Done<u64> {
+    fn count(&mut self, key: &str, window: Duration, now: Moment) -> RedbResult<u64> {
         let running = self.counters.get(key)?.map(|found| found.value()).filter(|(_, end)| now.millis() < *end);
         let (count, end) = running.unwrap_or((0, end(now, window)));
         self.counters.insert(key, (count + 1, end))?;
         Ok(count + 1)
     }
 
-    fn prolong(&mut self, key: &str, lives: Option<Duration>, now: Moment) -> Done<()> {
+    fn prolong(&mut self, key: &str, lives: Option<Duration>, now: Moment) -> RedbResult<()> {
         if let Some(lives) = lives {
             let end = end(now, lives);
             let old = self.lives.insert(key, end)?.map(|old| old.value());
@@ -205,12 +205,12 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn clear_if_ended(&mut self, key: &str, now: Moment) -> Done<()> {
+    fn clear_if_ended(&mut self, key: &str, now: Moment) -> RedbResult<()> {
         if read::lives(&self.lives, key, now)? { Ok(()) } else { self.forget(key) }
     }
 
     /// Takes out whatever stands under a key. A key names one kind of thing only, so the others find nothing.
-    fn forget(&mut self, key: &str) -> Done<()> {
+    fn forget(&mut self, key: &str) -> RedbResult<()> {
         self.drop_record(key)?;
         self.counters.remove(key)?;
         let old = self.lives.remove(key)?.map(|old| old.value());
@@ -262,7 +262,7 @@ mod tests {
             expires: lives,
             not_after: None,
             append: vec![RawAppend { stream: format!("stream {name}"), body: vec![2], lives }],
-            index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Rank::At(3), lives }],
+            index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Score::At(3), lives }],
             beside: vec![],
             wake: None,
             room: None,

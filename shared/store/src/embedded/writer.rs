@@ -3,11 +3,11 @@
 //! One sync serves as many calls as came in during the last one, so throughput grows with load.
 //! A failed transaction fails every call in it, and leaves no trace of any.
 
-use super::clock::Clock;
+use super::clock::EmbeddedClock;
 use super::fault::fault;
 use super::tables::Tables;
-use crate::hub::Hub;
-use crate::ops::{Answer, Op, RawCommit};
+use crate::hub::Notifier;
+use crate::ops::{Op, OpResult, RawCommit};
 use crate::{Committed, StoreError};
 use domain::Moment;
 use redb::{Database, Durability};
@@ -20,12 +20,12 @@ const AT_ONCE: usize = 256;
 /// How often the sweep comes along with a transaction.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
-pub(super) struct Job {
-    pub(super) work: Work,
-    pub(super) reply: oneshot::Sender<Result<Given, StoreError>>,
+pub(super) struct WriteJob {
+    pub(super) work: WriterTask,
+    pub(super) reply: oneshot::Sender<Result<WriteResult, StoreError>>,
 }
 
-pub(super) enum Work {
+pub(super) enum WriterTask {
     Batch(Vec<Op>),
     Commit(Box<RawCommit>),
     /// Ends the thread, which lets go of the file.
@@ -33,27 +33,27 @@ pub(super) enum Work {
 }
 
 /// What a job gave.
-pub(super) enum Given {
-    Batch(Vec<Answer>),
+pub(super) enum WriteResult {
+    Batch(Vec<OpResult>),
     Commit(Committed),
     Stopped,
 }
 
-pub(super) struct Writer {
+pub(super) struct EmbeddedWriter {
     pub(super) database: Arc<Database>,
-    pub(super) clock: Arc<Clock>,
-    pub(super) hub: Arc<Hub>,
+    pub(super) clock: Arc<EmbeddedClock>,
+    pub(super) hub: Arc<Notifier>,
     /// When the sweep last came along.
     pub(super) swept: Moment,
 }
 
-impl Writer {
+impl EmbeddedWriter {
     /// Works until told to stop, or until nobody is left who could ask.
-    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<WriteJob>) {
         let mut queue = Vec::with_capacity(AT_ONCE);
         while jobs.blocking_recv_many(&mut queue, AT_ONCE) > 0 {
-            let (stops, mut group): (Vec<Job>, Vec<Job>) =
-                queue.drain(..).partition(|job| matches!(job.work, Work::Stop));
+            let (stops, mut group): (Vec<WriteJob>, Vec<WriteJob>) =
+                queue.drain(..).partition(|job| matches!(job.work, WriterTask::Stop));
             // Whoever gave up before we began is spared the change.
             group.retain(|job| !job.reply.is_closed());
             if !group.is_empty() {
@@ -61,13 +61,13 @@ impl Writer {
             }
             if !stops.is_empty() {
                 drop(self);
-                stops.into_iter().for_each(|stop| answer(stop, Ok(Given::Stopped)));
+                stops.into_iter().for_each(|stop| answer(stop, Ok(WriteResult::Stopped)));
                 return;
             }
         }
     }
 
-    fn settle(&mut self, group: Vec<Job>) {
+    fn settle(&mut self, group: Vec<WriteJob>) {
         let mut wakes = Vec::new();
         match self.transact(&group, &mut wakes) {
             Ok(given) => {
@@ -83,7 +83,11 @@ impl Writer {
         }
     }
 
-    fn transact(&mut self, group: &[Job], wakes: &mut Vec<(String, String)>) -> Result<Vec<Given>, redb::Error> {
+    fn transact(
+        &mut self,
+        group: &[WriteJob],
+        wakes: &mut Vec<(String, String)>,
+    ) -> Result<Vec<WriteResult>, redb::Error> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
         let mut given = Vec::with_capacity(group.len());
@@ -106,12 +110,12 @@ impl Writer {
 
 fn carry_out(
     tables: &mut Tables<'_>,
-    work: &Work,
+    work: &WriterTask,
     now: Moment,
     wakes: &mut Vec<(String, String)>,
-) -> Result<Given, redb::Error> {
+) -> Result<WriteResult, redb::Error> {
     match work {
-        Work::Batch(ops) => {
+        WriterTask::Batch(ops) => {
             let mut answers = Vec::with_capacity(ops.len());
             for op in ops {
                 answers.push(tables.step(op, now)?);
@@ -119,20 +123,20 @@ fn carry_out(
                     wakes.push((channel.clone(), text.clone()));
                 }
             }
-            Ok(Given::Batch(answers))
+            Ok(WriteResult::Batch(answers))
         }
-        Work::Commit(commit) => {
+        WriterTask::Commit(commit) => {
             let committed = tables.commit(commit, now)?;
             if matches!(committed, Committed::Done(..)) {
                 wakes.extend(commit.wake.clone());
             }
-            Ok(Given::Commit(committed))
+            Ok(WriteResult::Commit(committed))
         }
-        Work::Stop => Ok(Given::Stopped),
+        WriterTask::Stop => Ok(WriteResult::Stopped),
     }
 }
 
-fn answer(job: Job, given: Result<Given, StoreError>) {
+fn answer(job: WriteJob, given: Result<WriteResult, StoreError>) {
     // An error means that the asker has given up meanwhile, which is its right.
     drop(job.reply.send(given));
 }
@@ -145,26 +149,31 @@ mod tests {
     #[test]
     fn what_is_queued_is_settled_before_the_stop_and_what_was_given_up_is_left_out() {
         let database = redb::Database::builder().create_with_backend(redb::backends::InMemoryBackend::new()).unwrap();
-        let (database, clock) = (Arc::new(database), Arc::new(Clock::starting_at(0)));
-        let writer =
-            Writer { database: Arc::clone(&database), clock, hub: Hub::local(), swept: Moment::from_millis(0) };
+        let (database, clock) = (Arc::new(database), Arc::new(EmbeddedClock::starting_at(0)));
+        let writer = EmbeddedWriter {
+            database: Arc::clone(&database),
+            clock,
+            hub: Notifier::local(),
+            swept: Moment::from_millis(0),
+        };
         let (sender, receiver) = mpsc::channel(8);
-        let append = |name: &str| Work::Batch(vec![Op::Append { stream: name.into(), body: vec![], lives: None }]);
+        let append =
+            |name: &str| WriterTask::Batch(vec![Op::Append { stream: name.into(), body: vec![], lives: None }]);
         let queue = |work| {
             let (reply, answer) = oneshot::channel();
-            assert!(sender.try_send(Job { work, reply }).is_ok());
+            assert!(sender.try_send(WriteJob { work, reply }).is_ok());
             answer
         };
         let (one, given_up, two) = (queue(append("one")), queue(append("given up")), queue(append("two")));
-        let stopped = queue(Work::Stop);
+        let stopped = queue(WriterTask::Stop);
         drop(given_up);
 
         writer.run(receiver);
 
         for mut answer in [one, two] {
-            assert!(matches!(answer.try_recv(), Ok(Ok(Given::Batch(_)))));
+            assert!(matches!(answer.try_recv(), Ok(Ok(WriteResult::Batch(_)))));
         }
-        assert!(matches!({ stopped }.try_recv(), Ok(Ok(Given::Stopped))));
+        assert!(matches!({ stopped }.try_recv(), Ok(Ok(WriteResult::Stopped))));
         let snapshot = database.begin_read().unwrap();
         let mut names = Vec::new();
         let table = snapshot.open_table(super::super::tables::STREAMS).unwrap();

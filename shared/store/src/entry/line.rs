@@ -1,6 +1,6 @@
 //! An entry as it is written: every part borrowed, all of it put into one buffer in one go.
 
-use super::{ActorKind, CloseFacts, Phase, RunMove, Verdict};
+use super::{ActorKind, CallVerdict, CloseFacts, Phase, RunMove};
 use domain::{AuditId, Code, Principal, Scopes, Tenant};
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const USUAL: usize = 640;
 
 #[derive(Serialize)]
-pub(crate) struct Line<'a> {
+pub(crate) struct EntryRecord<'a> {
     pub(crate) v: u8,
     pub(crate) tenant: &'a str,
     pub(crate) id: String,
@@ -17,7 +17,7 @@ pub(crate) struct Line<'a> {
     pub(crate) at: At,
     pub(crate) replica: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) actor: Option<Who<'a>>,
+    pub(crate) actor: Option<EntryCaller<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,20 +33,20 @@ pub(crate) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) args: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) decision: Option<&'a Verdict>,
+    pub(crate) decision: Option<&'a CallVerdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<Ended>,
+    pub(crate) outcome: Option<EntryEnd>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<&'a RunMove>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<&'a str>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> EntryRecord<'a> {
     /// A line of which only that is known which every line has. `id` is drawn by the caller, because two writers must
     /// never agree on one.
-    pub(crate) fn new(tenant: &'a Tenant, id: AuditId, replica: &'a str, phase: Phase) -> Line<'a> {
-        Line {
+    pub(crate) fn new(tenant: &'a Tenant, id: AuditId, replica: &'a str, phase: Phase) -> EntryRecord<'a> {
+        EntryRecord {
             v: 1,
             tenant: tenant.as_str(),
             id: id.to_string(),
@@ -88,7 +88,7 @@ pub(crate) struct At {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Who<'a> {
+pub(crate) struct EntryCaller<'a> {
     iss: &'a str,
     sub: &'a str,
     kind: &'static str,
@@ -98,24 +98,29 @@ pub(crate) struct Who<'a> {
     token: Option<&'a str>,
 }
 
-impl<'a> Who<'a> {
-    pub(crate) fn new(principal: &'a Principal, kind: ActorKind, scopes: Scopes, token: Option<&'a str>) -> Who<'a> {
-        Who { iss: &principal.issuer, sub: &principal.subject, kind: kind.as_str(), scopes, token }
+impl<'a> EntryCaller<'a> {
+    pub(crate) fn new(
+        principal: &'a Principal,
+        kind: ActorKind,
+        scopes: Scopes,
+        token: Option<&'a str>,
+    ) -> EntryCaller<'a> {
+        EntryCaller { iss: &principal.issuer, sub: &principal.subject, kind: kind.as_str(), scopes, token }
     }
 }
 
 fn names<S: Serializer>(scopes: &Scopes, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(scopes.iter().map(domain::Scope::as_str))
+    to.collect_seq(scopes.iter().map(domain::TokenScope::as_str))
 }
 
 #[derive(Serialize)]
-pub(crate) struct Ended {
+pub(crate) struct EntryEnd {
     code: &'static str,
     bytes: u64,
 }
 
-impl Ended {
-    pub(crate) fn of(facts: &CloseFacts) -> Ended {
-        Ended { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes }
+impl EntryEnd {
+    pub(crate) fn of(facts: &CloseFacts) -> EntryEnd {
+        EntryEnd { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes }
     }
 }

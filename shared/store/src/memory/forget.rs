@@ -2,19 +2,19 @@
 //!
 //! Tombstone and versions are purged after a while, also if a new document takes the place meanwhile.
 
-use super::write::{Standing, purged_after};
-use super::{AT_ONCE, Memory, TRIES};
-use crate::commit::{Beside, Rank};
+use super::write::{WriteCheck, purged_after};
+use super::{AT_ONCE, DocumentStore, TRIES};
+use crate::commit::{Score, SideWrite};
 use crate::document::{DocOp, DocScope, Document, Removal};
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::{Commit, Committed, Index, Placing, RecordKey, StoreError, Stream, Topic};
+use crate::{Commit, Committed, IndexName, IndexUpdate, RecordKey, StoreError, StreamName, Topic};
 use std::time::Duration;
 
 /// How a deletion or redaction ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only `Done` removed something"]
-pub enum Removed {
+pub enum RemovalOutcome {
     /// It is done.
     Done {
         /// What stands at the path now: a tombstone, or a document of which only earlier versions were redacted.
@@ -28,7 +28,7 @@ pub enum Removed {
     Absent,
 }
 
-impl Memory {
+impl DocumentStore {
     /// Deletes a document: a tombstone takes its place, and lists no longer show it.
     pub async fn delete(
         &self,
@@ -37,16 +37,16 @@ impl Memory {
         version: u64,
         removal: &Removal,
         entry: &AuditEntry,
-    ) -> Result<Removed, StoreError> {
+    ) -> Result<RemovalOutcome, StoreError> {
         let mut tries = TRIES;
         loop {
             let standing = self.standing(scope, path).await?;
             let Some(document) = standing.document.as_ref().filter(|found| !found.deleted) else {
-                return Ok(Removed::Absent);
+                return Ok(RemovalOutcome::Absent);
             };
             tries -= 1;
             if document.version != version || tries == 0 {
-                return Ok(Removed::Conflict(Box::new(document.clone())));
+                return Ok(RemovalOutcome::Conflict(Box::new(document.clone())));
             }
             let last = document.tombstone(DocOp::Delete, removal, standing.now);
             let mut beside = vec![moved(scope, document, removal.keep)?];
@@ -55,11 +55,11 @@ impl Memory {
                 beside.push(moved(scope, older, removal.keep)?);
             }
             if !unnumbered.is_empty() {
-                beside.push(Beside::ForgetStream(Stream::versions(scope, path)));
+                beside.push(SideWrite::ForgetStream(StreamName::versions(scope, path)));
             }
             let commit = self.changing(scope, &last, beside, &standing, removal.keep)?;
             if self.settled(commit, entry).await? {
-                return Ok(Removed::Done { last: Box::new(last), redacted: Vec::new() });
+                return Ok(RemovalOutcome::Done { last: Box::new(last), redacted: Vec::new() });
             }
         }
     }
@@ -68,10 +68,10 @@ impl Memory {
     pub async fn remove_session(&self, id: domain::SessionId) -> Result<(), StoreError> {
         let scope = DocScope::Session(id);
         let indexes = [
-            Index::documents(&scope),
-            Index::document_sizes(&scope),
-            Index::document_changes(&scope),
-            Index::deleted_documents(&scope),
+            IndexName::documents(&scope),
+            IndexName::document_sizes(&scope),
+            IndexName::document_changes(&scope),
+            IndexName::deleted_documents(&scope),
         ];
         let mut keys: Vec<String> = indexes.iter().map(|index| self.0.space.index(index)).collect();
         let paths: Vec<String> = self.changes(&scope, 0).await?.into_iter().map(|change| change.path).collect();
@@ -81,7 +81,7 @@ impl Memory {
                 let record = |key: RecordKey| self.0.space.record(&key);
                 keys.push(record(RecordKey::document(&scope, path)));
                 keys.push(record(RecordKey::document_head(&scope, path)));
-                keys.push(self.0.space.stream(&Stream::versions(&scope, path)));
+                keys.push(self.0.space.stream(&StreamName::versions(&scope, path)));
                 let earlier = 1..found.map_or(1, |found| found.version);
                 keys.extend(earlier.map(|number| record(RecordKey::document_version(&scope, path, number))));
             }
@@ -95,22 +95,23 @@ impl Memory {
         &self,
         scope: &DocScope,
         last: &Document,
-        mut beside: Vec<Beside>,
-        standing: &Standing,
+        mut beside: Vec<SideWrite>,
+        standing: &WriteCheck,
         keep: Option<Duration>,
     ) -> Result<Commit, StoreError> {
         let path = &last.path;
-        let place = |index: Index, rank| Placing { index: index.forgotten_after(keep), member: path.clone(), rank };
-        let mut index = vec![place(Index::document_changes(scope), Rank::Last)];
+        let place =
+            |index: IndexName, rank| IndexUpdate { index: index.forgotten_after(keep), member: path.clone(), rank };
+        let mut index = vec![place(IndexName::document_changes(scope), Score::Last)];
         if last.deleted && standing.document.as_ref().is_some_and(|found| !found.deleted) {
             index.extend([
-                place(Index::documents(scope), Rank::Out),
-                place(Index::document_sizes(scope), Rank::Out),
-                place(Index::deleted_documents(scope), Rank::At(standing.now.millis())),
+                place(IndexName::documents(scope), Score::Out),
+                place(IndexName::document_sizes(scope), Score::Out),
+                place(IndexName::deleted_documents(scope), Score::At(standing.now.millis())),
             ]);
-            let end = |number| Beside::End(RecordKey::document_version(scope, path, number), purged_after(keep));
+            let end = |number| SideWrite::End(RecordKey::document_version(scope, path, number), purged_after(keep));
             beside.extend((1..last.version).map(end));
-            beside.push(Beside::Forget(RecordKey::document_head(scope, path)));
+            beside.push(SideWrite::Forget(RecordKey::document_head(scope, path)));
         }
         index.extend(standing.clearing(scope, keep));
         Ok(Commit {
@@ -130,7 +131,7 @@ impl Memory {
 }
 
 /// Keeps what stood at its path under its number.
-pub(super) fn moved(scope: &DocScope, version: &Document, keep: Option<Duration>) -> Result<Beside, StoreError> {
+pub(super) fn moved(scope: &DocScope, version: &Document, keep: Option<Duration>) -> Result<SideWrite, StoreError> {
     let key = RecordKey::document_version(scope, &version.path, version.version);
-    Ok(Beside::Write(key, version.to_bytes()?, keep))
+    Ok(SideWrite::Write(key, version.to_bytes()?, keep))
 }

@@ -4,23 +4,23 @@
 //! is redacted is a document no more: a tombstone takes its place, which says who did it and why.
 
 use super::forget::moved;
-use super::{AT_ONCE, Memory, Removed, TRIES};
-use crate::commit::Beside;
+use super::{AT_ONCE, DocumentStore, RemovalOutcome, TRIES};
+use crate::commit::SideWrite;
 use crate::document::{DocOp, DocScope, Document, Redaction, Removal};
 use crate::entry::AuditEntry;
-use crate::{RecordKey, StoreError, Stream};
+use crate::{RecordKey, StoreError, StreamName};
 use domain::Moment;
 use std::collections::BTreeSet;
 
 /// What is to lose its text.
-struct Target<'r> {
+struct RedactTarget<'r> {
     /// This version, or all.
     version: Option<u64>,
     removal: &'r Removal,
     at: Moment,
 }
 
-impl Memory {
+impl DocumentStore {
     /// Takes the text of one version away for good, or of all.
     pub async fn redact(
         &self,
@@ -29,20 +29,20 @@ impl Memory {
         version: Option<u64>,
         removal: &Removal,
         entry: &AuditEntry,
-    ) -> Result<Removed, StoreError> {
+    ) -> Result<RemovalOutcome, StoreError> {
         let mut tries = TRIES;
         loop {
             let standing = self.standing(scope, path).await?;
-            let Some(found) = &standing.document else { return Ok(Removed::Absent) };
+            let Some(found) = &standing.document else { return Ok(RemovalOutcome::Absent) };
             tries -= 1;
             if tries == 0 {
-                return Ok(Removed::Conflict(Box::new(found.clone())));
+                return Ok(RemovalOutcome::Conflict(Box::new(found.clone())));
             }
-            let target = Target { version, removal, at: standing.now };
+            let target = RedactTarget { version, removal, at: standing.now };
             let (mut beside, mut redacted) = self.redact_before(scope, found, &target).await?;
             redacted.extend(target.takes(found.version).then_some(found.version));
             if redacted.is_empty() {
-                return Ok(Removed::Absent);
+                return Ok(RemovalOutcome::Absent);
             }
             let mut last = target.apply(found).unwrap_or_else(|| found.clone());
             if target.takes(found.version) && !found.deleted {
@@ -52,7 +52,7 @@ impl Memory {
             }
             let commit = self.changing(scope, &last, beside, &standing, removal.keep)?;
             if self.settled(commit, entry).await? {
-                return Ok(Removed::Done { last: Box::new(last), redacted: redacted.into_iter().collect() });
+                return Ok(RemovalOutcome::Done { last: Box::new(last), redacted: redacted.into_iter().collect() });
             }
         }
     }
@@ -62,8 +62,8 @@ impl Memory {
         &self,
         scope: &DocScope,
         last: &Document,
-        target: &Target<'_>,
-    ) -> Result<(Vec<Beside>, BTreeSet<u64>), StoreError> {
+        target: &RedactTarget<'_>,
+    ) -> Result<(Vec<SideWrite>, BTreeSet<u64>), StoreError> {
         let (path, mut beside, mut redacted) = (&last.path, Vec::new(), BTreeSet::new());
         let unnumbered = self.unnumbered(scope, path).await?;
         for older in unnumbered.iter().filter(|older| older.version < last.version) {
@@ -71,7 +71,7 @@ impl Memory {
             beside.push(moved(scope, target.apply(older).as_ref().unwrap_or(older), target.removal.keep)?);
         }
         if !unnumbered.is_empty() {
-            beside.push(Beside::ForgetStream(Stream::versions(scope, path)));
+            beside.push(SideWrite::ForgetStream(StreamName::versions(scope, path)));
         }
         let numbers: Vec<u64> = match target.version {
             Some(number) => (number..=number.saturating_add(1)).filter(|number| *number < last.version).collect(),
@@ -83,7 +83,7 @@ impl Memory {
                 redacted.extend(target.takes(found.version).then_some(found.version));
                 if let Some(changed) = target.apply(&found) {
                     let key = RecordKey::document_version(scope, path, found.version);
-                    beside.push(Beside::Replace(key, changed.to_bytes()?));
+                    beside.push(SideWrite::Replace(key, changed.to_bytes()?));
                 }
             }
         }
@@ -91,7 +91,7 @@ impl Memory {
     }
 }
 
-impl Target<'_> {
+impl RedactTarget<'_> {
     fn takes(&self, version: u64) -> bool {
         self.version.is_none_or(|wanted| wanted == version)
     }

@@ -1,9 +1,9 @@
 //! Whether this Redis may hold a ledger: it answers, takes writes, evicts nothing and keeps an append-only file.
 
-use super::Redis;
+use super::RedisBackend;
 use super::server::field;
 use crate::StoreError;
-use crate::health::{Finding, Health};
+use crate::health::{HealthFinding, HealthReport};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
 use std::time::Duration;
@@ -11,30 +11,30 @@ use std::time::Duration;
 /// How long the probe's key stays. Only writing it matters.
 const PROBE: Duration = Duration::from_secs(1);
 
-pub(super) async fn check(redis: &Redis, probe: &str, accept_unsafe: bool) -> Health {
-    let mut health = Health::default();
+pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool) -> HealthReport {
+    let mut health = HealthReport::default();
     if redis.server.lost_lately() {
-        health.warn(Finding::StoreLost);
+        health.warn(HealthFinding::StoreLost);
     }
     let ask = |mut connection| async move { redis.server.learn(&mut connection).await };
     match redis.timed(&redis.links, "info", ask).await {
         Ok(Some(info)) => judge(&info, accept_unsafe, &mut health),
-        Ok(None) => health.warn(Finding::StoreSettingsUnreadable),
+        Ok(None) => health.warn(HealthFinding::StoreSettingsUnreadable),
         Err(StoreError::ReadOnly) => {
-            health.refuse(Finding::StoreReadonly);
+            health.refuse(HealthFinding::StoreReadonly);
             return health;
         }
         Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::Corrupt { .. }) => {
-            return Health::unreachable();
+            return HealthReport::unreachable();
         }
     }
     match redis.timed(&redis.links, "probe", |connection| write(connection, probe)).await {
         Ok(()) => {}
-        Err(StoreError::Full) if health.warnings.contains(&Finding::StoreFull) => {}
-        Err(StoreError::Full) => health.warn(Finding::StoreFull),
-        Err(StoreError::ReadOnly) => health.refuse(Finding::StoreReadonly),
+        Err(StoreError::Full) if health.warnings.contains(&HealthFinding::StoreFull) => {}
+        Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
+        Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
         Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
-            health.refuse(Finding::StoreUnreachable);
+            health.refuse(HealthFinding::StoreUnreachable);
         }
     }
     health
@@ -46,19 +46,20 @@ async fn write(mut connection: MultiplexedConnection, probe: &str) -> Result<(),
     set.query_async::<Value>(&mut connection).await.map(|_| ())
 }
 
-fn judge(info: &str, accept_unsafe: bool, health: &mut Health) {
+fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) {
     let number = |name: &str| field(info, name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
     let (used, most) = (number("used_memory"), number("maxmemory"));
     // A tenth is kept in reserve, so that decisions and outcomes can still be written when nothing new is taken.
     if most > 0 && used.saturating_mul(10) >= most.saturating_mul(9) {
-        health.warn(Finding::StoreFull);
+        health.warn(HealthFinding::StoreFull);
     }
     let (policy, aof) = (field(info, "maxmemory_policy"), field(info, "aof_enabled"));
     let (Some(policy), Some(aof)) = (policy, aof) else {
-        health.warn(Finding::StoreSettingsUnreadable);
+        health.warn(HealthFinding::StoreSettingsUnreadable);
         return;
     };
-    for (wrong, finding) in [(policy != "noeviction", Finding::StoreEvicts), (aof != "1", Finding::StoreNotPersistent)]
+    for (wrong, finding) in
+        [(policy != "noeviction", HealthFinding::StoreEvicts), (aof != "1", HealthFinding::StoreNotPersistent)]
     {
         match (wrong, accept_unsafe) {
             (true, true) => health.warn(finding),
@@ -72,8 +73,8 @@ fn judge(info: &str, accept_unsafe: bool, health: &mut Health) {
 mod tests {
     use super::*;
 
-    fn judged(info: &str, accept_unsafe: bool) -> Health {
-        let mut health = Health::default();
+    fn judged(info: &str, accept_unsafe: bool) -> HealthReport {
+        let mut health = HealthReport::default();
         judge(info, accept_unsafe, &mut health);
         health
     }
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn a_server_that_evicts_and_forgets_is_refused_unless_accepted_in_writing() {
         let info = "# Memory\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\naof_enabled:0\r\n";
-        let wrong = [Finding::StoreEvicts, Finding::StoreNotPersistent];
+        let wrong = [HealthFinding::StoreEvicts, HealthFinding::StoreNotPersistent];
         assert_eq!(judged(info, false).reasons, wrong);
         assert_eq!(judged(info, true).reasons, []);
         assert_eq!(judged(info, true).warnings, wrong);
@@ -93,13 +94,13 @@ mod tests {
             format!("used_memory:{used}\r\nmaxmemory:{most}\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n")
         };
         assert_eq!(judged(&info(899, 1_000), false).warnings, []);
-        assert_eq!(judged(&info(900, 1_000), false).warnings, [Finding::StoreFull]);
+        assert_eq!(judged(&info(900, 1_000), false).warnings, [HealthFinding::StoreFull]);
         assert_eq!(judged(&info(900, 0), false).warnings, [], "no limit, no mark");
     }
 
     #[test]
     fn a_server_that_hides_its_settings_is_only_warned_about() {
         let health = judged("# Server\r\nredis_version:7.0.15\r\n", false);
-        assert_eq!((health.reasons, health.warnings), (vec![], vec![Finding::StoreSettingsUnreadable]));
+        assert_eq!((health.reasons, health.warnings), (vec![], vec![HealthFinding::StoreSettingsUnreadable]));
     }
 }

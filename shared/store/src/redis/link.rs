@@ -4,12 +4,12 @@
 //! another one. A call that times out or breaks only raises a doubt: the keeper then asks the server itself and dials
 //! anew if there is no answer. That also ends connections whose other side vanished without a word.
 //!
-//! A new connection is handed out only when the node behind it has said who it is (see [`Server`]). One that follows
+//! A new connection is handed out only when the node behind it has said who it is (see [`RedisNode`]). One that follows
 //! another node is left again; whoever was sent away by it waits for the one dial that looks for the right one.
 
 use super::fault::wrong_node;
 use super::pause;
-use super::server::Server;
+use super::server::RedisNode;
 use crate::StoreError;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError};
@@ -22,69 +22,74 @@ use tokio_util::sync::CancellationToken;
 
 /// The word that the server is back, between the links of one store.
 #[derive(Default)]
-pub(super) struct Back(Notify);
+pub(super) struct ServerBack(Notify);
 
 /// Where a link stands.
-enum Stage {
+enum LinkStage {
     /// There will be a connection in a moment, or it is known that there is none.
     Dialling,
-    Up(Connected),
-    Away(Away),
+    Up(LiveConnection),
+    Away(Unreachable),
 }
 
 /// Why there is no connection.
 #[derive(Clone, Copy)]
-enum Away {
+enum Unreachable {
     Unreachable,
     /// Whoever answers follows another node.
     WrongNode,
 }
 
-impl Away {
+impl Unreachable {
     fn error(self) -> StoreError {
         match self {
-            Away::Unreachable => StoreError::unavailable("not connected"),
-            Away::WrongNode => StoreError::ReadOnly,
+            Unreachable::Unreachable => StoreError::unavailable("not connected"),
+            Unreachable::WrongNode => StoreError::ReadOnly,
         }
     }
 }
 
 /// A connection, and which one of this link it is.
 #[derive(Clone)]
-pub(super) struct Connected {
+pub(super) struct LiveConnection {
     pub(super) connection: MultiplexedConnection,
     number: u64,
 }
 
-pub(super) struct Link {
+pub(super) struct RedisLink {
     client: Client,
     deadline: Duration,
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<LinkStage>,
     doubt: Arc<Notify>,
     leave: AtomicBool,
-    back: Arc<Back>,
-    server: Arc<Server>,
+    back: Arc<ServerBack>,
+    server: Arc<RedisNode>,
 }
 
-impl Link {
-    pub(super) fn new(client: Client, deadline: Duration, back: Arc<Back>, server: Arc<Server>) -> Arc<Link> {
-        let (stage, doubt) = (watch::Sender::new(Stage::Dialling), Arc::new(Notify::new()));
-        Arc::new(Link { client, deadline, stage, doubt, leave: AtomicBool::new(false), back, server })
+impl RedisLink {
+    pub(super) fn new(
+        client: Client,
+        deadline: Duration,
+        back: Arc<ServerBack>,
+        server: Arc<RedisNode>,
+    ) -> Arc<RedisLink> {
+        let (stage, doubt) = (watch::Sender::new(LinkStage::Dialling), Arc::new(Notify::new()));
+        Arc::new(RedisLink { client, deadline, stage, doubt, leave: AtomicBool::new(false), back, server })
     }
 
     /// The connection; waits only for a dial that is under way.
-    pub(super) async fn connection(&self) -> Result<Connected, StoreError> {
+    pub(super) async fn connection(&self) -> Result<LiveConnection, StoreError> {
         match &*self.stage.borrow() {
-            Stage::Up(connected) => return Ok(connected.clone()),
-            Stage::Away(why) => return Err(why.error()),
-            Stage::Dialling => {}
+            LinkStage::Up(connected) => return Ok(connected.clone()),
+            LinkStage::Away(why) => return Err(why.error()),
+            LinkStage::Dialling => {}
         }
         let mut stage = self.stage.subscribe();
-        let ended = stage.wait_for(|stage| !matches!(stage, Stage::Dialling)).await;
+        let ended = stage.wait_for(|stage| !matches!(stage, LinkStage::Dialling)).await;
         match ended.as_deref() {
-            Ok(Stage::Up(connected)) => Ok(connected.clone()),
-            Ok(Stage::Away(why)) => Err(why.error()),
-            Ok(Stage::Dialling) | Err(_) => Err(Away::Unreachable.error()),
+            Ok(LinkStage::Up(connected)) => Ok(connected.clone()),
+            Ok(LinkStage::Away(why)) => Err(why.error()),
+            Ok(LinkStage::Dialling) | Err(_) => Err(Unreachable::Unreachable.error()),
         }
     }
 
@@ -102,13 +107,13 @@ impl Link {
 
     /// The node behind this connection is the wrong one: from here on it is given to nobody, and the address is looked
     /// up again. If that has happened already, nothing does.
-    pub(super) fn wrong(&self, connected: &Connected) {
+    pub(super) fn wrong(&self, connected: &LiveConnection) {
         let left = self.stage.send_if_modified(|stage| match stage {
-            Stage::Up(now) if now.number == connected.number => {
-                *stage = Stage::Dialling;
+            LinkStage::Up(now) if now.number == connected.number => {
+                *stage = LinkStage::Dialling;
                 true
             }
-            Stage::Up(_) | Stage::Dialling | Stage::Away(_) => false,
+            LinkStage::Up(_) | LinkStage::Dialling | LinkStage::Away(_) => false,
         });
         if left {
             self.leave.store(true, Ordering::Relaxed);
@@ -118,11 +123,11 @@ impl Link {
 
     /// Gives nothing out any more.
     pub(super) fn end(&self) {
-        self.stage.send_replace(Stage::Away(Away::Unreachable));
+        self.stage.send_replace(LinkStage::Away(Unreachable::Unreachable));
     }
 
     /// Dials, watches over the connection, and dials again, until told to stop.
-    pub(super) async fn keep(self: Arc<Link>, stop: CancellationToken) {
+    pub(super) async fn keep(self: Arc<RedisLink>, stop: CancellationToken) {
         stop.run_until_cancelled(self.work()).await;
     }
 
@@ -136,7 +141,7 @@ impl Link {
                 Ok(Ok(connection)) => {
                     number += 1;
                     self.leave.store(false, Ordering::Relaxed);
-                    self.stage.send_replace(Stage::Up(Connected { connection: connection.clone(), number }));
+                    self.stage.send_replace(LinkStage::Up(LiveConnection { connection: connection.clone(), number }));
                     if failures > 0 {
                         self.back.0.notify_waiters();
                     }
@@ -144,19 +149,19 @@ impl Link {
                     self.until_broken(connection).await;
                     tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
                     if !self.leave.load(Ordering::Relaxed) {
-                        self.stage.send_replace(Stage::Away(Away::Unreachable));
+                        self.stage.send_replace(LinkStage::Away(Unreachable::Unreachable));
                     }
                     continue;
                 }
-                Ok(Err(error)) if wrong_node(&error) => Away::WrongNode,
-                Ok(Err(_)) | Err(_) => Away::Unreachable,
+                Ok(Err(error)) if wrong_node(&error) => Unreachable::WrongNode,
+                Ok(Err(_)) | Err(_) => Unreachable::Unreachable,
             };
-            self.stage.send_replace(Stage::Away(why));
+            self.stage.send_replace(LinkStage::Away(why));
             failures += 1;
             tokio::select! {
                 () = pause(failures) => {}
                 // Somebody has just got through: whoever calls now may wait for us.
-                () = back => { self.stage.send_replace(Stage::Dialling); }
+                () = back => { self.stage.send_replace(LinkStage::Dialling); }
             }
         }
     }

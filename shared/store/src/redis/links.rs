@@ -5,8 +5,8 @@
 //! connection is driven where it is used. The runtime of the background work is another one, and has one for all its
 //! threads. A runtime that ends takes its connection along.
 
-use super::link::{Back, Link};
-use super::server::Server;
+use super::link::{RedisLink, ServerBack};
+use super::server::RedisNode;
 use crate::StoreError;
 use redis::Client;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -15,33 +15,34 @@ use tokio::runtime::{Handle, Id};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(super) struct Links {
+pub(super) struct RedisLinks {
     client: Client,
     deadline: Duration,
     tasks: TaskTracker,
     stop: CancellationToken,
-    server: Arc<Server>,
+    server: Arc<RedisNode>,
     /// Told by the first link that finds the server again, so that the others do not sit out their pauses.
-    back: Arc<Back>,
+    back: Arc<ServerBack>,
     /// Few, so looking through them is the quickest way.
-    held: RwLock<Vec<(Id, Arc<Link>)>>,
+    held: RwLock<Vec<(Id, Arc<RedisLink>)>>,
 }
 
-impl Links {
+impl RedisLinks {
     pub(super) fn new(
         client: Client,
         deadline: Duration,
         tasks: TaskTracker,
         stop: CancellationToken,
-        server: Arc<Server>,
-    ) -> Arc<Links> {
-        Arc::new(Links { client, deadline, tasks, stop, server, back: Arc::default(), held: RwLock::default() })
+        server: Arc<RedisNode>,
+    ) -> Arc<RedisLinks> {
+        Arc::new(RedisLinks { client, deadline, tasks, stop, server, back: Arc::default(), held: RwLock::default() })
     }
 
     /// The link of the runtime that this is called on, made when it asks for the first time.
-    pub(super) fn here(self: &Arc<Links>) -> Result<Arc<Link>, StoreError> {
+    pub(super) fn here(self: &Arc<RedisLinks>) -> Result<Arc<RedisLink>, StoreError> {
         let id = Handle::current().id();
-        let find = |held: &[(Id, Arc<Link>)]| held.iter().find(|(of, _)| *of == id).map(|(_, link)| Arc::clone(link));
+        let find =
+            |held: &[(Id, Arc<RedisLink>)]| held.iter().find(|(of, _)| *of == id).map(|(_, link)| Arc::clone(link));
         if let Some(link) = find(&self.held.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(link);
         }
@@ -53,9 +54,9 @@ impl Links {
         if let Some(link) = find(&held) {
             return Ok(link);
         }
-        let link = Link::new(self.client.clone(), self.deadline, Arc::clone(&self.back), Arc::clone(&self.server));
+        let link = RedisLink::new(self.client.clone(), self.deadline, Arc::clone(&self.back), Arc::clone(&self.server));
         held.push((id, Arc::clone(&link)));
-        let (kept, stop) = (Kept { links: Arc::downgrade(self), link: Arc::clone(&link) }, self.stop.clone());
+        let (kept, stop) = (LinkGuard { links: Arc::downgrade(self), link: Arc::clone(&link) }, self.stop.clone());
         self.tasks.spawn(async move {
             let kept = kept;
             Arc::clone(&kept.link).keep(stop).await;
@@ -65,12 +66,12 @@ impl Links {
 }
 
 /// Held by the task that keeps a link, and dropped with it: on closing, or when its runtime ends.
-struct Kept {
-    links: Weak<Links>,
-    link: Arc<Link>,
+struct LinkGuard {
+    links: Weak<RedisLinks>,
+    link: Arc<RedisLink>,
 }
 
-impl Drop for Kept {
+impl Drop for LinkGuard {
     fn drop(&mut self) {
         self.link.end();
         if let Some(links) = self.links.upgrade() {
@@ -86,17 +87,17 @@ mod tests {
     use testkit::redis::RedisServer;
     use tokio::runtime::{Builder, Runtime};
 
-    fn links(url: &str) -> Arc<Links> {
+    fn links(url: &str) -> Arc<RedisLinks> {
         let client = super::super::client(url, redis::ProtocolVersion::RESP3).unwrap();
-        let server = Arc::new(Server::new("qm", crate::config::Confirm::Auto));
-        Links::new(client, Duration::from_secs(10), TaskTracker::new(), CancellationToken::new(), server)
+        let server = Arc::new(RedisNode::new("qm", crate::config::Confirm::Auto));
+        RedisLinks::new(client, Duration::from_secs(10), TaskTracker::new(), CancellationToken::new(), server)
     }
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_all().build().unwrap()
     }
 
-    async fn asks(links: &Arc<Links>) -> Arc<Link> {
+    async fn asks(links: &Arc<RedisLinks>) -> Arc<RedisLink> {
         let link = links.here().unwrap();
         let mut connection = link.connection().await.unwrap().connection;
         redis::cmd("PING").exec_async(&mut connection).await.unwrap();

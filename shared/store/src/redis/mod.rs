@@ -16,18 +16,18 @@ mod server;
 mod slides;
 mod subscriber;
 
-use crate::error::{OpenError, StoreError};
-use crate::health::Health;
-use crate::hub::Hub;
-use crate::lineage::Lineages;
-use crate::ops::{Answer, Held, Op, RawCommit};
+use crate::error::{StoreError, StoreOpenError};
+use crate::health::HealthReport;
+use crate::hub::Notifier;
+use crate::lineage::StoreEpochs;
+use crate::ops::{HeldRecord, Op, OpResult, RawCommit};
 use crate::{Committed, Config};
 use fault::wrong_node;
-use links::Links;
+use links::RedisLinks;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisError, Script, Value};
-use server::Server;
-use slides::Slides;
+use server::RedisNode;
+use slides::TtlRefresh;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -37,29 +37,30 @@ use tokio_util::task::TaskTracker;
 /// How long what is written for them to catch up with stays.
 const ACK: Duration = Duration::from_secs(1);
 
-pub(crate) struct Redis {
-    links: Arc<Links>,
+pub(crate) struct RedisBackend {
+    links: Arc<RedisLinks>,
     /// Those that wait for replicas.
-    confirming: Arc<Links>,
-    server: Arc<Server>,
-    slides: Slides,
-    hub: Arc<Hub>,
+    confirming: Arc<RedisLinks>,
+    server: Arc<RedisNode>,
+    slides: TtlRefresh,
+    hub: Arc<Notifier>,
     script: Script,
     deadline: Duration,
 }
 
-impl Redis {
+impl RedisBackend {
     /// Starts connecting and waits a moment for it. A server that is away is met later.
     pub(crate) async fn open(
         config: &Config,
         tasks: &TaskTracker,
         stop: &CancellationToken,
-    ) -> Result<Redis, OpenError> {
+    ) -> Result<RedisBackend, StoreOpenError> {
         let calling = client(&config.url, ProtocolVersion::RESP3)?;
-        let server = Arc::new(Server::new(&config.prefix, config.confirm_replicas));
-        let links = || Links::new(calling.clone(), config.deadline, tasks.clone(), stop.clone(), Arc::clone(&server));
+        let server = Arc::new(RedisNode::new(&config.prefix, config.confirm_replicas));
+        let links =
+            || RedisLinks::new(calling.clone(), config.deadline, tasks.clone(), stop.clone(), Arc::clone(&server));
         let (links, confirming) = (links(), links());
-        let hub = Hub::remote();
+        let hub = Notifier::remote();
         // The listening connection is the client's older kind: RESP2, made for nothing else.
         let listening = client(&config.url, ProtocolVersion::RESP2)?;
         tasks.spawn(subscriber::listen(listening, Arc::clone(&hub), config.deadline, stop.clone()));
@@ -67,16 +68,16 @@ impl Redis {
             // Without one, calls will say that the store is away.
             drop(timeout(config.deadline, link.connection()).await);
         }
-        let (slides, script) = (Slides::default(), script::load());
-        Ok(Redis { links, confirming, server, slides, hub, script, deadline: config.deadline })
+        let (slides, script) = (TtlRefresh::default(), script::load());
+        Ok(RedisBackend { links, confirming, server, slides, hub, script, deadline: config.deadline })
     }
 
-    pub(crate) fn hub(&self) -> &Arc<Hub> {
+    pub(crate) fn hub(&self) -> &Arc<Notifier> {
         &self.hub
     }
 
     /// One round trip.
-    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<Answer>, StoreError> {
+    pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
         let (pipe, moved) = pipeline::encode(ops, |key, span| self.slides.due(key, span, now));
         let pipe = &pipe;
@@ -95,12 +96,12 @@ impl Redis {
         script::read(reply?)
     }
 
-    pub(crate) async fn health(&self, probe: &str, accept_unsafe: bool) -> Health {
+    pub(crate) async fn health(&self, probe: &str, accept_unsafe: bool) -> HealthReport {
         check::check(self, probe, accept_unsafe).await
     }
 
     /// Which server holds the records.
-    pub(crate) fn lineages(&self) -> Lineages {
+    pub(crate) fn lineages(&self) -> StoreEpochs {
         self.server.lineages()
     }
 
@@ -114,7 +115,7 @@ impl Redis {
     ///
     /// Replicas follow in order, so one that has the later `ack` has everything before it, by whichever connection that
     /// came; and the record is read at the same server, so nothing is confirmed that it has forgotten.
-    pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<Held, StoreError> {
+    pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<HeldRecord, StoreError> {
         let wanted = self.server.confirmations();
         let mut pipe = redis::pipe();
         pipe.add_command(pipeline::fetch(record));
@@ -123,7 +124,7 @@ impl Redis {
         let pipe = &pipe;
         let query = |mut connection: MultiplexedConnection| async move { pipe.query_async(&mut connection).await };
         let (record, have): (Value, u64) = self.timed(&self.confirming, "confirm", query).await?;
-        Ok(Held { record: pipeline::record(record)?, enough: have >= u64::from(wanted) })
+        Ok(HeldRecord { record: pipeline::record(record)?, enough: have >= u64::from(wanted) })
     }
 
     /// A call on this runtime's connection, the wait for which counts as well. A node that takes no changes is left, and
@@ -131,7 +132,7 @@ impl Redis {
     /// of one are refused together.)
     async fn timed<T, W: Future<Output = Result<T, RedisError>>>(
         &self,
-        links: &Arc<Links>,
+        links: &Arc<RedisLinks>,
         operation: &'static str,
         work: impl Fn(MultiplexedConnection) -> W,
     ) -> Result<T, StoreError> {
@@ -174,8 +175,8 @@ impl Redis {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the door: every Redis connection of the service begins here")]
-fn client(url: &str, protocol: ProtocolVersion) -> Result<Client, OpenError> {
-    let refused = |error: RedisError| OpenError::RedisAddress(error.into());
+fn client(url: &str, protocol: ProtocolVersion) -> Result<Client, StoreOpenError> {
+    let refused = |error: RedisError| StoreOpenError::RedisAddress(error.into());
     let address = url.into_connection_info().map_err(refused)?;
     let settings = address.redis_settings().clone().set_protocol(protocol);
     Client::open(address.set_redis_settings(settings)).map_err(refused)

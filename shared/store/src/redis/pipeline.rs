@@ -1,7 +1,7 @@
 //! A batch of steps as one pipeline, and its answers back.
 
-use crate::ops::{Answer, Op, StreamId, Walk, millis};
-use crate::{Record, StoreError, Version};
+use crate::ops::{Op, OpResult, StreamId, StreamWalk, millis};
+use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
 use redis::{Cmd, FromRedisValue, Pipeline, Value};
 use std::time::Duration;
@@ -86,11 +86,11 @@ fn range(pipe: &mut Pipeline, index: &str, (from, to): (u64, u64), limit: usize)
     cmd.arg("WITHSCORES").arg("LIMIT").arg(0).arg(most(limit));
 }
 
-fn read(pipe: &mut Pipeline, stream: &str, walk: Walk, limit: usize) {
+fn read(pipe: &mut Pipeline, stream: &str, walk: StreamWalk, limit: usize) {
     let behind = |id: Option<StreamId>, end: &str| id.map_or_else(|| end.to_owned(), |id| format!("({id}"));
     match walk {
-        Walk::After(id) => pipe.cmd("XRANGE").arg(stream).arg(behind(id, "-")).arg("+"),
-        Walk::Before(id) => pipe.cmd("XREVRANGE").arg(stream).arg(behind(id, "+")).arg("-"),
+        StreamWalk::After(id) => pipe.cmd("XRANGE").arg(stream).arg(behind(id, "-")).arg("+"),
+        StreamWalk::Before(id) => pipe.cmd("XREVRANGE").arg(stream).arg(behind(id, "+")).arg("-"),
     }
     .arg("COUNT")
     .arg(most(limit));
@@ -102,38 +102,38 @@ fn most(limit: usize) -> i64 {
 }
 
 /// Reads the answers, one value per step.
-pub(super) fn decode(ops: &[Op], values: Vec<Value>) -> Result<Vec<Answer>, StoreError> {
+pub(super) fn decode(ops: &[Op], values: Vec<Value>) -> Result<Vec<OpResult>, StoreError> {
     if ops.len() != values.len() {
         return Err(SHAPE);
     }
     ops.iter().zip(values).map(|(op, value)| answer(op, value)).collect()
 }
 
-fn answer(op: &Op, value: Value) -> Result<Answer, StoreError> {
+fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
     match op {
-        Op::Get { .. } | Op::Touch { .. } => record(value).map(Answer::Record),
+        Op::Get { .. } | Op::Touch { .. } => record(value).map(OpResult::Record),
         Op::Append { .. } => {
             let id: String = from(value)?;
-            StreamId::parse(&id).map(Answer::Appended).ok_or(SHAPE)
+            StreamId::parse(&id).map(OpResult::Appended).ok_or(SHAPE)
         }
-        Op::Count { .. } => from(value).map(Answer::Count),
+        Op::Count { .. } => from(value).map(OpResult::Count),
         Op::Range { .. } => {
             let members: Vec<(String, f64)> = from(value)?;
             // Ranks are whole and at most 2^53, which a double holds exactly.
-            Ok(Answer::Members(members.into_iter().map(|(member, rank)| (member, rank as u64)).collect()))
+            Ok(OpResult::Members(members.into_iter().map(|(member, rank)| (member, rank as u64)).collect()))
         }
-        Op::Read { .. } => entries(value).map(Answer::Entries),
-        Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(Answer::Done),
+        Op::Read { .. } => entries(value).map(OpResult::Entries),
+        Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(OpResult::Done),
         Op::Now => {
             let (secs, micros): (u64, u64) = from(value)?;
-            Ok(Answer::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
+            Ok(OpResult::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
         }
     }
 }
 
-pub(super) fn record(value: Value) -> Result<Option<Record>, StoreError> {
+pub(super) fn record(value: Value) -> Result<Option<StoredRecord>, StoreError> {
     match from::<(Option<u64>, Option<Vec<u8>>)>(value)? {
-        (Some(version), Some(body)) => Ok(Some(Record { version: Version::new(version), body })),
+        (Some(version), Some(body)) => Ok(Some(StoredRecord { version: RecordVersion::new(version), body })),
         (None, None) => Ok(None),
         (Some(_), None) | (None, Some(_)) => Err(StoreError::Corrupt { what: "half a record" }),
     }

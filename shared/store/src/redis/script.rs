@@ -1,8 +1,8 @@
 //! The compare-and-set as a call of `commit.lua`.
 
-use crate::commit::Rank;
+use crate::commit::Score;
 use crate::ops::{RawBeside, RawCommit, millis};
-use crate::{Committed, StoreError, Version};
+use crate::{Committed, RecordVersion, StoreError};
 use domain::Moment;
 use redis::{Script, ScriptInvocation};
 use std::time::Duration;
@@ -46,12 +46,12 @@ pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvoc
 }
 
 /// What the script answers: which way it went, and two texts whose meaning depends on that.
-pub(super) type Reply = (u8, Vec<u8>, Vec<u8>);
+pub(super) type ScriptReply = (u8, Vec<u8>, Vec<u8>);
 
-pub(super) fn read((way, first, second): Reply) -> Result<Committed, StoreError> {
+pub(super) fn read((way, first, second): ScriptReply) -> Result<Committed, StoreError> {
     match way {
-        1 => Ok(Committed::Done(Version::new(parse(&first)?), Moment::from_millis(parse(&second)?))),
-        2 => Ok(Committed::Conflict(Version::new(parse(&first)?), second)),
+        1 => Ok(Committed::Done(RecordVersion::new(parse(&first)?), Moment::from_millis(parse(&second)?))),
+        2 => Ok(Committed::Conflict(RecordVersion::new(parse(&first)?), second)),
         3 => Ok(Committed::Late(Moment::from_millis(parse(&second)?))),
         _ => Err(SHAPE),
     }
@@ -66,12 +66,12 @@ fn span(span: Option<Duration>) -> String {
 }
 
 /// How the script reads a place; see there.
-fn rank(rank: Rank) -> String {
+fn rank(rank: Score) -> String {
     match rank {
-        Rank::At(rank) => rank.to_string(),
-        Rank::Last => "last".to_owned(),
-        Rank::Out => String::new(),
-        Rank::OutUpTo(most) => format!("<{most}"),
+        Score::At(rank) => rank.to_string(),
+        Score::Last => "last".to_owned(),
+        Score::Out => String::new(),
+        Score::OutUpTo(most) => format!("<{most}"),
     }
 }
 

@@ -1,16 +1,16 @@
 //! Who is behind the address: asked on every new connection, before it is used, and on every look at the store's health.
 //!
 //! A node that follows another one is not used at all: it takes no changes, and what it holds may be old. A primary that
-//! is not the one of before is written into the [`Mark`], so that every process judges the runs it finds alike.
+//! is not the one of before is written into the [`EpochRecord`], so that every process judges the runs it finds alike.
 
 use super::fault::wrong_node;
-use super::mark::{Here, Mark};
+use super::mark::{EpochContext, EpochRecord};
 use super::script;
 use crate::config::Confirm;
 use crate::keys;
-use crate::lineage::{Lineage, Lineages};
+use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::RawCommit;
-use crate::{Committed, Version};
+use crate::{Committed, RecordVersion};
 use domain::Moment;
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, Script, ServerErrorKind};
@@ -23,17 +23,17 @@ const TELL: Duration = Duration::from_secs(600);
 /// How often the mark is folded on what another process wrote.
 const FOLDS: usize = 8;
 
-pub(super) struct Server {
+pub(super) struct RedisNode {
     key: String,
     script: Script,
     confirm: Confirm,
-    known: Mutex<Known>,
-    lineage: watch::Sender<Lineage>,
+    known: Mutex<ServerEpoch>,
+    lineage: watch::Sender<StoreEpoch>,
 }
 
 #[derive(Default)]
-struct Known {
-    mark: Option<Mark>,
+struct ServerEpoch {
+    mark: Option<EpochRecord>,
     /// The server's name for this run of itself.
     name: Option<String>,
     /// Whether that server was ever seen with a replica. One that falls away is not forgotten while the server stays:
@@ -44,14 +44,14 @@ struct Known {
     unwritten: Option<Option<String>>,
 }
 
-impl Server {
-    pub(super) fn new(prefix: &str, confirm: Confirm) -> Server {
-        let (known, lineage) = (Mutex::default(), watch::Sender::new(Lineage::default()));
-        Server { key: keys::mark(prefix), script: script::load(), confirm, known, lineage }
+impl RedisNode {
+    pub(super) fn new(prefix: &str, confirm: Confirm) -> RedisNode {
+        let (known, lineage) = (Mutex::default(), watch::Sender::new(StoreEpoch::default()));
+        RedisNode { key: keys::mark(prefix), script: script::load(), confirm, known, lineage }
     }
 
-    pub(super) fn lineages(&self) -> Lineages {
-        Lineages::new(self.lineage.subscribe())
+    pub(super) fn lineages(&self) -> StoreEpochs {
+        StoreEpochs::new(self.lineage.subscribe())
     }
 
     /// Whether all records were lost not long ago.
@@ -100,11 +100,11 @@ impl Server {
         let mut bits = [0; 8];
         getrandom::fill(&mut bits)
             .map_err(|_| RedisError::from((ErrorKind::Client, "the system gave no randomness")))?;
-        let here = Here { server: name, now, line: keys::hex(&bits) };
+        let here = EpochContext { server: name, now, line: keys::hex(&bits) };
         let (mut version, mut found) = (version.unwrap_or(0), body.as_deref().map(read_mark).transpose()?);
         for _ in 0..FOLDS {
             let known = self.known().mark.clone();
-            let Some(next) = Mark::due(found.as_ref(), known.as_ref(), &here) else { break };
+            let Some(next) = EpochRecord::due(found.as_ref(), known.as_ref(), &here) else { break };
             match self.write(connection, version, &next).await {
                 Ok(Committed::Done(..)) => {
                     found = Some(next);
@@ -112,7 +112,7 @@ impl Server {
                 }
                 Ok(Committed::Conflict(newer, body)) => {
                     version = newer.number();
-                    found = if newer == Version::NONE { None } else { Some(read_mark(&body)?) };
+                    found = if newer == RecordVersion::NONE { None } else { Some(read_mark(&body)?) };
                 }
                 Ok(Committed::Late(_)) => break,
                 Err(error) if wrong_node(&error) || !refused(&error) => return Err(error),
@@ -134,7 +134,7 @@ impl Server {
         &self,
         connection: &mut MultiplexedConnection,
         expect: u64,
-        mark: &Mark,
+        mark: &EpochRecord,
     ) -> Result<Committed, RedisError> {
         let odd = || RedisError::from((ErrorKind::Client, "the store's mark cannot be written"));
         let body = Some(serde_json::to_vec(mark).map_err(|_| odd())?);
@@ -147,7 +147,7 @@ impl Server {
     }
 
     /// Takes the mark that stands in the store as what is so.
-    fn adopt(&self, mark: Mark) {
+    fn adopt(&self, mark: EpochRecord) {
         let mut known = self.known();
         let lost = known.mark.as_ref().is_some_and(|before| !before.same_line(&mark));
         if lost {
@@ -158,30 +158,30 @@ impl Server {
                 "the store has lost its records; runs that this process still holds are written back as unknown"
             );
         }
-        let lineage = Lineage { generation: mark.generation, since: mark.since };
+        let lineage = StoreEpoch { generation: mark.generation, since: mark.since };
         (known.mark, known.unwritten) = (Some(mark), None);
         drop(known);
         self.tell(lineage);
     }
 
     /// Takes a mark that could not be written as what is so, once for each server.
-    fn expect(&self, mark: &Mark, name: Option<String>) {
+    fn expect(&self, mark: &EpochRecord, name: Option<String>) {
         let mut known = self.known();
         let told = known.unwritten.replace(name.clone()) == Some(name);
         drop(known);
         if !told {
-            self.tell(Lineage { generation: mark.generation, since: mark.since });
+            self.tell(StoreEpoch { generation: mark.generation, since: mark.since });
         }
     }
 
     /// Never goes back: a connection that still leads to the server of before knows no better.
-    fn tell(&self, lineage: Lineage) {
+    fn tell(&self, lineage: StoreEpoch) {
         let moved = self.lineage.send_if_modified(|told| {
             let since =
                 if lineage.generation == told.generation { lineage.since.max(told.since) } else { lineage.since };
             let newer = lineage.generation > told.generation || since > told.since;
             if lineage.generation >= told.generation && newer {
-                *told = Lineage { since, ..lineage };
+                *told = StoreEpoch { since, ..lineage };
                 return true;
             }
             false
@@ -191,12 +191,12 @@ impl Server {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ServerEpoch> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn read_mark(body: &[u8]) -> Result<Mark, RedisError> {
+fn read_mark(body: &[u8]) -> Result<EpochRecord, RedisError> {
     serde_json::from_slice(body).map_err(|_| {
         tracing::error!("the store's own mark cannot be read, so nothing it holds is believed");
         (ErrorKind::Parse, "the store's mark cannot be read").into()

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 const MOST: usize = 10_000;
 
 #[derive(Default)]
-pub(super) struct Slides(Mutex<HashMap<String, Slide>>);
+pub(super) struct TtlRefresh(Mutex<HashMap<String, TtlExtension>>);
 
-struct Slide {
+struct TtlExtension {
     span: Duration,
     at: Instant,
 }
 
-impl Slides {
+impl TtlRefresh {
     /// Whether the end of this record has to be moved now.
     pub(super) fn due(&self, key: &str, span: Duration, now: Instant) -> bool {
         let slides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ impl Slides {
         if slides.len() >= MOST {
             slides.clear();
         }
-        slides.insert(key.to_owned(), Slide { span, at });
+        slides.insert(key.to_owned(), TtlExtension { span, at });
     }
 
     /// The record was written, and with it another end.
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_slide_is_due_at_first_and_again_when_it_moves_the_end_noticeably() {
-        let (slides, now) = (Slides::default(), Instant::now());
+        let (slides, now) = (TtlRefresh::default(), Instant::now());
         assert!(slides.due("a", HOUR, now));
         slides.moved("a", HOUR, now);
         assert!(!slides.due("a", HOUR, now + Duration::from_secs(59)));
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_record_that_was_written_slides_anew() {
-        let (slides, now) = (Slides::default(), Instant::now());
+        let (slides, now) = (TtlRefresh::default(), Instant::now());
         slides.moved("a", HOUR, now);
         slides.forget("a");
         assert!(slides.due("a", HOUR, now));
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_remembered() {
-        let (slides, now) = (Slides::default(), Instant::now());
+        let (slides, now) = (TtlRefresh::default(), Instant::now());
         (0..=MOST).for_each(|n| slides.moved(&n.to_string(), HOUR, now));
         assert_eq!(slides.0.lock().unwrap().len(), 1);
     }

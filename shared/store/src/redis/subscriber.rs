@@ -4,7 +4,7 @@
 //! change and after every new connection.
 
 use super::pause;
-use crate::hub::Hub;
+use crate::hub::Notifier;
 use futures_util::StreamExt;
 use redis::aio::{PubSubSink, PubSubStream};
 use redis::{Client, Msg, RedisError};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// How often a silent connection is asked whether it is still there.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
-pub(super) async fn listen(client: Client, hub: Arc<Hub>, deadline: Duration, stop: CancellationToken) {
+pub(super) async fn listen(client: Client, hub: Arc<Notifier>, deadline: Duration, stop: CancellationToken) {
     let work = async {
         let mut failures = 0;
         loop {
@@ -35,10 +35,10 @@ pub(super) async fn listen(client: Client, hub: Arc<Hub>, deadline: Duration, st
 }
 
 /// The connection gave no answer in time, or broke.
-struct Broken;
+struct BrokenConnection;
 
 struct Listener<'a> {
-    hub: &'a Hub,
+    hub: &'a Notifier,
     deadline: Duration,
     sink: PubSubSink,
     held: HashSet<String>,
@@ -70,7 +70,7 @@ impl Listener<'_> {
         }
     }
 
-    async fn reconcile(&mut self) -> Result<(), Broken> {
+    async fn reconcile(&mut self) -> Result<(), BrokenConnection> {
         let wanted: HashSet<String> = self.hub.wanted().into_iter().collect();
         let missing: Vec<&String> = wanted.difference(&self.held).collect();
         if !missing.is_empty() {
@@ -87,6 +87,9 @@ impl Listener<'_> {
     }
 }
 
-async fn answered<T>(deadline: Duration, work: impl Future<Output = Result<T, RedisError>>) -> Result<T, Broken> {
-    timeout(deadline, work).await.map_err(|_| Broken)?.map_err(|_| Broken)
+async fn answered<T>(
+    deadline: Duration,
+    work: impl Future<Output = Result<T, RedisError>>,
+) -> Result<T, BrokenConnection> {
+    timeout(deadline, work).await.map_err(|_| BrokenConnection)?.map_err(|_| BrokenConnection)
 }

@@ -14,8 +14,8 @@ fn place(number: u64) -> StreamId {
 #[derive(Clone)]
 struct Ledger {
     entries: Vec<(StreamId, Vec<u8>)>,
-    links: Vec<Link>,
-    seal: Option<Link>,
+    links: Vec<ChainLink>,
+    seal: Option<ChainLink>,
 }
 
 /// That many entries, the first `sealed` of them sealed. Entry `n` stands at `place(n)`, counted from 1.
@@ -23,13 +23,13 @@ fn ledger(entries: u64, sealed: u64) -> Ledger {
     let mut chain = Chain::of(&acme());
     let entries: Vec<_> = (1..=entries).map(|n| (place(n), format!("entry {n}").into_bytes())).collect();
     let sealed = usize::try_from(sealed).unwrap();
-    let links: Vec<Link> = entries.iter().take(sealed).map(|(id, body)| chain.add(*id, body)).collect();
+    let links: Vec<ChainLink> = entries.iter().take(sealed).map(|(id, body)| chain.add(*id, body)).collect();
     Ledger { entries, seal: links.last().copied(), links }
 }
 
 impl Ledger {
     /// Handed over as a file is: each link behind its entry.
-    fn verify(&self) -> Result<Verified, ChainBreak> {
+    fn verify(&self) -> Result<VerifiedLedger, ChainBreak> {
         let mut walker = Walker::new(&acme(), self.seal);
         let mut links = self.links.iter();
         for (id, body) in &self.entries {
@@ -40,7 +40,7 @@ impl Ledger {
         walker.finish()
     }
 
-    fn broken(&self) -> (u64, Option<StreamId>, Flaw) {
+    fn broken(&self) -> (u64, Option<StreamId>, LedgerFlaw) {
         let ChainBreak { seq, entry, what } = self.verify().unwrap_err();
         (seq, entry, what)
     }
@@ -49,7 +49,7 @@ impl Ledger {
 #[test]
 fn a_ledger_that_nobody_touched_is_verified_whole() {
     for (entries, sealed) in [(0, 0), (1, 0), (1, 1), (7, 5), (3_000, 3_000), (3_000, 0), (3_000, 1_500)] {
-        let wanted = Verified { entries, sealed, unsealed: entries - sealed };
+        let wanted = VerifiedLedger { entries, sealed, unsealed: entries - sealed };
         assert_eq!(ledger(entries, sealed).verify(), Ok(wanted));
     }
 }
@@ -60,7 +60,7 @@ fn an_edited_entry_is_named() {
         let mut ledger = ledger(total, total);
         ledger.entries[at - 1].1.push(b'!');
         let at = at as u64;
-        assert_eq!(ledger.broken(), (at, Some(place(at)), Flaw::Edited));
+        assert_eq!(ledger.broken(), (at, Some(place(at)), LedgerFlaw::Edited));
     }
 }
 
@@ -68,10 +68,10 @@ fn an_edited_entry_is_named() {
 fn an_edited_link_is_named_and_so_is_an_edited_seal() {
     let mut changed = ledger(5, 5);
     changed.links[2].link[0] ^= 1;
-    assert_eq!(changed.broken(), (3, Some(place(3)), Flaw::Edited));
+    assert_eq!(changed.broken(), (3, Some(place(3)), LedgerFlaw::Edited));
     let mut changed = ledger(5, 5);
     changed.seal.as_mut().unwrap().link[31] ^= 1;
-    assert_eq!(changed.broken(), (5, Some(place(5)), Flaw::Edited));
+    assert_eq!(changed.broken(), (5, Some(place(5)), LedgerFlaw::Edited));
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn a_missing_entry_is_named_whether_or_not_its_link_is_there() {
         let mut without = ledger(total, total);
         without.entries.remove(at - 1);
         let seq = at as u64;
-        assert_eq!(without.broken(), (seq, Some(place(seq)), Flaw::Missing));
+        assert_eq!(without.broken(), (seq, Some(place(seq)), LedgerFlaw::Missing));
         without.links.remove(at - 1);
-        assert_eq!(without.broken(), (seq, None, Flaw::Missing));
+        assert_eq!(without.broken(), (seq, None, LedgerFlaw::Missing));
     }
 }
 
@@ -90,7 +90,7 @@ fn a_missing_entry_is_named_whether_or_not_its_link_is_there() {
 fn an_entry_whose_link_is_gone_is_named() {
     let mut ledger = ledger(5, 5);
     ledger.links.remove(1);
-    assert_eq!(ledger.broken(), (2, Some(place(2)), Flaw::Unlinked));
+    assert_eq!(ledger.broken(), (2, Some(place(2)), LedgerFlaw::Unlinked));
 }
 
 #[test]
@@ -98,14 +98,14 @@ fn entries_that_changed_places_are_told_from_edited_ones() {
     let whole = ledger(9, 9);
     let mut swapped = whole.clone();
     swapped.entries.swap(2, 6);
-    assert_eq!(swapped.broken(), (3, Some(place(7)), Flaw::Reordered));
+    assert_eq!(swapped.broken(), (3, Some(place(7)), LedgerFlaw::Reordered));
     let mut bodies = whole.clone();
     let other = bodies.entries[6].1.clone();
     bodies.entries[6].1 = std::mem::replace(&mut bodies.entries[2].1, other);
-    assert_eq!(bodies.broken(), (3, Some(place(3)), Flaw::Reordered));
+    assert_eq!(bodies.broken(), (3, Some(place(3)), LedgerFlaw::Reordered));
     let mut links = whole;
     links.links.swap(2, 6);
-    assert_eq!(links.broken(), (3, Some(place(3)), Flaw::Reordered));
+    assert_eq!(links.broken(), (3, Some(place(3)), LedgerFlaw::Reordered));
 }
 
 #[test]
@@ -113,15 +113,15 @@ fn a_ledger_cut_off_before_its_seal_is_truncated() {
     let whole = ledger(9, 9);
     let mut entries = whole.clone();
     entries.entries.truncate(6);
-    assert_eq!(entries.broken(), (7, Some(place(7)), Flaw::Truncated));
+    assert_eq!(entries.broken(), (7, Some(place(7)), LedgerFlaw::Truncated));
     let mut both = entries;
     both.links.truncate(6);
-    assert_eq!(both.broken(), (7, None, Flaw::Truncated));
+    assert_eq!(both.broken(), (7, None, LedgerFlaw::Truncated));
     let mut links = whole.clone();
     links.links.truncate(6);
-    assert_eq!(links.broken(), (7, Some(place(7)), Flaw::Truncated));
+    assert_eq!(links.broken(), (7, Some(place(7)), LedgerFlaw::Truncated));
     let nothing = Ledger { entries: Vec::new(), links: Vec::new(), ..whole };
-    assert_eq!(nothing.broken(), (1, None, Flaw::Truncated));
+    assert_eq!(nothing.broken(), (1, None, LedgerFlaw::Truncated));
 }
 
 #[test]
@@ -130,22 +130,22 @@ fn what_was_never_sealed_there_is_inserted() {
     let foreign = StreamId { at: place(4).at, seq: 77 };
     let mut entry = whole.clone();
     entry.entries.insert(4, (foreign, b"forged".to_vec()));
-    assert_eq!(entry.broken(), (5, Some(foreign), Flaw::Inserted));
+    assert_eq!(entry.broken(), (5, Some(foreign), LedgerFlaw::Inserted));
     let mut unsealed = whole.clone();
     unsealed.seal = Some(whole.links[6]);
-    assert_eq!(unsealed.broken(), (8, Some(place(8)), Flaw::Inserted));
+    assert_eq!(unsealed.broken(), (8, Some(place(8)), LedgerFlaw::Inserted));
     let mut again = whole.clone();
     again.links.extend_from_slice(&whole.links);
-    assert_eq!(again.broken(), (1, Some(place(1)), Flaw::Inserted));
+    assert_eq!(again.broken(), (1, Some(place(1)), LedgerFlaw::Inserted));
     let without = Ledger { seal: None, ..whole };
-    assert_eq!(without.broken(), (1, Some(place(1)), Flaw::Inserted));
+    assert_eq!(without.broken(), (1, Some(place(1)), LedgerFlaw::Inserted));
 }
 
 #[test]
 fn unsealed_entries_are_held_to_their_order() {
     let mut ledger = ledger(9, 5);
     ledger.entries.swap(6, 7);
-    assert_eq!(ledger.broken(), (8, Some(place(7)), Flaw::Reordered));
+    assert_eq!(ledger.broken(), (8, Some(place(7)), LedgerFlaw::Reordered));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn another_tenants_ledger_does_not_pass_for_this_one() {
     let mut walker = Walker::new(&Tenant::parse("other").unwrap(), seal);
     walker.entry(entries[0].0, entries[0].1.clone()).unwrap();
     walker.link(links[0]).unwrap();
-    assert_eq!(walker.finish().unwrap_err().what, Flaw::Edited);
+    assert_eq!(walker.finish().unwrap_err().what, LedgerFlaw::Edited);
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn a_side_that_has_ended_is_noticed_long_before_the_other_one_ends() {
 
 #[test]
 fn a_break_is_told_in_one_sentence() {
-    let known = ChainBreak { seq: 12, entry: Some(place(12)), what: Flaw::Edited };
+    let known = ChainBreak { seq: 12, entry: Some(place(12)), what: LedgerFlaw::Edited };
     assert_eq!(known.to_string(), "entry 12 (1004-0) is edited");
-    let gone = ChainBreak { seq: 12, entry: None, what: Flaw::Missing };
+    let gone = ChainBreak { seq: 12, entry: None, what: LedgerFlaw::Missing };
     assert_eq!(gone.to_string(), "entry 12 is missing");
 }
 

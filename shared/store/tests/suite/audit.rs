@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
 use domain::Code;
-use store::{Actor, ActorKind, AuditEntry, Begun, CloseFacts, Phase, Store};
+use store::{Actor, ActorKind, AuditEntry, CallStart, CloseFacts, Phase, Store};
 
 on_every_backend!(
     a_call_begins_in_one_round_trip,
@@ -21,7 +21,8 @@ async fn a_call_begins_in_one_round_trip(bench: Bench) {
     let call = call(1, Some(session_id(1)));
     let before = bench.store.round_trips();
 
-    let Begun { receipt, session, calls_this_minute, now: begun_at, .. } = acme.begin(&opening(&call)).await.unwrap();
+    let CallStart { receipt, session, calls_this_minute, now: begun_at, .. } =
+        acme.begin(&opening(&call)).await.unwrap();
 
     assert_eq!(bench.store.round_trips() - before, 1);
     assert_eq!((session, calls_this_minute, receipt.call()), (Some(opened), 1, call.id));
@@ -83,7 +84,7 @@ async fn what_is_queued_is_written_before_the_store_closes(bench: Bench) {
         assert_eq!(bench.store.round_trips(), before, "nobody waits for a queued close");
     }
     assert_eq!(bench.store.open_receipts(), 0);
-    let written = |shelf: store::Shelf| async move {
+    let written = |shelf: store::TenantStore| async move {
         let entries = shelf.audit().page(None, 10_000).await.unwrap();
         entries.iter().filter(|noted| noted.entry["phase"] == "close").count()
     };

@@ -1,13 +1,14 @@
 //! A fresh store per test, and the few things every test needs.
 
 use domain::{
-    Call, CallId, Caller, Effect, Level, Loaded, Mode, Moment, Principal, Scopes, Session, SessionId, Tenant,
+    Call, CallId, Caller, Effect, Level, LoadedToolsets, Moment, Principal, Scopes, Session, SessionId, SessionMode,
+    Tenant,
 };
-use domain::{ToolName, ToolsetName};
+use domain::{ToolName, ToolUse, ToolsetName};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use store::{ActorKind, Config, Confirm, Opening, SessionConfig, Shelf, Store};
+use store::{ActorKind, CallOpening, Config, Confirm, SessionConfig, Store, TenantStore};
 use testkit::redis::RedisServer;
 
 pub(crate) const LIVES: SessionConfig =
@@ -42,7 +43,7 @@ impl Bench {
         Bench { store, config, _folder: folder, _server: server }
     }
 
-    pub(crate) fn acme(&self) -> Shelf {
+    pub(crate) fn acme(&self) -> TenantStore {
         self.store.of(&tenant("acme"))
     }
 
@@ -90,8 +91,8 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
     Session {
         id: session_id(number),
         owner: principal("agent"),
-        mode: Mode::Write,
-        loaded: Loaded::default(),
+        mode: SessionMode::Write,
+        loaded: LoadedToolsets::default(),
         grown: false,
         catalog: "c1".into(),
         tainted: false,
@@ -101,28 +102,27 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
 }
 
 pub(crate) fn call(number: u8, session: Option<SessionId>) -> Call {
-    Call {
-        id: CallId::from_random([number; 16]),
-        caller: Arc::new(Caller {
-            tenant: tenant("acme"),
-            principal: principal("agent"),
-            scopes: Scopes::parse("tools:read"),
-            expires_at: Moment::from_secs(u64::from(u32::MAX)),
-        }),
-        session,
-        tainted: false,
-        assignment: std::sync::Arc::default(),
+    let caller = Caller {
+        tenant: tenant("acme"),
+        principal: principal("agent"),
+        scopes: Scopes::parse("tools:read"),
+        expires_at: Moment::from_secs(u64::from(u32::MAX)),
+        token: None,
+    };
+    let used = ToolUse {
         tool: ToolName::parse("k8s_get").unwrap(),
         toolset: ToolsetName::parse("k8s").unwrap(),
         needs: Level::Read,
         effect: Effect::Read,
         about: None,
-        digest: "d".into(),
-    }
+        schema: "",
+        arguments: "{}",
+    };
+    Call::new(CallId::from_random([number; 16]), Arc::new(caller), session, used)
 }
 
-pub(crate) fn opening(call: &Call) -> Opening<'_> {
-    Opening {
+pub(crate) fn opening(call: &Call) -> CallOpening<'_> {
+    CallOpening {
         call,
         kind: ActorKind::Agent,
         args: "hmac:abc".into(),

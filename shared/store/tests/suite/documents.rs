@@ -3,7 +3,8 @@
 use crate::bench::{Bench, on_every_backend, principal, session_id, tenant};
 use std::time::Duration;
 use store::{
-    AuditEntry, Base, DocOp, DocScope, Document, Draft, Limits, Part, Phase, Put, Reference, Room, Source, Trust,
+    AuditEntry, DocOp, DocScope, Document, Draft, Phase, PrefixLimit, PromotedFrom, QuotaExceeded, Reference,
+    ScopeLimits, Trust, WriteOutcome, WritePrecondition,
 };
 
 on_every_backend!(
@@ -21,7 +22,7 @@ on_every_backend!(
     many_documents_are_listed_in_few_round_trips,
 );
 
-pub(crate) const ROOM: Limits = Limits { documents: 100, bytes: 1 << 20, keep: None, part: None };
+pub(crate) const ROOM: ScopeLimits = ScopeLimits { documents: 100, bytes: 1 << 20, keep: None, part: None };
 
 pub(crate) fn draft(path: &str, content: &str) -> Draft {
     Draft {
@@ -51,21 +52,29 @@ pub(crate) fn entry() -> AuditEntry {
     AuditEntry::new(Phase::Transition)
 }
 
-async fn put(bench: &Bench, scope: &DocScope, draft: Draft, base: Base, limits: &Limits) -> Put {
+async fn put(
+    bench: &Bench,
+    scope: &DocScope,
+    draft: Draft,
+    base: WritePrecondition,
+    limits: &ScopeLimits,
+) -> WriteOutcome {
     bench.acme().memory().put(scope, draft, base, limits, &entry()).await.unwrap()
 }
 
 /// Writes a document whatever stands there.
 pub(crate) async fn write(bench: &Bench, scope: &DocScope, path: &str, content: &str) -> Document {
     let there = bench.acme().memory().get(scope, path).await.unwrap();
-    let base = there.map_or(Base::Absent, |there| Base::Version(there.version));
+    let base = there.map_or(WritePrecondition::Absent, |there| WritePrecondition::Version(there.version));
     done(put(bench, scope, draft(path, content), base, &ROOM).await)
 }
 
-pub(crate) fn done(put: Put) -> Document {
+pub(crate) fn done(put: WriteOutcome) -> Document {
     match put {
-        Put::Done(document) => document,
-        other @ (Put::Conflict(_) | Put::TooMany(_) | Put::TooLarge(_)) => panic!("{other:?}"),
+        WriteOutcome::Done(document) => document,
+        other @ (WriteOutcome::Conflict(_) | WriteOutcome::TooMany(_) | WriteOutcome::TooLarge(_)) => {
+            panic!("{other:?}")
+        }
     }
 }
 
@@ -86,7 +95,7 @@ async fn a_document_is_kept_with_its_provenance_and_its_versions(bench: Bench) {
 async fn everything_a_draft_says_is_read_back(bench: Bench) {
     let at = bench.store.now().await.unwrap();
     let reference = Reference { id: "call_1".into(), tool: "k8s_get".into(), at, outcome: "ok".into() };
-    let source = Source { path: "session/notes/a".into(), version: 3, sha256: "ab".into() };
+    let source = PromotedFrom { path: "session/notes/a".into(), version: 3, sha256: "ab".into() };
     let full = Draft {
         references: vec![reference.clone()],
         op: DocOp::Promote,
@@ -97,7 +106,7 @@ async fn everything_a_draft_says_is_read_back(bench: Bench) {
         approver: Some(principal("person")),
         ..draft("a", "one")
     };
-    done(put(&bench, &DocScope::Tenant, full, Base::Absent, &ROOM).await);
+    done(put(&bench, &DocScope::Tenant, full, WritePrecondition::Absent, &ROOM).await);
     let read = bench.acme().memory().get(&DocScope::Tenant, "a").await.unwrap().unwrap();
     assert_eq!((read.references, read.op, read.suspect), (vec![reference], DocOp::Promote, true));
     assert_eq!((read.findings, read.diff.as_str()), (vec!["line 2: role markup".to_owned()], "+one"));
@@ -107,23 +116,31 @@ async fn everything_a_draft_says_is_read_back(bench: Bench) {
 
 async fn overwriting_needs_the_current_version(bench: Bench) {
     let scope = DocScope::Tenant;
-    assert_eq!(put(&bench, &scope, draft("a", "x"), Base::Version(1), &ROOM).await, Put::Conflict(None));
+    assert_eq!(
+        put(&bench, &scope, draft("a", "x"), WritePrecondition::Version(1), &ROOM).await,
+        WriteOutcome::Conflict(None)
+    );
     let there = write(&bench, &scope, "a", "one").await;
-    for wrong in [Base::Absent, Base::Version(0), Base::Version(2)] {
-        assert_eq!(put(&bench, &scope, draft("a", "x"), wrong, &ROOM).await, Put::Conflict(Some(there.clone())));
+    for wrong in [WritePrecondition::Absent, WritePrecondition::Version(0), WritePrecondition::Version(2)] {
+        assert_eq!(
+            put(&bench, &scope, draft("a", "x"), wrong, &ROOM).await,
+            WriteOutcome::Conflict(Some(there.clone()))
+        );
     }
     assert_eq!(bench.acme().memory().history(&scope, "a", None, 10).await.unwrap().len(), 1);
 }
 
 async fn of_a_hundred_writers_of_one_version_exactly_one_wins(bench: Bench) {
     let scope = DocScope::Tenant;
-    let base = Base::Version(write(&bench, &scope, "a", "one").await.version);
+    let base = WritePrecondition::Version(write(&bench, &scope, "a", "one").await.version);
     let writers = (0..100).map(|writer| put(&bench, &scope, draft("a", &format!("by {writer}")), base, &ROOM));
     let ends = futures_util::future::join_all(writers).await;
-    let won: Vec<&Document> =
-        ends.iter().filter_map(|end| if let Put::Done(document) = end { Some(document) } else { None }).collect();
+    let won: Vec<&Document> = ends
+        .iter()
+        .filter_map(|end| if let WriteOutcome::Done(document) = end { Some(document) } else { None })
+        .collect();
     assert_eq!(won.len(), 1);
-    let told = ends.iter().filter(|end| **end == Put::Conflict(Some(won[0].clone())));
+    let told = ends.iter().filter(|end| **end == WriteOutcome::Conflict(Some(won[0].clone())));
     assert_eq!(told.count(), 99, "the others are told what is there now");
     assert_eq!(bench.acme().memory().history(&scope, "a", None, 10).await.unwrap().len(), 2);
 }
@@ -218,36 +235,54 @@ async fn a_scope_sees_only_its_own(bench: Bench) {
 
 async fn the_quota_counts_documents_and_bytes(bench: Bench) {
     let scope = DocScope::Session(session_id(1));
-    let tight = Limits { documents: 2, bytes: 10, ..ROOM };
-    done(put(&bench, &scope, draft("a", "12345"), Base::Absent, &tight).await);
-    assert_eq!(put(&bench, &scope, draft("b", "123456"), Base::Absent, &tight).await, Put::TooLarge(Room::Scope));
-    done(put(&bench, &scope, draft("b", "12345"), Base::Absent, &tight).await);
-    assert_eq!(put(&bench, &scope, draft("c", ""), Base::Absent, &tight).await, Put::TooMany(Room::Scope));
-    done(put(&bench, &scope, draft("a", "1"), Base::Version(1), &tight).await);
-    done(put(&bench, &scope, draft("b", "123456789"), Base::Version(1), &tight).await);
-    assert_eq!(put(&bench, &scope, draft("a", "12"), Base::Version(2), &tight).await, Put::TooLarge(Room::Scope));
+    let tight = ScopeLimits { documents: 2, bytes: 10, ..ROOM };
+    done(put(&bench, &scope, draft("a", "12345"), WritePrecondition::Absent, &tight).await);
+    assert_eq!(
+        put(&bench, &scope, draft("b", "123456"), WritePrecondition::Absent, &tight).await,
+        WriteOutcome::TooLarge(QuotaExceeded::Scope)
+    );
+    done(put(&bench, &scope, draft("b", "12345"), WritePrecondition::Absent, &tight).await);
+    assert_eq!(
+        put(&bench, &scope, draft("c", ""), WritePrecondition::Absent, &tight).await,
+        WriteOutcome::TooMany(QuotaExceeded::Scope)
+    );
+    done(put(&bench, &scope, draft("a", "1"), WritePrecondition::Version(1), &tight).await);
+    done(put(&bench, &scope, draft("b", "123456789"), WritePrecondition::Version(1), &tight).await);
+    assert_eq!(
+        put(&bench, &scope, draft("a", "12"), WritePrecondition::Version(2), &tight).await,
+        WriteOutcome::TooLarge(QuotaExceeded::Scope)
+    );
 }
 
 async fn a_part_of_a_scope_has_a_quota_of_its_own(bench: Bench) {
     let scope = DocScope::Tenant;
-    let part = Part { prefix: "notes/".into(), documents: 2, bytes: 10 };
-    let limits = Limits { part: Some(part), ..ROOM };
-    done(put(&bench, &scope, draft("runbooks/long", "far more than ten bytes"), Base::Absent, &limits).await);
-    done(put(&bench, &scope, draft("notes/a", "12345"), Base::Absent, &limits).await);
-    assert_eq!(put(&bench, &scope, draft("notes/b", "123456"), Base::Absent, &limits).await, Put::TooLarge(Room::Part));
-    done(put(&bench, &scope, draft("notes/b", "12345"), Base::Absent, &limits).await);
-    assert_eq!(put(&bench, &scope, draft("notes/c", ""), Base::Absent, &limits).await, Put::TooMany(Room::Part));
-    done(put(&bench, &scope, draft("runbooks/more", "x"), Base::Absent, &limits).await);
+    let part = PrefixLimit { prefix: "notes/".into(), documents: 2, bytes: 10 };
+    let limits = ScopeLimits { part: Some(part), ..ROOM };
+    done(
+        put(&bench, &scope, draft("runbooks/long", "far more than ten bytes"), WritePrecondition::Absent, &limits)
+            .await,
+    );
+    done(put(&bench, &scope, draft("notes/a", "12345"), WritePrecondition::Absent, &limits).await);
+    assert_eq!(
+        put(&bench, &scope, draft("notes/b", "123456"), WritePrecondition::Absent, &limits).await,
+        WriteOutcome::TooLarge(QuotaExceeded::Part)
+    );
+    done(put(&bench, &scope, draft("notes/b", "12345"), WritePrecondition::Absent, &limits).await);
+    assert_eq!(
+        put(&bench, &scope, draft("notes/c", ""), WritePrecondition::Absent, &limits).await,
+        WriteOutcome::TooMany(QuotaExceeded::Part)
+    );
+    done(put(&bench, &scope, draft("runbooks/more", "x"), WritePrecondition::Absent, &limits).await);
 }
 
 async fn what_a_session_kept_can_be_removed_at_once(bench: Bench) {
     let memory = bench.acme().memory();
     let (gone, stays) = (DocScope::Session(session_id(1)), DocScope::Session(session_id(2)));
-    let limits = Limits { keep: Some(Duration::from_secs(3600)), ..ROOM };
+    let limits = ScopeLimits { keep: Some(Duration::from_secs(3600)), ..ROOM };
     for scope in [&gone, &stays] {
-        done(put(&bench, scope, draft("a", "x"), Base::Absent, &limits).await);
-        done(put(&bench, scope, draft("a", "y"), Base::Version(1), &limits).await);
-        done(put(&bench, scope, draft("b", "x"), Base::Absent, &limits).await);
+        done(put(&bench, scope, draft("a", "x"), WritePrecondition::Absent, &limits).await);
+        done(put(&bench, scope, draft("a", "y"), WritePrecondition::Version(1), &limits).await);
+        done(put(&bench, scope, draft("b", "x"), WritePrecondition::Absent, &limits).await);
     }
     memory.remove_session(session_id(1)).await.unwrap();
     memory.remove_session(session_id(3)).await.unwrap();
@@ -257,7 +292,10 @@ async fn what_a_session_kept_can_be_removed_at_once(bench: Bench) {
     assert_eq!(memory.version(&gone, "a", 1).await.unwrap(), None);
     assert_eq!(memory.changes(&gone, 0).await.unwrap(), []);
     assert_eq!(memory.heads(&stays, "").await.unwrap().len(), 2);
-    done(put(&bench, &gone, draft("a", "anew"), Base::Absent, &Limits { documents: 1, ..limits }).await);
+    done(
+        put(&bench, &gone, draft("a", "anew"), WritePrecondition::Absent, &ScopeLimits { documents: 1, ..limits })
+            .await,
+    );
 }
 
 async fn many_documents_are_listed_in_few_round_trips(bench: Bench) {

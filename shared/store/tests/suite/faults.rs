@@ -4,8 +4,8 @@ use crate::bench::{call, config, opening, session_id, tenant};
 use domain::{Code, RunId};
 use std::time::Duration;
 use store::{
-    CloseFacts, Commit, Committed, Config, Confirm, Finding, Lineage, RecordKey, Store, StoreError, Topic, Version,
-    Wake,
+    CloseFacts, Commit, Committed, Config, Confirm, HealthFinding, RecordKey, RecordVersion, Store, StoreEpoch,
+    StoreError, Topic, WakeUp,
 };
 use testkit::redis::{RedisServer, SYNCED};
 
@@ -14,7 +14,7 @@ fn key() -> RecordKey {
 }
 
 fn write(expect: u64) -> Commit {
-    Commit::write(key(), Version::new(expect), b"a".to_vec())
+    Commit::write(key(), RecordVersion::new(expect), b"a".to_vec())
 }
 
 /// Settings with production's deadline: these tests are about it.
@@ -36,7 +36,7 @@ async fn a_server_that_is_away_at_the_start_is_met_when_it_comes() {
     let error = store.now().await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }));
     assert_eq!(error.code(), Code::StoreUnavailable);
-    assert_eq!(store.health().await.reasons, [Finding::StoreUnreachable]);
+    assert_eq!(store.health().await.reasons, [HealthFinding::StoreUnreachable]);
     server.restart();
     until_well(&store).await;
     assert!(store.health().await.ready());
@@ -53,7 +53,7 @@ async fn a_restart_keeps_the_records_and_the_script_is_sent_again() {
     assert!(acme.commit(write(1)).await.is_err());
     server.restart();
     until_well(&store).await;
-    assert_eq!(acme.get(&key()).await.unwrap().unwrap().version, Version::new(1));
+    assert_eq!(acme.get(&key()).await.unwrap().unwrap().version, RecordVersion::new(1));
     assert_eq!(server.command(&["SCRIPT", "FLUSH"]), "+OK");
     assert!(matches!(acme.commit(write(1)).await.unwrap(), Committed::Done(version, _) if version.number() == 2));
 }
@@ -74,17 +74,17 @@ async fn a_paused_server_costs_no_call_more_than_its_deadline_and_is_well_again_
     );
     server.resume();
     until_well(&store).await;
-    assert_eq!(acme.get(&key).await.unwrap().unwrap().version, Version::new(1));
+    assert_eq!(acme.get(&key).await.unwrap().unwrap().version, RecordVersion::new(1));
 }
 
 #[tokio::test]
 async fn wrong_settings_are_reported_and_only_warned_about_when_accepted() {
     let server = RedisServer::start_with(&["--appendonly", "no", "--maxmemory-policy", "allkeys-lru"]);
     let refused = Store::open(&strict(&server)).await.unwrap().health().await;
-    assert_eq!(refused.reasons, [Finding::StoreEvicts, Finding::StoreNotPersistent]);
+    assert_eq!(refused.reasons, [HealthFinding::StoreEvicts, HealthFinding::StoreNotPersistent]);
     let accepted = Store::open(&Config { accept_unsafe: true, ..strict(&server) }).await.unwrap().health().await;
     assert!(accepted.ready());
-    assert_eq!(accepted.warnings, [Finding::StoreEvicts, Finding::StoreNotPersistent]);
+    assert_eq!(accepted.warnings, [HealthFinding::StoreEvicts, HealthFinding::StoreNotPersistent]);
 }
 
 #[tokio::test]
@@ -99,9 +99,9 @@ async fn a_full_server_is_told_apart_and_writes_nothing() {
     assert_eq!(acme.begin(&opening(&call(1, None))).await.unwrap_err().code(), Code::StoreFull);
     assert_eq!(store.open_receipts(), 0);
     let health = store.health().await;
-    assert!(health.ready() && health.warnings == [Finding::StoreFull], "{health:?}");
+    assert!(health.ready() && health.warnings == [HealthFinding::StoreFull], "{health:?}");
     assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
-    assert_eq!(acme.get(&key()).await.unwrap().unwrap().version, Version::new(1));
+    assert_eq!(acme.get(&key()).await.unwrap().unwrap().version, RecordVersion::new(1));
 }
 
 #[tokio::test]
@@ -137,12 +137,12 @@ async fn a_watcher_is_told_to_look_again_after_a_restart_and_hears_again() {
     let store = Store::open(&strict(&server)).await.unwrap();
     let acme = store.of(&tenant("acme"));
     let mut watch = acme.watch();
-    assert_eq!(watch.next().await, Wake::Resync);
+    assert_eq!(watch.next().await, WakeUp::Resync);
     server.restart();
-    assert_eq!(watch.next().await, Wake::Resync);
+    assert_eq!(watch.next().await, WakeUp::Resync);
     until_well(&store).await;
     acme.wake(&Topic::Catalog).await.unwrap();
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Catalog));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Catalog));
 }
 
 #[tokio::test]
@@ -151,11 +151,11 @@ async fn one_replica_hears_what_another_commits() {
     let config = strict(&server);
     let (here, there) = (Store::open(&config).await.unwrap(), Store::open(&config).await.unwrap());
     let mut watch = here.of(&tenant("acme")).watch();
-    assert_eq!(watch.next().await, Wake::Resync);
+    assert_eq!(watch.next().await, WakeUp::Resync);
     let commit = Commit { wake: Some(Topic::Session(session_id(1))), ..write(0) };
     assert!(matches!(there.of(&tenant("acme")).commit(commit).await.unwrap(), Committed::Done(..)));
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Session(session_id(1))));
-    assert_eq!(here.of(&tenant("acme")).get(&key()).await.unwrap().unwrap().version, Version::new(1));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Session(session_id(1))));
+    assert_eq!(here.of(&tenant("acme")).get(&key()).await.unwrap().unwrap().version, RecordVersion::new(1));
     assert_ne!(here.replica(), there.replica());
 }
 
@@ -180,7 +180,7 @@ async fn closes_queued_while_the_server_is_away_are_written_when_it_is_back() {
 }
 
 /// Asks until this process knows of a change, and gives what it knows.
-async fn changed(store: &Store, before: Lineage) -> Lineage {
+async fn changed(store: &Store, before: StoreEpoch) -> StoreEpoch {
     loop {
         drop(store.health().await);
         let now = store.lineages().now();
@@ -197,7 +197,7 @@ async fn s1_a_restart_is_another_server_over_the_same_records_for_everybody() {
     let config = strict(&server);
     let (here, there) = (Store::open(&config).await.unwrap(), Store::open(&config).await.unwrap());
     let before = here.lineages().now();
-    assert_eq!(before, Lineage { generation: 1, since: None });
+    assert_eq!(before, StoreEpoch { generation: 1, since: None });
     let written = here.now().await.unwrap();
     server.restart();
     let (mine, theirs) = (changed(&here, before).await, changed(&there, before).await);
@@ -223,7 +223,7 @@ async fn s2_a_loss_is_noticed_by_whoever_remembers_and_told_for_a_while() {
     assert_eq!(changed(&newcomer, before).await, mine);
     for store in [&here, &there] {
         let health = store.health().await;
-        assert!(health.ready() && health.warnings == [Finding::StoreLost], "{health:?}");
+        assert!(health.ready() && health.warnings == [HealthFinding::StoreLost], "{health:?}");
     }
 }
 

@@ -5,8 +5,8 @@ use crate::documents::{ROOM, done, draft, entry, write};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use store::{
-    Base, Beside, Commit, Committed, DocOp, DocScope, Document, Draft, Index, Limits, Placing, Put, Rank, RecordKey,
-    Removal, Removed, Store, Stream, Version,
+    Commit, Committed, DocOp, DocScope, Document, Draft, IndexName, IndexUpdate, RecordKey, RecordVersion, Removal,
+    RemovalOutcome, ScopeLimits, Score, SideWrite, Store, StreamName, WriteOutcome, WritePrecondition,
 };
 use testkit::redis::RedisServer;
 
@@ -42,18 +42,18 @@ fn removal() -> Removal {
     }
 }
 
-async fn delete(bench: &Bench, scope: &DocScope, path: &str, version: u64) -> Removed {
+async fn delete(bench: &Bench, scope: &DocScope, path: &str, version: u64) -> RemovalOutcome {
     bench.acme().memory().delete(scope, path, version, &removal(), &entry()).await.unwrap()
 }
 
-async fn redact(bench: &Bench, scope: &DocScope, path: &str, version: Option<u64>) -> Removed {
+async fn redact(bench: &Bench, scope: &DocScope, path: &str, version: Option<u64>) -> RemovalOutcome {
     bench.acme().memory().redact(scope, path, version, &removal(), &entry()).await.unwrap()
 }
 
-fn removed(removed: Removed) -> (Document, Vec<u64>) {
+fn removed(removed: RemovalOutcome) -> (Document, Vec<u64>) {
     match removed {
-        Removed::Done { last, redacted } => (*last, redacted),
-        other @ (Removed::Conflict(_) | Removed::Absent) => panic!("{other:?}"),
+        RemovalOutcome::Done { last, redacted } => (*last, redacted),
+        other @ (RemovalOutcome::Conflict(_) | RemovalOutcome::Absent) => panic!("{other:?}"),
     }
 }
 
@@ -85,26 +85,26 @@ async fn a_deleted_document_leaves_the_lists_and_its_versions_stay(bench: Bench)
     assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [3, 2, 1]);
     assert_eq!((&versions[0], &versions[1]), (&tombstone, &second));
     assert_eq!(bench.acme().audit().page(None, 10).await.unwrap().len(), 4);
-    let full = Limits { documents: 2, ..ROOM };
-    done(memory.put(&scope, draft("c", "x"), Base::Absent, &full, &entry()).await.unwrap());
+    let full = ScopeLimits { documents: 2, ..ROOM };
+    done(memory.put(&scope, draft("c", "x"), WritePrecondition::Absent, &full, &entry()).await.unwrap());
 }
 
 async fn deleting_needs_the_current_version(bench: Bench) {
     let scope = DocScope::Tenant;
-    assert_eq!(delete(&bench, &scope, "a", 1).await, Removed::Absent);
+    assert_eq!(delete(&bench, &scope, "a", 1).await, RemovalOutcome::Absent);
     write(&bench, &scope, "a", "one").await;
     let there = write(&bench, &scope, "a", "two").await;
-    assert_eq!(delete(&bench, &scope, "a", 1).await, Removed::Conflict(Box::new(there)));
+    assert_eq!(delete(&bench, &scope, "a", 1).await, RemovalOutcome::Conflict(Box::new(there)));
     removed(delete(&bench, &scope, "a", 2).await);
-    assert_eq!(delete(&bench, &scope, "a", 3).await, Removed::Absent);
+    assert_eq!(delete(&bench, &scope, "a", 3).await, RemovalOutcome::Absent);
 }
 
 async fn numbers_go_on_when_a_path_is_used_again(bench: Bench) {
     let (memory, scope) = (bench.acme().memory(), DocScope::Tenant);
     write(&bench, &scope, "a", "one").await;
     removed(delete(&bench, &scope, "a", 1).await);
-    let late = memory.put(&scope, draft("a", "late"), Base::Version(1), &ROOM, &entry()).await.unwrap();
-    assert_eq!(late, Put::Conflict(None));
+    let late = memory.put(&scope, draft("a", "late"), WritePrecondition::Version(1), &ROOM, &entry()).await.unwrap();
+    assert_eq!(late, WriteOutcome::Conflict(None));
     let anew = write(&bench, &scope, "a", "three").await;
     assert_eq!((anew.version, anew.deleted), (3, false));
     let ops: Vec<bool> = history(&bench, &scope, "a").await.iter().map(|version| version.deleted).collect();
@@ -123,8 +123,8 @@ async fn a_deleted_document_is_purged_and_forgotten_among_the_changes(bench: Ben
     assert_eq!(memory.last(&scope, "a").await.unwrap(), None);
     assert_eq!(memory.version(&scope, "a", 1).await.unwrap(), None);
     assert_eq!(memory.version(&scope, "a", 2).await.unwrap(), None);
-    let limits = Limits { keep: brief.keep, ..ROOM };
-    done(memory.put(&scope, draft("b", "x"), Base::Absent, &limits, &entry()).await.unwrap());
+    let limits = ScopeLimits { keep: brief.keep, ..ROOM };
+    done(memory.put(&scope, draft("b", "x"), WritePrecondition::Absent, &limits, &entry()).await.unwrap());
     assert_eq!(paths(&bench, &scope, 0).await, ["b"], "the next write clears up");
     assert_eq!(write(&bench, &scope, "a", "anew").await.version, 1);
 }
@@ -157,7 +157,11 @@ async fn write_secret(bench: &Bench, scope: &DocScope) {
         diff: format!("+{SECRET}"),
         ..draft("a", SECRET)
     };
-    let base = memory.get(scope, "a").await.unwrap().map_or(Base::Absent, |there| Base::Version(there.version));
+    let base = memory
+        .get(scope, "a")
+        .await
+        .unwrap()
+        .map_or(WritePrecondition::Absent, |there| WritePrecondition::Version(there.version));
     done(memory.put(scope, secret, base, &ROOM, &entry()).await.unwrap());
 }
 
@@ -166,7 +170,7 @@ async fn a_redacted_version_has_no_text_anywhere_and_the_document_goes_on(bench:
     write(&bench, &scope, "a", "one").await;
     write_secret(&bench, &scope).await;
     let after = Draft { diff: format!("-{SECRET}\n+three"), ..draft("a", "three") };
-    let third = done(memory.put(&scope, after, Base::Version(2), &ROOM, &entry()).await.unwrap());
+    let third = done(memory.put(&scope, after, WritePrecondition::Version(2), &ROOM, &entry()).await.unwrap());
     write(&bench, &scope, "a", "four").await;
     assert!(!is_clean(&bench, &scope, "a").await);
 
@@ -182,8 +186,8 @@ async fn a_redacted_version_has_no_text_anywhere_and_the_document_goes_on(bench:
     assert_eq!((kept.content, kept.sha256, kept.diff), (third.content, third.sha256, String::new()));
     assert_eq!(memory.version(&scope, "a", 1).await.unwrap().unwrap().content, "one");
     assert_eq!(write(&bench, &scope, "a", "five").await.version, 5, "a redaction is no version");
-    assert_eq!(redact(&bench, &scope, "a", Some(9)).await, Removed::Absent);
-    assert_eq!(redact(&bench, &scope, "none", None).await, Removed::Absent);
+    assert_eq!(redact(&bench, &scope, "a", Some(9)).await, RemovalOutcome::Absent);
+    assert_eq!(redact(&bench, &scope, "none", None).await, RemovalOutcome::Absent);
 }
 
 async fn redacting_the_current_version_leaves_a_tombstone(bench: Bench) {
@@ -239,7 +243,8 @@ async fn a_redaction_does_not_disturb_a_writer(bench: Bench) {
         assert_eq!(before.version, version * 2 - 2);
         let memory = bench.acme().memory();
         let (limits, entry) = (ROOM, entry());
-        let writing = memory.put(&scope, draft("a", "next"), Base::Version(before.version), &limits, &entry);
+        let writing =
+            memory.put(&scope, draft("a", "next"), WritePrecondition::Version(before.version), &limits, &entry);
         let (written, taken) = futures_util::future::join(writing, redact(&bench, &scope, "a", Some(1))).await;
         assert_eq!(done(written.unwrap()).version, version * 2 - 1);
         removed(taken);
@@ -289,14 +294,14 @@ async fn write_old(bench: &Bench, scope: &DocScope, path: &str, version: u64, co
         "updated_at": 1_763_280_000_000_u64,
     }});
     let body = serde_json::to_vec(&body).unwrap();
-    let place = |index, rank| Placing { index, member: path.to_owned(), rank: Rank::At(rank) };
+    let place = |index, rank| IndexUpdate { index, member: path.to_owned(), rank: Score::At(rank) };
     let commit = Commit {
-        append: vec![(Stream::versions(scope, path), body.clone())],
+        append: vec![(StreamName::versions(scope, path), body.clone())],
         index: vec![
-            place(Index::documents(scope), 1_763_280_000_000),
-            place(Index::document_sizes(scope), content.len() as u64),
+            place(IndexName::documents(scope), 1_763_280_000_000),
+            place(IndexName::document_sizes(scope), content.len() as u64),
         ],
-        ..Commit::write(RecordKey::document(scope, path), Version::new(version - 1), body)
+        ..Commit::write(RecordKey::document(scope, path), RecordVersion::new(version - 1), body)
     };
     assert!(matches!(bench.acme().commit(commit).await.unwrap(), Committed::Done(..)));
 }
@@ -331,7 +336,7 @@ async fn documents_of_an_older_build_are_read_listed_deleted_and_redacted(bench:
     assert_eq!(redacted, [1, 2]);
     for path in ["a", "b", "c"] {
         assert!(is_clean(&bench, &scope, path).await, "{path}");
-        assert!(bench.acme().read(&Stream::versions(&scope, path), None, 9).await.unwrap().is_empty());
+        assert!(bench.acme().read(&StreamName::versions(&scope, path), None, 9).await.unwrap().is_empty());
     }
 }
 
@@ -341,12 +346,12 @@ async fn what_changes_beside_a_record_changes_with_it_or_not_at_all(bench: Bench
     let body = async |number| acme.get(&key(number)).await.unwrap().map(|record| record.body);
     let commit = |expect, beside| Commit {
         beside,
-        ..Commit::write(RecordKey::document(&scope, "a"), Version::new(expect), b"x".to_vec())
+        ..Commit::write(RecordKey::document(&scope, "a"), RecordVersion::new(expect), b"x".to_vec())
     };
     let written = vec![
-        Beside::Write(key(1), b"one".to_vec(), None),
-        Beside::Write(key(2), b"two".to_vec(), None),
-        Beside::Write(key(3), b"three".to_vec(), None),
+        SideWrite::Write(key(1), b"one".to_vec(), None),
+        SideWrite::Write(key(2), b"two".to_vec(), None),
+        SideWrite::Write(key(3), b"three".to_vec(), None),
     ];
     assert!(matches!(acme.commit(commit(7, written.clone())).await.unwrap(), Committed::Conflict(..)));
     assert_eq!(body(1).await, None);
@@ -355,12 +360,12 @@ async fn what_changes_beside_a_record_changes_with_it_or_not_at_all(bench: Bench
 
     let span = Duration::from_millis(30);
     let changed = vec![
-        Beside::Replace(key(1), b"changed".to_vec()),
-        Beside::Replace(key(4), b"not there".to_vec()),
-        Beside::End(key(2), span),
-        Beside::End(key(2), Duration::from_secs(60)),
-        Beside::End(key(4), span),
-        Beside::Forget(key(3)),
+        SideWrite::Replace(key(1), b"changed".to_vec()),
+        SideWrite::Replace(key(4), b"not there".to_vec()),
+        SideWrite::End(key(2), span),
+        SideWrite::End(key(2), Duration::from_secs(60)),
+        SideWrite::End(key(4), span),
+        SideWrite::Forget(key(3)),
     ];
     let Committed::Done(_, at) = acme.commit(commit(1, changed)).await.unwrap() else { panic!("it should be written") };
     assert_eq!((body(1).await, body(3).await, body(4).await), (Some(b"changed".to_vec()), None, None));
@@ -369,25 +374,25 @@ async fn what_changes_beside_a_record_changes_with_it_or_not_at_all(bench: Bench
 }
 
 async fn the_last_rank_is_above_all_others(bench: Bench) {
-    let (acme, index) = (bench.acme(), Index::document_changes(&DocScope::Tenant));
+    let (acme, index) = (bench.acme(), IndexName::document_changes(&DocScope::Tenant));
     let place = async |version, member: &str, rank| {
-        let index = vec![Placing { index: index.clone(), member: member.into(), rank }];
+        let index = vec![IndexUpdate { index: index.clone(), member: member.into(), rank }];
         let key = RecordKey::session(session_id(1));
-        let commit = Commit { index, ..Commit::write(key, Version::new(version), vec![]) };
+        let commit = Commit { index, ..Commit::write(key, RecordVersion::new(version), vec![]) };
         let Committed::Done(_, at) = acme.commit(commit).await.unwrap() else { panic!("it should be written") };
         at.millis()
     };
-    let now = place(0, "a", Rank::Last).await;
+    let now = place(0, "a", Score::Last).await;
     assert_eq!(acme.range(&index, 0, u64::MAX, 9).await.unwrap(), [("a".to_owned(), now)]);
     let ahead = now + 1_000_000;
-    place(1, "b", Rank::At(ahead)).await;
-    place(2, "a", Rank::Last).await;
-    place(3, "c", Rank::Last).await;
+    place(1, "b", Score::At(ahead)).await;
+    place(2, "a", Score::Last).await;
+    place(3, "c", Score::Last).await;
     let ranks = [("b".to_owned(), ahead), ("a".to_owned(), ahead + 1), ("c".to_owned(), ahead + 2)];
     assert_eq!(acme.range(&index, 0, u64::MAX, 9).await.unwrap(), ranks);
-    place(4, "a", Rank::OutUpTo(ahead)).await;
-    place(5, "b", Rank::OutUpTo(ahead)).await;
-    place(6, "none", Rank::OutUpTo(ahead)).await;
+    place(4, "a", Score::OutUpTo(ahead)).await;
+    place(5, "b", Score::OutUpTo(ahead)).await;
+    place(6, "none", Score::OutUpTo(ahead)).await;
     assert_eq!(acme.range(&index, 0, u64::MAX, 9).await.unwrap(), ranks[1..]);
 }
 
@@ -402,7 +407,7 @@ async fn what_one_replica_writes_is_among_the_changes_of_another_at_once() {
     for number in 0..50 {
         let path = format!("notes/{number}");
         let (here, there) = if number % 2 == 0 { (&one, &other) } else { (&other, &one) };
-        done(here.put(&scope, draft(&path, "x"), Base::Absent, &ROOM, &entry()).await.unwrap());
+        done(here.put(&scope, draft(&path, "x"), WritePrecondition::Absent, &ROOM, &entry()).await.unwrap());
         let told = there.changes(&scope, mark).await.unwrap();
         assert_eq!(told.iter().map(|change| &change.path).collect::<Vec<_>>(), [&path]);
         mark = told[0].mark;

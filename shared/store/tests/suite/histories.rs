@@ -7,7 +7,9 @@ use domain::Moment;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
-use store::{Beside, Commit, Committed, DocScope, Index, Placing, RecordKey, Shelf, Stream, Version};
+use store::{
+    Commit, Committed, DocScope, IndexName, IndexUpdate, RecordKey, RecordVersion, SideWrite, StreamName, TenantStore,
+};
 
 /// One change, small enough that histories often meet.
 #[derive(Debug, Clone)]
@@ -139,24 +141,24 @@ fn aside(number: u8) -> RecordKey {
     RecordKey::document_version(&DocScope::Tenant, "a", number.into())
 }
 
-fn stream(number: u8) -> Stream {
-    Stream::versions(&DocScope::Tenant, &number.to_string())
+fn stream(number: u8) -> StreamName {
+    StreamName::versions(&DocScope::Tenant, &number.to_string())
 }
 
-fn index(number: u8) -> Index {
-    Index::documents(&DocScope::Session(session_id(number)))
+fn index(number: u8) -> IndexName {
+    IndexName::documents(&DocScope::Session(session_id(number)))
 }
 
-async fn apply(shelf: &Shelf, change: &Change) -> End {
-    let placing = |(number, member, rank): &(u8, u8, Option<u64>)| Placing {
+async fn apply(shelf: &TenantStore, change: &Change) -> End {
+    let placing = |(number, member, rank): &(u8, u8, Option<u64>)| IndexUpdate {
         index: index(*number),
         member: member.to_string(),
         rank: (*rank).into(),
     };
     let beside = |(number, change): &(u8, Aside)| match change {
-        Aside::Write(body) => Beside::Write(aside(*number), body.clone(), None),
-        Aside::Replace(body) => Beside::Replace(aside(*number), body.clone()),
-        Aside::Forget => Beside::Forget(aside(*number)),
+        Aside::Write(body) => SideWrite::Write(aside(*number), body.clone(), None),
+        Aside::Replace(body) => SideWrite::Replace(aside(*number), body.clone()),
+        Aside::Forget => SideWrite::Forget(aside(*number)),
     };
     let commit = Commit {
         body: change.body.clone(),
@@ -164,7 +166,7 @@ async fn apply(shelf: &Shelf, change: &Change) -> End {
         append: change.append.iter().map(|(number, body)| (stream(*number), body.clone())).collect(),
         index: change.index.iter().map(placing).collect(),
         beside: change.beside.iter().map(beside).collect(),
-        ..Commit::delete(record(change.record), Version::new(change.expect))
+        ..Commit::delete(record(change.record), RecordVersion::new(change.expect))
     };
     match shelf.commit(commit).await.unwrap() {
         Committed::Done(version, _) => End::Done(version.number()),
@@ -173,7 +175,7 @@ async fn apply(shelf: &Shelf, change: &Change) -> End {
     }
 }
 
-async fn seen(shelf: &Shelf) -> Seen {
+async fn seen(shelf: &TenantStore) -> Seen {
     let mut seen = Seen::default();
     for number in 0..3 {
         let found = shelf.get(&record(number)).await.unwrap();

@@ -3,7 +3,9 @@
 use crate::bench::{Bench, on_every_backend, session_id, tenant};
 use domain::Moment;
 use std::time::Duration;
-use store::{Commit, Committed, DocScope, Index, Placing, Rank, RecordKey, Stream, StreamId, Version};
+use store::{
+    Commit, Committed, DocScope, IndexName, IndexUpdate, RecordKey, RecordVersion, Score, StreamId, StreamName,
+};
 
 on_every_backend!(
     a_record_is_made_once_and_then_moves_by_version,
@@ -28,7 +30,7 @@ fn key() -> RecordKey {
 }
 
 fn write(expect: u64, body: &str) -> Commit {
-    Commit::write(key(), Version::new(expect), body.into())
+    Commit::write(key(), RecordVersion::new(expect), body.into())
 }
 
 async fn a_record_is_made_once_and_then_moves_by_version(bench: Bench) {
@@ -42,10 +44,10 @@ async fn a_record_is_made_once_and_then_moves_by_version(bench: Bench) {
 
 async fn a_conflict_hands_back_what_is_there(bench: Bench) {
     let acme = bench.acme();
-    assert_eq!(acme.commit(write(3, "x")).await.unwrap(), Committed::Conflict(Version::NONE, vec![]));
+    assert_eq!(acme.commit(write(3, "x")).await.unwrap(), Committed::Conflict(RecordVersion::NONE, vec![]));
     assert!(matches!(acme.commit(write(0, "a")).await.unwrap(), Committed::Done(..)));
-    assert_eq!(acme.commit(write(0, "b")).await.unwrap(), Committed::Conflict(Version::new(1), b"a".to_vec()));
-    assert_eq!(acme.commit(write(2, "b")).await.unwrap(), Committed::Conflict(Version::new(1), b"a".to_vec()));
+    assert_eq!(acme.commit(write(0, "b")).await.unwrap(), Committed::Conflict(RecordVersion::new(1), b"a".to_vec()));
+    assert_eq!(acme.commit(write(2, "b")).await.unwrap(), Committed::Conflict(RecordVersion::new(1), b"a".to_vec()));
 }
 
 async fn a_late_change_is_judged_by_the_stores_clock_and_writes_nothing(bench: Bench) {
@@ -60,28 +62,31 @@ async fn a_late_change_is_judged_by_the_stores_clock_and_writes_nothing(bench: B
 
 async fn a_refused_change_leaves_no_trace_beside_the_record(bench: Bench) {
     let acme = bench.acme();
-    let index = Index::documents(&DocScope::Tenant);
+    let index = IndexName::documents(&DocScope::Tenant);
     let beside = |commit: Commit| Commit {
-        append: vec![(Stream::audit(), b"{}".to_vec())],
-        index: vec![Placing { index: index.clone(), member: "m".into(), rank: Rank::At(1) }],
+        append: vec![(StreamName::audit(), b"{}".to_vec())],
+        index: vec![IndexUpdate { index: index.clone(), member: "m".into(), rank: Score::At(1) }],
         ..commit
     };
     assert!(matches!(acme.commit(beside(write(7, "a"))).await.unwrap(), Committed::Conflict(..)));
     let late = Commit { not_after: Some(Moment::from_millis(1)), ..write(0, "a") };
     assert!(matches!(acme.commit(beside(late)).await.unwrap(), Committed::Late(_)));
-    assert_eq!(acme.read(&Stream::audit(), None, 10).await.unwrap(), []);
+    assert_eq!(acme.read(&StreamName::audit(), None, 10).await.unwrap(), []);
     assert_eq!(acme.range(&index, 0, u64::MAX, 10).await.unwrap(), []);
     assert!(matches!(acme.commit(beside(write(0, "a"))).await.unwrap(), Committed::Done(..)));
-    assert_eq!(acme.read(&Stream::audit(), None, 10).await.unwrap().len(), 1);
+    assert_eq!(acme.read(&StreamName::audit(), None, 10).await.unwrap().len(), 1);
     assert_eq!(acme.range(&index, 0, u64::MAX, 10).await.unwrap(), [("m".to_owned(), 1)]);
 }
 
 async fn a_deleted_record_is_gone_and_can_be_made_anew(bench: Bench) {
     let acme = bench.acme();
     assert!(matches!(acme.commit(write(0, "a")).await.unwrap(), Committed::Done(..)));
-    assert!(matches!(acme.commit(Commit::delete(key(), Version::new(9))).await.unwrap(), Committed::Conflict(..)));
-    let deleted = acme.commit(Commit::delete(key(), Version::new(1))).await.unwrap();
-    assert!(matches!(deleted, Committed::Done(Version::NONE, _)));
+    assert!(matches!(
+        acme.commit(Commit::delete(key(), RecordVersion::new(9))).await.unwrap(),
+        Committed::Conflict(..)
+    ));
+    let deleted = acme.commit(Commit::delete(key(), RecordVersion::new(1))).await.unwrap();
+    assert!(matches!(deleted, Committed::Done(RecordVersion::NONE, _)));
     assert_eq!(acme.get(&key()).await.unwrap(), None);
     assert!(matches!(acme.commit(write(0, "b")).await.unwrap(), Committed::Done(version, _) if version.number() == 1));
 }
@@ -92,7 +97,7 @@ async fn an_expired_record_is_not_there(bench: Bench) {
     let Committed::Done(_, at) = acme.commit(brief).await.unwrap() else { panic!("it should be written") };
     bench.pass(at.plus(Duration::from_millis(20))).await;
     assert_eq!(acme.get(&key()).await.unwrap(), None);
-    assert_eq!(acme.commit(write(1, "b")).await.unwrap(), Committed::Conflict(Version::NONE, vec![]));
+    assert_eq!(acme.commit(write(1, "b")).await.unwrap(), Committed::Conflict(RecordVersion::NONE, vec![]));
     assert!(matches!(acme.commit(write(0, "b")).await.unwrap(), Committed::Done(version, _) if version.number() == 1));
 }
 
@@ -120,25 +125,25 @@ async fn of_many_writers_of_one_version_exactly_one_wins(bench: Bench) {
 
 async fn a_stream_is_read_forwards_and_backwards_in_pages(bench: Bench) {
     let acme = bench.acme();
-    let entry = |number: u8| (Stream::audit(), vec![number]);
+    let entry = |number: u8| (StreamName::audit(), vec![number]);
     let commit = Commit { append: (0..5).map(entry).collect(), ..write(0, "a") };
     assert!(matches!(acme.commit(commit).await.unwrap(), Committed::Done(..)));
     let bodies = |entries: &[(StreamId, Vec<u8>)]| entries.iter().map(|(_, body)| body[0]).collect::<Vec<_>>();
 
-    let first = acme.read(&Stream::audit(), None, 2).await.unwrap();
+    let first = acme.read(&StreamName::audit(), None, 2).await.unwrap();
     assert_eq!(bodies(&first), [0, 1]);
-    let rest = acme.read(&Stream::audit(), Some(first[1].0), 10).await.unwrap();
+    let rest = acme.read(&StreamName::audit(), Some(first[1].0), 10).await.unwrap();
     assert_eq!(bodies(&rest), [2, 3, 4]);
-    let newest = acme.read_back(&Stream::audit(), None, 2).await.unwrap();
+    let newest = acme.read_back(&StreamName::audit(), None, 2).await.unwrap();
     assert_eq!(bodies(&newest), [4, 3]);
-    assert_eq!(bodies(&acme.read_back(&Stream::audit(), Some(newest[1].0), 10).await.unwrap()), [2, 1, 0]);
-    assert_eq!(acme.read(&Stream::audit(), Some(rest[2].0), 10).await.unwrap(), []);
-    assert_eq!(acme.read(&Stream::audit(), None, 0).await.unwrap(), []);
+    assert_eq!(bodies(&acme.read_back(&StreamName::audit(), Some(newest[1].0), 10).await.unwrap()), [2, 1, 0]);
+    assert_eq!(acme.read(&StreamName::audit(), Some(rest[2].0), 10).await.unwrap(), []);
+    assert_eq!(acme.read(&StreamName::audit(), None, 0).await.unwrap(), []);
 }
 
 async fn a_place_beyond_either_end_of_a_stream_is_no_error(bench: Bench) {
     let acme = bench.acme();
-    let commit = Commit { append: vec![(Stream::audit(), vec![1])], ..write(0, "a") };
+    let commit = Commit { append: vec![(StreamName::audit(), vec![1])], ..write(0, "a") };
     assert!(matches!(acme.commit(commit).await.unwrap(), Committed::Done(..)));
     let place = |text: &str| StreamId::parse(text);
     for (text, behind, before) in [
@@ -147,16 +152,19 @@ async fn a_place_beyond_either_end_of_a_stream_is_no_error(bench: Bench) {
         ("18446744073709551615-18446744073709551614", 0, 1),
         ("18446744073709551615-18446744073709551615", 0, 1),
     ] {
-        assert_eq!(acme.read(&Stream::audit(), place(text), 9).await.unwrap().len(), behind, "{text}");
-        assert_eq!(acme.read_back(&Stream::audit(), place(text), 9).await.unwrap().len(), before, "{text}");
+        assert_eq!(acme.read(&StreamName::audit(), place(text), 9).await.unwrap().len(), behind, "{text}");
+        assert_eq!(acme.read_back(&StreamName::audit(), place(text), 9).await.unwrap().len(), before, "{text}");
     }
 }
 
 async fn an_index_is_walked_by_rank_and_a_member_stands_once(bench: Bench) {
     let acme = bench.acme();
-    let index = Index::documents(&DocScope::Tenant);
-    let place =
-        |member: &str, rank: Option<u64>| Placing { index: index.clone(), member: member.into(), rank: rank.into() };
+    let index = IndexName::documents(&DocScope::Tenant);
+    let place = |member: &str, rank: Option<u64>| IndexUpdate {
+        index: index.clone(),
+        member: member.into(),
+        rank: rank.into(),
+    };
     let placings = vec![place("b", Some(5)), place("a", Some(5)), place("c", Some(1)), place("d", Some(9))];
     assert!(matches!(acme.commit(Commit { index: placings, ..write(0, "a") }).await.unwrap(), Committed::Done(..)));
     let moved = vec![place("c", Some(7)), place("d", None), place("never there", None)];
@@ -171,12 +179,12 @@ async fn an_index_is_walked_by_rank_and_a_member_stands_once(bench: Bench) {
 
 async fn a_stream_that_is_to_be_forgotten_is_and_starts_anew(bench: Bench) {
     let acme = bench.acme();
-    let stream = Stream::versions(&DocScope::Tenant, "a").forgotten_after(Some(Duration::from_millis(20)));
+    let stream = StreamName::versions(&DocScope::Tenant, "a").forgotten_after(Some(Duration::from_millis(20)));
     let commit = |expect, body: &str| Commit { append: vec![(stream.clone(), body.into())], ..write(expect, "x") };
     let Committed::Done(_, at) = acme.commit(commit(0, "old")).await.unwrap() else { panic!("it should be written") };
     bench.pass(at.plus(Duration::from_millis(20))).await;
     assert_eq!(acme.read(&stream, None, 10).await.unwrap(), []);
-    let kept = Stream::versions(&DocScope::Tenant, "a");
+    let kept = StreamName::versions(&DocScope::Tenant, "a");
     let commit = Commit { append: vec![(kept.clone(), b"new".to_vec())], ..write(1, "x") };
     assert!(matches!(acme.commit(commit).await.unwrap(), Committed::Done(..)));
     assert_eq!(acme.read(&kept, None, 10).await.unwrap().len(), 1);
@@ -184,10 +192,10 @@ async fn a_stream_that_is_to_be_forgotten_is_and_starts_anew(bench: Bench) {
 
 async fn one_tenant_does_not_see_another(bench: Bench) {
     let (acme, bolt) = (bench.acme(), bench.store.of(&tenant("bolt")));
-    let commit = Commit { append: vec![(Stream::audit(), b"{}".to_vec())], ..write(0, "a") };
+    let commit = Commit { append: vec![(StreamName::audit(), b"{}".to_vec())], ..write(0, "a") };
     assert!(matches!(acme.commit(commit).await.unwrap(), Committed::Done(..)));
     assert_eq!(bolt.get(&key()).await.unwrap(), None);
-    assert_eq!(bolt.read(&Stream::audit(), None, 10).await.unwrap(), []);
+    assert_eq!(bolt.read(&StreamName::audit(), None, 10).await.unwrap(), []);
     assert!(matches!(bolt.commit(write(0, "b")).await.unwrap(), Committed::Done(..)));
     assert_eq!(acme.get(&key()).await.unwrap().unwrap().body, b"a");
 }
@@ -195,12 +203,14 @@ async fn one_tenant_does_not_see_another(bench: Bench) {
 async fn bytes_of_every_value_survive(bench: Bench) {
     let acme = bench.acme();
     let bytes: Vec<u8> = (0..=255).collect();
-    let commit =
-        Commit { append: vec![(Stream::audit(), bytes.clone())], ..Commit::write(key(), Version::NONE, bytes.clone()) };
+    let commit = Commit {
+        append: vec![(StreamName::audit(), bytes.clone())],
+        ..Commit::write(key(), RecordVersion::NONE, bytes.clone())
+    };
     assert!(matches!(acme.commit(commit).await.unwrap(), Committed::Done(..)));
     assert_eq!(acme.get(&key()).await.unwrap().unwrap().body, bytes);
-    assert_eq!(acme.read(&Stream::audit(), None, 1).await.unwrap()[0].1, bytes);
-    assert_eq!(acme.commit(write(0, "")).await.unwrap(), Committed::Conflict(Version::new(1), bytes));
+    assert_eq!(acme.read(&StreamName::audit(), None, 1).await.unwrap()[0].1, bytes);
+    assert_eq!(acme.commit(write(0, "")).await.unwrap(), Committed::Conflict(RecordVersion::new(1), bytes));
     assert!(matches!(acme.commit(write(1, "")).await.unwrap(), Committed::Done(..)));
     assert_eq!(acme.get(&key()).await.unwrap().unwrap().body, b"");
 }

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, call, on_every_backend, opening, principal, session_id};
 use crate::runs::{open, run};
 use domain::{CallId, Code, RunId};
-use store::{Cited, CloseFacts, Shelf};
+use store::{CloseFacts, EvidenceCitation, TenantStore};
 
 on_every_backend!(
     calls_of_the_session_and_runs_of_the_principal_are_known_and_nothing_else_is,
@@ -11,7 +11,7 @@ on_every_backend!(
     a_text_that_cites_nothing_costs_nothing,
 );
 
-async fn made(shelf: &Shelf, number: u8, session: u8, code: Option<Code>) -> String {
+async fn made(shelf: &TenantStore, number: u8, session: u8, code: Option<Code>) -> String {
     let call = call(number, Some(session_id(session)));
     let begun = shelf.begin(&opening(&call)).await.unwrap();
     shelf.audit().close_now(begun.receipt, &CloseFacts { code, bytes: 1 }).await.unwrap();
@@ -32,7 +32,8 @@ async fn calls_of_the_session_and_runs_of_the_principal_are_known_and_nothing_el
     let never = CallId::from_random([9; 16]);
 
     let text = format!("{}: {failed}, {fine}; {elsewhere} {} {never} {} {fine}", mine.id, theirs.id, open_call.id);
-    let Cited { known, unknown } = acme.references(Some(session_id(1)), &principal("agent"), &text).await.unwrap();
+    let EvidenceCitation { known, unknown } =
+        acme.references(Some(session_id(1)), &principal("agent"), &text).await.unwrap();
 
     let told: Vec<_> =
         known.iter().map(|known| (known.id.as_str(), known.tool.as_str(), known.outcome.as_str())).collect();
@@ -50,7 +51,7 @@ async fn calls_of_the_session_and_runs_of_the_principal_are_known_and_nothing_el
     assert_eq!(unknown, [elsewhere, theirs.id.to_string(), never.to_string()]);
 
     let stranger = acme.references(Some(session_id(1)), &principal("other"), &fine).await.unwrap();
-    assert_eq!(stranger, Cited { known: Vec::new(), unknown: vec![fine.clone()] });
+    assert_eq!(stranger, EvidenceCitation { known: Vec::new(), unknown: vec![fine.clone()] });
     let without = acme.references(None, &principal("agent"), &format!("{fine} {mine}")).await.unwrap();
     assert_eq!((without.known.len(), without.unknown), (1, vec![fine.clone()]));
     let abroad = bench.store.of(&crate::bench::tenant("bolt"));
@@ -78,7 +79,7 @@ async fn a_text_that_cites_nothing_costs_nothing(bench: Bench) {
     let before = bench.store.round_trips();
     let cited =
         bench.acme().references(Some(session_id(1)), &principal("agent"), "call_tool said run_id").await.unwrap();
-    assert_eq!((cited, bench.store.round_trips()), (Cited::default(), before));
+    assert_eq!((cited, bench.store.round_trips()), (EvidenceCitation::default(), before));
     let many: String = (0..100).map(|n| format!("{} ", RunId::from_random([n; 16]))).collect();
     let cited = bench.acme().references(None, &principal("agent"), &many).await.unwrap();
     assert_eq!((cited.unknown.len(), bench.store.round_trips() - before), (100, 1));

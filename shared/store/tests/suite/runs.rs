@@ -1,16 +1,17 @@
 //! Runs as records: opened once, folded by version, found when they are due, by whoever asks the same again.
 
 use crate::bench::{Bench, call, on_every_backend, opening, principal, session_id, tenant};
-use domain::run::{Answer, Asked, Claim, Ending, Event, OnReject, Preview, Run, State, Verdict};
+use domain::run::{Answer, Claim, Ending, OnReject, Preview, Run, RunEvent, RunRequest, RunState, Verdict};
 use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
 use std::time::Duration;
 use store::{
-    AuditEntry, CloseFacts, Commit, Committed, FoldedRun, Gated, HeldRun, Index, Opening, Past, Phase, Placing, Rank,
-    RecordKey, Runs, StoreError, Topic, Version, Wake,
+    ApprovalLookup, AuditEntry, CallOpening, CloseFacts, Commit, Committed, IndexName, IndexUpdate, Phase, PriorRuns,
+    RecordKey, RecordVersion, RunCasOutcome, RunStore, Score, StoreError, Topic, VersionedRun, WakeUp,
 };
 
 on_every_backend!(
     a_run_is_opened_once_and_the_second_is_handed_the_first,
+    a_run_too_many_of_one_requester_is_not_opened,
     a_run_reads_back_as_it_was_written,
     a_change_names_the_version_it_was_made_on,
     a_late_change_is_judged_by_the_stores_clock_and_leaves_no_trace,
@@ -38,8 +39,8 @@ fn run_id(number: u8) -> RunId {
     RunId::from_random([number; 16])
 }
 
-fn asked(at: Moment) -> Asked {
-    Asked {
+fn asked(at: Moment) -> RunRequest {
+    RunRequest {
         requester: principal("agent"),
         scopes: "tools:read tools:write".into(),
         session: Some(session_id(1)),
@@ -79,35 +80,50 @@ fn entry() -> AuditEntry {
     AuditEntry::new(Phase::Transition)
 }
 
-fn said(subject: &str, verdict: Verdict, at: Moment) -> Event {
-    Event::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at })
+fn said(subject: &str, verdict: Verdict, at: Moment) -> RunEvent {
+    RunEvent::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at })
 }
 
-pub(crate) async fn open(runs: &Runs, run: &Run) -> HeldRun {
+pub(crate) async fn open(runs: &RunStore, run: &Run) -> VersionedRun {
     match runs.open(run, None, u64::MAX, &entry()).await.unwrap() {
-        FoldedRun::Done(held) => held,
-        refused @ (FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone) => {
+        RunCasOutcome::Done(held) => held,
+        refused @ (RunCasOutcome::Conflict(_)
+        | RunCasOutcome::Late(_)
+        | RunCasOutcome::TooManyWaiting
+        | RunCasOutcome::Gone) => {
             panic!("it should be opened: {refused:?}")
         }
     }
 }
 
 /// Folds one event that is an edge and wins.
-async fn fold(runs: &Runs, held: &HeldRun, event: &Event, at: Moment) -> HeldRun {
+async fn fold(runs: &RunStore, held: &VersionedRun, event: &RunEvent, at: Moment) -> VersionedRun {
     let next = held.run.apply(event, at).unwrap();
     match runs.commit(held, &next, None, &entry()).await.unwrap() {
-        FoldedRun::Done(held) => held,
-        refused @ (FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone) => {
+        RunCasOutcome::Done(held) => held,
+        refused @ (RunCasOutcome::Conflict(_)
+        | RunCasOutcome::Late(_)
+        | RunCasOutcome::TooManyWaiting
+        | RunCasOutcome::Gone) => {
             panic!("it should be written: {refused:?}")
         }
     }
 }
 
+async fn a_run_too_many_of_one_requester_is_not_opened(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    open(&runs, &run(1, now)).await;
+    assert_eq!(runs.open(&run(2, now), None, 1, &entry()).await.unwrap(), RunCasOutcome::TooManyWaiting);
+    assert_eq!(runs.find(run_id(2)).await.unwrap().0, None, "nothing is written");
+    assert!(matches!(runs.open(&run(2, now), None, 2, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
+}
+
 /// What a gated call of this digest and key finds when it begins.
-async fn past(bench: &Bench, digest: &str, key: Option<&str>) -> Past {
+async fn past(bench: &Bench, digest: &str, key: Option<&str>) -> PriorRuns {
     let (acme, call) = (bench.acme(), call(9, None));
-    let gated = Some(Gated { digest, key, reviewed: false, most_waiting: 3 });
-    let begun = acme.begin(&Opening { gated, ..opening(&call) }).await.unwrap();
+    let gated = Some(ApprovalLookup { digest, key, reviewed: false, most_waiting: 3 });
+    let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap();
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     begun.past
 }
@@ -118,7 +134,7 @@ async fn a_run_is_opened_once_and_the_second_is_handed_the_first(bench: Bench) {
     let first = open(&runs, &run(1, now)).await;
     let mut other = run(1, now.plus(Duration::from_secs(5)));
     other.asked.requester = principal("other");
-    assert_eq!(runs.open(&other, Some("k"), u64::MAX, &entry()).await.unwrap(), FoldedRun::Conflict(first.clone()));
+    assert_eq!(runs.open(&other, Some("k"), u64::MAX, &entry()).await.unwrap(), RunCasOutcome::Conflict(first.clone()));
     assert_eq!(runs.find(run_id(1)).await.unwrap().0, Some(first));
     assert_eq!(past(&bench, "d1", Some("k")).await.same_key, None, "the loser leaves nothing in an index");
 }
@@ -127,7 +143,7 @@ async fn a_run_reads_back_as_it_was_written(bench: Bench) {
     let runs = bench.acme().runs();
     let now = bench.store.now().await.unwrap();
     let mut full = run(1, now);
-    full.state = State::ReconciledFailed;
+    full.state = RunState::ReconciledFailed;
     full.answers = [("ana", Verdict::Approve, Some("go")), ("bo", Verdict::Reject, None)]
         .map(|(by, verdict, why)| Answer { by: principal(by), verdict, reason: why.map(str::to_owned), at: now })
         .into();
@@ -144,7 +160,7 @@ async fn a_run_reads_back_as_it_was_written(bench: Bench) {
     for run in [full, bare] {
         open(&runs, &run).await;
         let (found, at) = runs.find(run.id).await.unwrap();
-        assert_eq!(found.map(|held| (held.run, held.version)), Some((run, Version::new(1))));
+        assert_eq!(found.map(|held| (held.run, held.version)), Some((run, RecordVersion::new(1))));
         assert!(at >= now);
     }
     assert_eq!(runs.find(run_id(3)).await.unwrap().0, None);
@@ -155,15 +171,15 @@ async fn a_change_names_the_version_it_was_made_on(bench: Bench) {
     let now = bench.store.now().await.unwrap();
     let held = open(&runs, &run(1, now)).await;
     let first = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
-    assert_eq!((first.version, first.run.answers.len()), (Version::new(2), 1));
+    assert_eq!((first.version, first.run.answers.len()), (RecordVersion::new(2), 1));
 
     let mine = held.run.apply(&said("bo", Verdict::Reject, now), now).unwrap();
-    let FoldedRun::Conflict(newer) = runs.commit(&held, &mine, None, &entry()).await.unwrap() else {
+    let RunCasOutcome::Conflict(newer) = runs.commit(&held, &mine, None, &entry()).await.unwrap() else {
         panic!("the version is out of date");
     };
     assert_eq!(newer, first, "what is there now comes back, to fold on");
     let folded = fold(&runs, &newer, &said("bo", Verdict::Reject, now), now).await;
-    assert_eq!((folded.run.state, folded.run.answers.len()), (State::Rejected, 2), "nobody's answer is lost");
+    assert_eq!((folded.run.state, folded.run.answers.len()), (RunState::Rejected, 2), "nobody's answer is lost");
 }
 
 async fn a_late_change_is_judged_by_the_stores_clock_and_leaves_no_trace(bench: Bench) {
@@ -173,21 +189,23 @@ async fn a_late_change_is_judged_by_the_stores_clock_and_leaves_no_trace(bench: 
     let before = acme.audit().page(None, 10).await.unwrap().len();
     let next = held.run.apply(&said("ana", Verdict::Reject, now), now).unwrap();
     let late = Moment::from_millis(now.millis() - 1);
-    assert!(matches!(runs.commit(&held, &next, Some(late), &entry()).await.unwrap(), FoldedRun::Late(at) if at >= now));
+    assert!(
+        matches!(runs.commit(&held, &next, Some(late), &entry()).await.unwrap(), RunCasOutcome::Late(at) if at >= now)
+    );
     assert_eq!(runs.find(run_id(1)).await.unwrap().0, Some(held.clone()));
     assert_eq!(acme.audit().page(None, 10).await.unwrap().len(), before);
     assert_eq!(past(&bench, "d1", None).await.waiting, 1, "it still waits");
     let in_time = Some(now.plus(Duration::from_secs(60)));
-    assert!(matches!(runs.commit(&held, &next, in_time, &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert!(matches!(runs.commit(&held, &next, in_time, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
 }
 
 async fn a_change_of_a_run_that_is_gone_says_so(bench: Bench) {
     let (acme, runs) = (bench.acme(), bench.acme().runs());
     let now = bench.store.now().await.unwrap();
     let held = open(&runs, &run(1, now)).await;
-    let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), Version::new(1))).await.unwrap();
+    let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), RecordVersion::new(1))).await.unwrap();
     assert!(matches!(gone, Committed::Done(..)));
-    assert_eq!(runs.commit(&held, &held.run, None, &entry()).await.unwrap(), FoldedRun::Gone);
+    assert_eq!(runs.commit(&held, &held.run, None, &entry()).await.unwrap(), RunCasOutcome::Gone);
 }
 
 async fn due_runs_come_longest_overdue_first_and_leave_when_nobody_need_look(bench: Bench) {
@@ -202,7 +220,7 @@ async fn due_runs_come_longest_overdue_first_and_leave_when_nobody_need_look(ben
     assert_eq!(runs.due(1).await.unwrap(), [run_id(2)]);
 
     let (held, _) = runs.find(run_id(2)).await.unwrap();
-    fold(&runs, &held.unwrap(), &Event::Expired, now).await;
+    fold(&runs, &held.unwrap(), &RunEvent::Expired, now).await;
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
 
     // A yes is due at once; a claim not before its lease is over; an end never again.
@@ -212,12 +230,12 @@ async fn due_runs_come_longest_overdue_first_and_leave_when_nobody_need_look(ben
     let approved = fold(&runs, &one, &said("bo", Verdict::Approve, now), now).await;
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1), run_id(3)]);
     let lease_until = now.plus(Duration::from_secs(30));
-    let claimed = fold(&runs, &approved, &Event::Claimed { owner: "rep_1".into(), lease_until }, now).await;
+    let claimed = fold(&runs, &approved, &RunEvent::Claimed { owner: "rep_1".into(), lease_until }, now).await;
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
-    let over = Event::Renewed { owner: "rep_1".into(), epoch: 1, lease_until: ago(1) };
+    let over = RunEvent::Renewed { owner: "rep_1".into(), epoch: 1, lease_until: ago(1) };
     let silent = fold(&runs, &claimed, &over, now).await;
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1), run_id(3)]);
-    let finished = Event::Finished { owner: "rep_1".into(), epoch: 1, ending: Ending::done(None) };
+    let finished = RunEvent::Finished { owner: "rep_1".into(), epoch: 1, ending: Ending::done(None) };
     fold(&runs, &silent, &finished, now).await;
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
 }
@@ -228,11 +246,11 @@ async fn a_look_is_moved_without_changing_the_run(bench: Bench) {
     let held = open(&runs, &run(1, Moment::from_millis(now.millis() - 2_000_000))).await;
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
     let later = Some(now.plus(Duration::from_secs(60)));
-    let FoldedRun::Done(moved) = runs.look_again(&held, later, &entry()).await.unwrap() else { panic!("it fits") };
+    let RunCasOutcome::Done(moved) = runs.look_again(&held, later, &entry()).await.unwrap() else { panic!("it fits") };
     assert_eq!((&moved.run, runs.due(10).await.unwrap()), (&held.run, vec![]));
     let stale = runs.look_again(&held, Some(now), &entry()).await.unwrap();
-    assert!(matches!(stale, FoldedRun::Conflict(_)), "whoever looked at an older version moves nothing");
-    assert!(matches!(runs.look_again(&moved, Some(now), &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert!(matches!(stale, RunCasOutcome::Conflict(_)), "whoever looked at an older version moves nothing");
+    assert!(matches!(runs.look_again(&moved, Some(now), &entry()).await.unwrap(), RunCasOutcome::Done(_)));
     assert_eq!(runs.due(10).await.unwrap(), [run_id(1)]);
 }
 
@@ -249,11 +267,11 @@ async fn a_run_waits_until_a_person_answers_and_then_no_longer_counts(bench: Ben
     assert_eq!(past(&bench, "d1", None).await.waiting, 3, "counted only as far as anybody asks");
 
     fold(&runs, &held[0], &said("ana", Verdict::Reject, now), now).await;
-    fold(&runs, &held[1], &Event::Cancelled { by: principal("agent") }, now).await;
+    fold(&runs, &held[1], &RunEvent::Cancelled { by: principal("agent") }, now).await;
     let one = fold(&runs, &held[2], &said("ana", Verdict::Approve, now), now).await;
     assert_eq!(past(&bench, "d1", None).await.waiting, 3, "one of two signatures leaves it waiting");
     fold(&runs, &one, &said("bo", Verdict::Approve, now), now).await;
-    fold(&runs, &held[3], &Event::Expired, held[3].run.asked.expires_at).await;
+    fold(&runs, &held[3], &RunEvent::Expired, held[3].run.asked.expires_at).await;
     assert_eq!(past(&bench, "d1", None).await.waiting, 1);
 }
 
@@ -261,10 +279,10 @@ async fn a_call_finds_the_newest_run_of_its_digest_and_the_run_of_its_key(bench:
     let runs = bench.acme().runs();
     let now = bench.store.now().await.unwrap();
     let later = now.plus(Duration::from_millis(1));
-    assert_eq!(past(&bench, "d1", Some("k1")).await, Past::default());
+    assert_eq!(past(&bench, "d1", Some("k1")).await, PriorRuns::default());
     // The newer one is opened first: what counts is when it was asked.
-    assert!(matches!(runs.open(&run(2, later), Some("k2"), u64::MAX, &entry()).await.unwrap(), FoldedRun::Done(_)));
-    assert!(matches!(runs.open(&run(1, now), Some("k1"), u64::MAX, &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert!(matches!(runs.open(&run(2, later), Some("k2"), u64::MAX, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
+    assert!(matches!(runs.open(&run(1, now), Some("k1"), u64::MAX, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
 
     let found = past(&bench, "d1", Some("k1")).await;
     assert_eq!((found.same_digest, found.same_key), (Some(run_id(2)), Some(run_id(1))));
@@ -274,7 +292,7 @@ async fn a_call_finds_the_newest_run_of_its_digest_and_the_run_of_its_key(bench:
 
     let mut foreign = run(3, later);
     (foreign.asked.requester, foreign.asked.digest) = (principal("other"), "d3".into());
-    assert!(matches!(runs.open(&foreign, Some("k9"), u64::MAX, &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert!(matches!(runs.open(&foreign, Some("k9"), u64::MAX, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
     assert_eq!(past(&bench, "d1", Some("k9")).await.same_key, None, "a key is its owner's own");
 }
 
@@ -284,7 +302,7 @@ async fn only_a_gated_call_looks_for_earlier_runs(bench: Bench) {
     open(&acme.runs(), &run(1, now)).await;
     let call = call(1, None);
     let begun = acme.begin(&opening(&call)).await.unwrap();
-    assert_eq!(begun.past, Past::default());
+    assert_eq!(begun.past, PriorRuns::default());
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 }
 
@@ -304,7 +322,7 @@ async fn runs_are_paged_newest_first(bench: Bench) {
     assert_eq!(page(Some(at(0)), 9).await, []);
     assert_eq!(page(None, 0).await, []);
 
-    let gone = bench.acme().commit(Commit::delete(RecordKey::run(run_id(4)), Version::new(1))).await.unwrap();
+    let gone = bench.acme().commit(Commit::delete(RecordKey::run(run_id(4)), RecordVersion::new(1))).await.unwrap();
     assert!(matches!(gone, Committed::Done(..)));
     assert_eq!(page(None, 3).await, [run_id(5), run_id(3)], "a run that is no longer kept is passed over");
 }
@@ -320,13 +338,13 @@ async fn every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches(bench:
     while heard < 2 {
         let next = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.expect("a wake-up should come");
         match next {
-            Wake::Topic(Topic::Run(id)) => {
+            WakeUp::Topic(Topic::Run(id)) => {
                 assert_eq!(id, run_id(1));
                 heard += 1;
             }
             // The subscription may have come up after the change; then it says that something was missed.
-            Wake::Resync => break,
-            Wake::Topic(other) => panic!("nobody else moved: {other:?}"),
+            WakeUp::Resync => break,
+            WakeUp::Topic(other) => panic!("nobody else moved: {other:?}"),
         }
     }
 }
@@ -345,11 +363,14 @@ async fn of_many_deciders_of_one_version_exactly_one_wins(bench: Bench) {
         });
         let ends = futures_util::future::join_all(deciders).await;
         let winner = ends.iter().find_map(|end| match end {
-            FoldedRun::Done(held) => Some(held.clone()),
-            FoldedRun::Conflict(_) | FoldedRun::Late(_) | FoldedRun::Gone => None,
+            RunCasOutcome::Done(held) => Some(held.clone()),
+            RunCasOutcome::Conflict(_)
+            | RunCasOutcome::Late(_)
+            | RunCasOutcome::TooManyWaiting
+            | RunCasOutcome::Gone => None,
         });
         let winner = winner.expect("somebody wins");
-        let lost = ends.iter().filter(|end| **end == FoldedRun::Conflict(winner.clone())).count();
+        let lost = ends.iter().filter(|end| **end == RunCasOutcome::Conflict(winner.clone())).count();
         assert_eq!(lost, 7, "every loser is handed the winner's: {ends:?}");
     }
 }
@@ -392,12 +413,12 @@ const FIRST_RELEASE: &str = r#"{
 async fn the_recorded_shape_of_the_first_release_reads_back(bench: Bench) {
     let acme = bench.acme();
     let written = Commit {
-        index: vec![Placing { index: Index::runs(), member: run_id(1).to_string(), rank: Rank::At(1) }],
-        ..Commit::write(RecordKey::run(run_id(1)), Version::NONE, FIRST_RELEASE.into())
+        index: vec![IndexUpdate { index: IndexName::runs(), member: run_id(1).to_string(), rank: Score::At(1) }],
+        ..Commit::write(RecordKey::run(run_id(1)), RecordVersion::NONE, FIRST_RELEASE.into())
     };
     assert!(matches!(acme.commit(written).await.unwrap(), Committed::Done(..)));
     let run = acme.runs().find(run_id(1)).await.unwrap().0.unwrap().run;
-    assert_eq!((run.id, run.state, run.delivered), (run_id(1), State::OutcomeUnknown, false));
+    assert_eq!((run.id, run.state, run.delivered), (run_id(1), RunState::OutcomeUnknown, false));
     assert_eq!(
         (run.asked.effect, run.asked.needs, run.asked.on_reject),
         (Effect::Disrupt, Level::Write, OnReject::Continue)
@@ -420,7 +441,7 @@ async fn an_unreadable_run_is_an_error_and_not_an_absence(bench: Bench) {
     for (number, body) in [(1, "{}"), (2, "not JSON"), (3, "")] {
         let key = RecordKey::run(run_id(number));
         assert!(matches!(
-            acme.commit(Commit::write(key, Version::NONE, body.into())).await.unwrap(),
+            acme.commit(Commit::write(key, RecordVersion::NONE, body.into())).await.unwrap(),
             Committed::Done(..)
         ));
         let found = acme.runs().find(run_id(number)).await;
@@ -461,17 +482,17 @@ async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(benc
     assert_eq!(runs.stopped_by(session_id(2)).await.unwrap(), None, "another session goes on");
     assert_eq!(bench.store.of(&tenant("other")).runs().stopped_by(session_id(1)).await.unwrap(), None);
     let call = call(9, Some(session_id(1)));
-    let gated = Some(Gated { digest: "d9", key: Some("k"), reviewed: false, most_waiting: 3 });
-    let opening = Opening { gated, session: Some(session_id(1)), ..opening(&call) };
+    let gated = Some(ApprovalLookup { digest: "d9", key: Some("k"), reviewed: false, most_waiting: 3 });
+    let opening = CallOpening { gated, session: Some(session_id(1)), ..opening(&call) };
     let begun = bench.acme().begin(&opening).await.unwrap();
     assert_eq!(begun.past.stopped_by, Some(run_id(1)), "a call that would change something learns of it at once");
     bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 
-    let FoldedRun::Done(cleared) = runs.clear(&rejected, session_id(1), &entry()).await.unwrap() else {
+    let RunCasOutcome::Done(cleared) = runs.clear(&rejected, session_id(1), &entry()).await.unwrap() else {
         panic!("it should be cleared")
     };
-    assert_eq!((stops().await, cleared.run.state), (None, State::Rejected));
-    fold(&runs, &cleared, &Event::Delivered, now).await;
+    assert_eq!((stops().await, cleared.run.state), (None, RunState::Rejected));
+    fold(&runs, &cleared, &RunEvent::Delivered, now).await;
     assert_eq!(stops().await, None, "a later change of the run does not stop the session again");
 }
 
@@ -487,7 +508,7 @@ async fn what_the_store_has_forgotten_leaves_the_list_of_runs(bench: Bench) {
         let gone = Commit::delete(RecordKey::run(run_id(number)), version);
         assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
     }
-    let listed = async || acme.range(&Index::runs(), 0, u64::MAX >> 11, 9).await.unwrap().len();
+    let listed = async || acme.range(&IndexName::runs(), 0, u64::MAX >> 11, 9).await.unwrap().len();
     assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (3, 1), "what is young is not looked at");
     assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (2, 0), "what is still there stays");
     assert_eq!(runs.page(None, 9).await.unwrap().len(), 1);
@@ -497,24 +518,24 @@ async fn what_a_replica_still_holds_is_written_back_and_found_again(bench: Bench
     let (acme, runs) = (bench.acme(), bench.acme().runs());
     let now = bench.store.now().await.unwrap();
     let held = open(&runs, &run(1, now)).await;
-    let unknown = Run { state: State::OutcomeUnknown, changed_at: now, ..held.run.clone() };
-    let newer = HeldRun { version: Version::new(9), ..held.clone() };
+    let unknown = Run { state: RunState::OutcomeUnknown, changed_at: now, ..held.run.clone() };
+    let newer = VersionedRun { version: RecordVersion::new(9), ..held.clone() };
     let refused = runs.write_back(&unknown, Some(&newer), &entry()).await.unwrap();
-    assert_eq!(refused, FoldedRun::Conflict(held.clone()), "only over what was seen");
-    assert_eq!(runs.write_back(&unknown, None, &entry()).await.unwrap(), FoldedRun::Conflict(held.clone()));
-    assert!(matches!(runs.write_back(&unknown, Some(&held), &entry()).await.unwrap(), FoldedRun::Done(_)));
+    assert_eq!(refused, RunCasOutcome::Conflict(held.clone()), "only over what was seen");
+    assert_eq!(runs.write_back(&unknown, None, &entry()).await.unwrap(), RunCasOutcome::Conflict(held.clone()));
+    assert!(matches!(runs.write_back(&unknown, Some(&held), &entry()).await.unwrap(), RunCasOutcome::Done(_)));
 
-    let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), Version::new(2))).await.unwrap();
+    let gone = acme.commit(Commit::delete(RecordKey::run(run_id(1)), RecordVersion::new(2))).await.unwrap();
     assert!(matches!(gone, Committed::Done(..)));
-    let index = |index, rank: Option<u64>| Placing { index, member: run_id(1).to_string(), rank: rank.into() };
+    let index = |index, rank: Option<u64>| IndexUpdate { index, member: run_id(1).to_string(), rank: rank.into() };
     let emptied = Commit {
-        index: vec![index(Index::runs(), None), index(Index::same_digest("d1"), None)],
-        ..Commit::write(RecordKey::seal(), Version::NONE, b"x".to_vec())
+        index: vec![index(IndexName::runs(), None), index(IndexName::same_digest("d1"), None)],
+        ..Commit::write(RecordKey::seal(), RecordVersion::NONE, b"x".to_vec())
     };
     assert!(matches!(acme.commit(emptied).await.unwrap(), Committed::Done(..)));
     assert_eq!(past(&bench, "d1", None).await.same_digest, None);
     let back = runs.write_back(&unknown, None, &entry()).await.unwrap();
-    assert!(matches!(back, FoldedRun::Done(held) if held.version == Version::new(1)));
+    assert!(matches!(back, RunCasOutcome::Done(held) if held.version == RecordVersion::new(1)));
     assert_eq!(runs.find(run_id(1)).await.unwrap().0.unwrap().run, unknown);
     assert_eq!(runs.page(None, 10).await.unwrap(), [unknown]);
     assert_eq!(past(&bench, "d1", None).await.same_digest, Some(run_id(1)));
@@ -548,9 +569,9 @@ async fn what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it(ben
     let approved = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
     assert!(under_review(1, "agent").await, "it is still to be carried out");
     let lease_until = now.plus(Duration::from_secs(30));
-    let claimed = fold(&runs, &approved, &Event::Claimed { owner: "rep".into(), lease_until }, now).await;
+    let claimed = fold(&runs, &approved, &RunEvent::Claimed { owner: "rep".into(), lease_until }, now).await;
     assert!(under_review(1, "agent").await);
-    let done = Event::Finished { owner: "rep".into(), epoch: 1, ending: Ending::done(None) };
+    let done = RunEvent::Finished { owner: "rep".into(), epoch: 1, ending: Ending::done(None) };
     fold(&runs, &claimed, &done, now).await;
     assert!(!under_review(1, "agent").await);
 }

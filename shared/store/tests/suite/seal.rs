@@ -4,9 +4,13 @@ use crate::bench::{Bench, config, on_every_backend, principal, tenant};
 use serde_json::Value;
 use std::collections::HashSet;
 use store::{
-    Actor, ActorKind, AuditEntry, Chain, ChainBreak, Commit, Committed, Config, Flaw, LedgerPage, Link, Phase,
+    Actor, ActorKind, AuditEntry, Chain, ChainBreak, ChainLink, Commit, Committed, Config, LedgerFlaw, LedgerPage,
+    Phase,
 };
-use store::{Place, RecordKey, Sealed, Shelf, Store, StoreError, Stream, StreamId, Verified, VerifyError, Version};
+use store::{
+    LedgerPosition, RecordKey, RecordVersion, SealedBatch, Store, StoreError, StreamId, StreamName, TenantStore,
+    VerifiedLedger, VerifyError,
+};
 use testkit::redis::RedisServer;
 
 on_every_backend!(
@@ -24,7 +28,7 @@ on_every_backend!(
     whatever_a_caller_is_called_an_entry_is_one_line,
 );
 
-async fn note(shelf: &Shelf, count: usize) -> Vec<StreamId> {
+async fn note(shelf: &TenantStore, count: usize) -> Vec<StreamId> {
     let mut ids = Vec::new();
     for _ in 0..count {
         ids.push(shelf.audit().note(&AuditEntry::new(Phase::Denied)).await.unwrap());
@@ -33,15 +37,15 @@ async fn note(shelf: &Shelf, count: usize) -> Vec<StreamId> {
 }
 
 /// Seals until nothing is behind.
-async fn seal_all(shelf: &Shelf) {
+async fn seal_all(shelf: &TenantStore) {
     while shelf.seal(100).await.unwrap().behind {}
 }
 
-fn verified(sealed: u64, unsealed: u64) -> Verified {
-    Verified { entries: sealed + unsealed, sealed, unsealed }
+fn verified(sealed: u64, unsealed: u64) -> VerifiedLedger {
+    VerifiedLedger { entries: sealed + unsealed, sealed, unsealed }
 }
 
-async fn broken(shelf: &Shelf) -> ChainBreak {
+async fn broken(shelf: &TenantStore) -> ChainBreak {
     match shelf.verify().await {
         Err(VerifyError::Broken(found)) => found,
         other => panic!("a broken chain should be found: {other:?}"),
@@ -52,12 +56,12 @@ async fn a_ledger_is_sealed_batch_by_batch(bench: Bench) {
     let acme = bench.acme();
     note(&acme, 5).await;
     assert_eq!(acme.verify().await.unwrap(), verified(0, 5));
-    assert_eq!(acme.seal(3).await.unwrap(), Sealed { count: 3, behind: true });
+    assert_eq!(acme.seal(3).await.unwrap(), SealedBatch { count: 3, behind: true });
     assert_eq!(acme.verify().await.unwrap(), verified(3, 2));
-    assert_eq!(acme.seal(3).await.unwrap(), Sealed { count: 2, behind: false });
-    assert_eq!(acme.seal(3).await.unwrap(), Sealed { count: 0, behind: false });
+    assert_eq!(acme.seal(3).await.unwrap(), SealedBatch { count: 2, behind: false });
+    assert_eq!(acme.seal(3).await.unwrap(), SealedBatch { count: 0, behind: false });
     note(&acme, 1).await;
-    assert_eq!(acme.seal(0).await.unwrap(), Sealed { count: 1, behind: false }, "a batch is never empty");
+    assert_eq!(acme.seal(0).await.unwrap(), SealedBatch { count: 1, behind: false }, "a batch is never empty");
     assert_eq!(acme.verify().await.unwrap(), verified(6, 0));
 }
 
@@ -78,11 +82,11 @@ async fn links_are_computed_over_the_bytes_that_are_stored(bench: Bench) {
     let acme = bench.acme();
     note(&acme, 3).await;
     seal_all(&acme).await;
-    let stored = acme.read(&Stream::audit(), None, 10).await.unwrap();
-    let links = acme.read(&Stream::links(), None, 10).await.unwrap();
+    let stored = acme.read(&StreamName::audit(), None, 10).await.unwrap();
+    let links = acme.read(&StreamName::links(), None, 10).await.unwrap();
     let mut chain = Chain::of(&tenant("acme"));
-    let wanted: Vec<Link> = stored.iter().map(|(id, body)| chain.add(*id, body)).collect();
-    let made: Vec<Link> = links.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect();
+    let wanted: Vec<ChainLink> = stored.iter().map(|(id, body)| chain.add(*id, body)).collect();
+    let made: Vec<ChainLink> = links.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect();
     assert_eq!(made, wanted);
     let seal: Value = serde_json::from_slice(&acme.get(&RecordKey::seal()).await.unwrap().unwrap().body).unwrap();
     assert_eq!(seal, serde_json::json!({ "v": 1, "seal": wanted[2] }));
@@ -103,7 +107,7 @@ async fn of_many_sealers_each_entry_is_sealed_by_one(bench: Bench) {
     });
     let counts = futures_util::future::join_all(sealers).await;
     assert_eq!(counts.iter().sum::<usize>(), 60, "{counts:?}");
-    assert_eq!(acme.read(&Stream::links(), None, 100).await.unwrap().len(), 60);
+    assert_eq!(acme.read(&StreamName::links(), None, 100).await.unwrap().len(), 60);
     assert_eq!(acme.verify().await.unwrap(), verified(60, 0));
 }
 
@@ -139,7 +143,7 @@ async fn a_page_shows_each_entry_with_its_link(bench: Bench) {
         assert_eq!((page.seal.unwrap().seq, page.loose), (5, vec![]));
         seen.extend(page.entries);
         // What a client is handed is text.
-        place = page.next.map(|next| Place::parse(&next.to_string()).unwrap());
+        place = page.next.map(|next| LedgerPosition::parse(&next.to_string()).unwrap());
         if place.is_none() {
             break;
         }
@@ -159,7 +163,7 @@ async fn links_made_after_a_page_was_read_do_not_disturb_the_next_page(bench: Be
     let second = acme.ledger(first.next, 6).await.unwrap();
     let numbers: Vec<u64> = second.entries.iter().map(|entry| entry.link.unwrap().seq).collect();
     assert_eq!((numbers, second.loose, second.next), (vec![7, 8, 9], vec![], None));
-    let nothing = acme.ledger(Place::parse("18446744073709551615-0.0-0"), 6).await.unwrap();
+    let nothing = acme.ledger(LedgerPosition::parse("18446744073709551615-0.0-0"), 6).await.unwrap();
     assert_eq!((nothing.entries, nothing.loose, nothing.next), (vec![], vec![], None));
 }
 
@@ -171,7 +175,7 @@ async fn each_tenant_has_a_chain_of_its_own(bench: Bench) {
     assert_eq!(acme.verify().await.unwrap(), verified(2, 0));
     assert_eq!(bolt.verify().await.unwrap(), verified(0, 1));
     seal_all(&bolt).await;
-    let first = async |shelf: &Shelf| shelf.ledger(None, 1).await.unwrap().entries[0].link.unwrap();
+    let first = async |shelf: &TenantStore| shelf.ledger(None, 1).await.unwrap().entries[0].link.unwrap();
     assert_eq!((first(&acme).await.seq, first(&bolt).await.seq), (1, 1));
 }
 
@@ -181,11 +185,13 @@ async fn a_forged_link_behind_the_seal_is_found(bench: Bench) {
     acme.seal(2).await.unwrap();
     let page = acme.ledger(None, 3).await.unwrap();
     let forged = Chain::behind(&page.entries[1].link.unwrap()).link(ids[2], &page.entries[2].body);
-    let append = vec![(Stream::links(), serde_json::to_vec(&forged).unwrap())];
-    let beside =
-        Commit { append, ..Commit::write(RecordKey::session(crate::bench::session_id(1)), Version::NONE, vec![]) };
+    let append = vec![(StreamName::links(), serde_json::to_vec(&forged).unwrap())];
+    let beside = Commit {
+        append,
+        ..Commit::write(RecordKey::session(crate::bench::session_id(1)), RecordVersion::NONE, vec![])
+    };
     assert!(matches!(acme.commit(beside).await.unwrap(), Committed::Done(..)));
-    assert_eq!(broken(&acme).await, ChainBreak { seq: 3, entry: Some(ids[2]), what: Flaw::Inserted });
+    assert_eq!(broken(&acme).await, ChainBreak { seq: 3, entry: Some(ids[2]), what: LedgerFlaw::Inserted });
 }
 
 async fn a_seal_that_was_taken_away_is_found(bench: Bench) {
@@ -195,7 +201,7 @@ async fn a_seal_that_was_taken_away_is_found(bench: Bench) {
     let record = acme.get(&RecordKey::seal()).await.unwrap().unwrap();
     let gone = acme.commit(Commit::delete(RecordKey::seal(), record.version)).await.unwrap();
     assert!(matches!(gone, Committed::Done(..)));
-    let wanted = ChainBreak { seq: 1, entry: Some(ids[0]), what: Flaw::Inserted };
+    let wanted = ChainBreak { seq: 1, entry: Some(ids[0]), what: LedgerFlaw::Inserted };
     assert_eq!(broken(&acme).await, wanted);
     seal_all(&acme).await;
     assert_eq!(broken(&acme).await, wanted, "sealing anew does not hide it");
@@ -206,7 +212,7 @@ async fn a_seal_that_cannot_be_read_is_an_error_and_stays(bench: Bench) {
     note(&acme, 1).await;
     let bodies: [&[u8]; 4] = [b"", b"{}", br#"{"v":2,"seal":null}"#, br#"{"v":1,"seal":{"seq":1,"entry":"1-0"}}"#];
     for (version, body) in bodies.into_iter().enumerate() {
-        let expect = Version::new(version as u64);
+        let expect = RecordVersion::new(version as u64);
         let written = acme.commit(Commit::write(RecordKey::seal(), expect, body.to_vec())).await.unwrap();
         assert!(matches!(written, Committed::Done(..)));
         assert!(matches!(acme.seal(10).await, Err(StoreError::Corrupt { .. })));
@@ -232,7 +238,7 @@ async fn whatever_a_caller_is_called_an_entry_is_one_line(bench: Bench) {
 struct Meddler {
     server: RedisServer,
     config: Config,
-    acme: Shelf,
+    acme: TenantStore,
     ids: Vec<StreamId>,
 }
 
@@ -259,7 +265,7 @@ impl Meddler {
     }
 
     /// Writes a stream anew with other contents.
-    async fn rewrite(&self, name: &str, stream: &Stream, change: impl FnOnce(&mut Vec<(StreamId, Vec<u8>)>)) {
+    async fn rewrite(&self, name: &str, stream: &StreamName, change: impl FnOnce(&mut Vec<(StreamId, Vec<u8>)>)) {
         let mut entries = self.acme.read(stream, None, 100).await.unwrap();
         change(&mut entries);
         assert_eq!(self.server.command(&["DEL", &self.key(name)]), ":1");
@@ -270,7 +276,7 @@ impl Meddler {
         }
     }
 
-    async fn found(&self) -> (u64, Option<usize>, Flaw) {
+    async fn found(&self) -> (u64, Option<usize>, LedgerFlaw) {
         let ChainBreak { seq, entry, what } = broken(&self.acme).await;
         (seq, entry.map(|entry| self.ids.iter().position(|id| *id == entry).unwrap()), what)
     }
@@ -280,21 +286,21 @@ impl Meddler {
 async fn an_entry_edited_beneath_the_store_is_named() {
     let meddler = Meddler::at_work().await;
     meddler
-        .rewrite("audit", &Stream::audit(), |entries| {
+        .rewrite("audit", &StreamName::audit(), |entries| {
             let text = String::from_utf8(entries[3].1.clone()).unwrap().replace("denied", "opened");
             entries[3].1 = text.into_bytes();
         })
         .await;
-    assert_eq!(meddler.found().await, (4, Some(3), Flaw::Edited));
+    assert_eq!(meddler.found().await, (4, Some(3), LedgerFlaw::Edited));
     assert_eq!(meddler.acme.seal(10).await.unwrap().count, 2, "sealing goes on behind it");
-    assert_eq!(meddler.found().await, (4, Some(3), Flaw::Edited));
+    assert_eq!(meddler.found().await, (4, Some(3), LedgerFlaw::Edited));
 }
 
 #[tokio::test]
 async fn an_entry_deleted_beneath_the_store_is_named_and_its_link_is_shown() {
     let meddler = Meddler::at_work().await;
     meddler.delete(2);
-    assert_eq!(meddler.found().await, (3, Some(2), Flaw::Missing));
+    assert_eq!(meddler.found().await, (3, Some(2), LedgerFlaw::Missing));
     let LedgerPage { entries, loose, .. } = meddler.acme.ledger(None, 10).await.unwrap();
     assert_eq!((entries.len(), loose.len(), loose[0].entry), (7, 1, meddler.ids[2]));
 }
@@ -303,41 +309,41 @@ async fn an_entry_deleted_beneath_the_store_is_named_and_its_link_is_shown() {
 async fn entries_that_changed_places_beneath_the_store_are_named() {
     let meddler = Meddler::at_work().await;
     meddler
-        .rewrite("audit", &Stream::audit(), |entries| {
+        .rewrite("audit", &StreamName::audit(), |entries| {
             let body = entries[1].1.clone();
             entries[1].1 = std::mem::replace(&mut entries[4].1, body);
         })
         .await;
-    assert_eq!(meddler.found().await, (2, Some(1), Flaw::Reordered));
+    assert_eq!(meddler.found().await, (2, Some(1), LedgerFlaw::Reordered));
 }
 
 #[tokio::test]
 async fn a_ledger_whose_end_was_cut_off_beneath_the_store_is_truncated() {
     let meddler = Meddler::at_work().await;
     (4..8).for_each(|entry| meddler.delete(entry));
-    assert_eq!(meddler.found().await, (5, Some(4), Flaw::Truncated));
+    assert_eq!(meddler.found().await, (5, Some(4), LedgerFlaw::Truncated));
     let page = meddler.acme.ledger(None, 10).await.unwrap();
     let loose: HashSet<u64> = page.loose.iter().map(|link| link.seq).collect();
     assert_eq!(loose, HashSet::from([5, 6]));
     note(&meddler.acme, 1).await;
-    assert_eq!(meddler.found().await, (5, Some(4), Flaw::Missing), "what is written later does not fill the gap");
+    assert_eq!(meddler.found().await, (5, Some(4), LedgerFlaw::Missing), "what is written later does not fill the gap");
 }
 
 #[tokio::test]
 async fn links_edited_or_taken_away_beneath_the_store_are_named() {
     let meddler = Meddler::at_work().await;
-    let links = meddler.acme.read(&Stream::links(), None, 100).await.unwrap();
-    let put_back = async || meddler.rewrite("links", &Stream::links(), |entries| entries.clone_from(&links)).await;
-    meddler.rewrite("links", &Stream::links(), |links| drop(links.remove(2))).await;
-    assert_eq!(meddler.found().await, (3, Some(2), Flaw::Unlinked));
+    let links = meddler.acme.read(&StreamName::links(), None, 100).await.unwrap();
+    let put_back = async || meddler.rewrite("links", &StreamName::links(), |entries| entries.clone_from(&links)).await;
+    meddler.rewrite("links", &StreamName::links(), |links| drop(links.remove(2))).await;
+    assert_eq!(meddler.found().await, (3, Some(2), LedgerFlaw::Unlinked));
     put_back().await;
-    meddler.rewrite("links", &Stream::links(), |links| links[2].1 = b"{}".to_vec()).await;
-    assert_eq!(meddler.found().await, (3, Some(2), Flaw::Unlinked));
+    meddler.rewrite("links", &StreamName::links(), |links| links[2].1 = b"{}".to_vec()).await;
+    assert_eq!(meddler.found().await, (3, Some(2), LedgerFlaw::Unlinked));
     put_back().await;
-    meddler.rewrite("links", &Stream::links(), |links| links.truncate(4)).await;
-    assert_eq!(meddler.found().await, (5, Some(4), Flaw::Truncated));
+    meddler.rewrite("links", &StreamName::links(), |links| links.truncate(4)).await;
+    assert_eq!(meddler.found().await, (5, Some(4), LedgerFlaw::Truncated));
     put_back().await;
     assert_eq!(meddler.acme.verify().await.unwrap(), verified(6, 2));
     assert_eq!(meddler.server.command(&["DEL", &meddler.key("audit")]), ":1");
-    assert_eq!(meddler.found().await, (1, Some(0), Flaw::Truncated));
+    assert_eq!(meddler.found().await, (1, Some(0), LedgerFlaw::Truncated));
 }

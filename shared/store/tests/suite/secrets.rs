@@ -1,7 +1,10 @@
 //! Sealed secrets: set, set again, forgotten, and what a copy of them notices.
 
 use crate::bench::*;
-use store::{AuditEntry, Base, MOST_SECRETS, Phase, SealedSecret, SecretForgotten, SecretPut, Secrets, Topic, Wake};
+use store::{
+    AuditEntry, MOST_SECRETS, Phase, SealedSecret, SecretForgotten, SecretPut, SecretStore, Topic, WakeUp,
+    WritePrecondition,
+};
 
 on_every_backend!(
     a_secret_is_kept_with_who_set_it_and_when,
@@ -17,14 +20,14 @@ fn entry() -> AuditEntry {
     AuditEntry::new(Phase::Admin)
 }
 
-async fn set(secrets: &Secrets, name: &str, sealed: &[u8]) -> SealedSecret {
+async fn set(secrets: &SecretStore, name: &str, sealed: &[u8]) -> SealedSecret {
     match secrets.put(name, sealed.to_vec(), &principal("ada"), None, &entry()).await.unwrap() {
         SecretPut::Done(secret) => secret,
         other @ (SecretPut::Conflict(_) | SecretPut::TooMany) => panic!("{other:?}"),
     }
 }
 
-async fn get(secrets: &Secrets, name: &str) -> Option<SealedSecret> {
+async fn get(secrets: &SecretStore, name: &str) -> Option<SealedSecret> {
     secrets.get_many(&[name.to_owned()]).await.unwrap().pop().unwrap().unwrap()
 }
 
@@ -72,15 +75,15 @@ async fn a_name_that_was_forgotten_and_set_again_is_another_version_with_another
 async fn a_change_counts_only_on_what_it_was_made_for(bench: Bench) {
     let secrets = bench.acme().secrets();
     let put = async |base| secrets.put("a", b"new".to_vec(), &principal("ada"), Some(base), &entry()).await.unwrap();
-    assert_eq!(put(Base::Version(1)).await, SecretPut::Conflict(None));
-    assert!(matches!(put(Base::Absent).await, SecretPut::Done(_)));
-    assert_eq!(put(Base::Absent).await, SecretPut::Conflict(Some(1)));
-    assert!(matches!(put(Base::Version(1)).await, SecretPut::Done(_)));
+    assert_eq!(put(WritePrecondition::Version(1)).await, SecretPut::Conflict(None));
+    assert!(matches!(put(WritePrecondition::Absent).await, SecretPut::Done(_)));
+    assert_eq!(put(WritePrecondition::Absent).await, SecretPut::Conflict(Some(1)));
+    assert!(matches!(put(WritePrecondition::Version(1)).await, SecretPut::Done(_)));
 
     assert_eq!(secrets.forget("a", Some(1), &entry()).await.unwrap(), SecretForgotten::Conflict(2));
     assert_eq!(secrets.forget("a", Some(2), &entry()).await.unwrap(), SecretForgotten::Done(3));
-    assert_eq!(put(Base::Version(2)).await, SecretPut::Conflict(None));
-    assert!(matches!(put(Base::Absent).await, SecretPut::Done(_)));
+    assert_eq!(put(WritePrecondition::Version(2)).await, SecretPut::Conflict(None));
+    assert!(matches!(put(WritePrecondition::Absent).await, SecretPut::Done(_)));
 }
 
 async fn no_more_than_so_many_are_kept(bench: Bench) {
@@ -118,11 +121,11 @@ async fn sealing_anew_leaves_who_set_it_and_loses_against_a_change(bench: Bench)
 async fn every_change_is_in_the_ledger_and_wakes_whoever_watches(bench: Bench) {
     let acme = bench.acme();
     let mut watch = acme.watch();
-    assert_eq!(watch.next().await, Wake::Resync);
+    assert_eq!(watch.next().await, WakeUp::Resync);
     set(&acme.secrets(), "pull", b"sealed-canary").await;
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Secrets));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Secrets));
     assert_eq!(acme.secrets().forget("pull", None, &entry()).await.unwrap(), SecretForgotten::Done(2));
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Secrets));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Secrets));
     assert_eq!(acme.secrets().forget("pull", None, &entry()).await.unwrap(), SecretForgotten::Absent);
 
     let noted = acme.audit().page(None, 10).await.unwrap();

@@ -3,7 +3,9 @@
 use crate::bench::{Bench, LIVES, on_every_backend, principal, session, session_id, tenant};
 use domain::{Level, Moment, Session, ToolsetName};
 use std::time::Duration;
-use store::{AuditEntry, Commit, Committed, Folded, Phase, RecordKey, SessionConfig, Stream, Topic, Version};
+use store::{
+    AuditEntry, Commit, Committed, Phase, RecordKey, RecordVersion, SessionConfig, SessionUpdate, StreamName, Topic,
+};
 
 on_every_backend!(
     a_session_is_found_by_its_owner_in_one_round_trip,
@@ -63,7 +65,7 @@ async fn a_session_slides_while_it_is_used_and_ends_when_it_is_not(bench: Bench)
     let brief = SessionConfig { idle: Duration::from_millis(10), ..LIVES };
     let held = sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap().unwrap();
     let next = load(&held.session, "k8s");
-    assert!(matches!(sessions.commit(&held, &next, brief, &entry(), None).await.unwrap(), Folded::Done(_)));
+    assert!(matches!(sessions.commit(&held, &next, brief, &entry(), None).await.unwrap(), SessionUpdate::Done(_)));
     let idle = bench.store.now().await.unwrap().plus(Duration::from_millis(10));
     bench.pass(idle).await;
     assert_eq!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap(), None);
@@ -76,7 +78,7 @@ async fn a_session_ends_with_its_longest_life_however_busy(bench: Bench) {
     let short = SessionConfig { longest: Duration::from_millis(999_000), ..LIVES };
     assert_eq!(sessions.find(session_id(1), &principal("agent"), short).await.unwrap(), None);
     let next = load(&held.session, "k8s");
-    assert_eq!(sessions.commit(&held, &next, short, &entry(), None).await.unwrap(), Folded::Gone);
+    assert_eq!(sessions.commit(&held, &next, short, &entry(), None).await.unwrap(), SessionUpdate::Gone);
     assert!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap().is_some());
 }
 
@@ -87,15 +89,19 @@ async fn two_changes_of_one_version_fold_into_both(bench: Bench) {
     let before = bench.store.round_trips();
     let wake = Some(Topic::Session(session_id(1)));
     let first = sessions.commit(&held, &load(&held.session, "k8s"), LIVES, &entry(), wake.clone()).await.unwrap();
-    assert!(matches!(first, Folded::Done(ref held) if held.version == Version::new(2)));
+    assert!(matches!(first, SessionUpdate::Done(ref held) if held.version == RecordVersion::new(2)));
     assert_eq!(bench.store.round_trips() - before, 1);
     let second = sessions.commit(&held, &load(&held.session, "helm"), LIVES, &entry(), wake.clone()).await.unwrap();
-    let Folded::Conflict(newer) = second else { panic!("the second should conflict") };
+    let SessionUpdate::Conflict(newer) = second else { panic!("the second should conflict") };
     let third = sessions.commit(&newer, &load(&newer.session, "helm"), LIVES, &entry(), wake).await.unwrap();
-    let Folded::Done(held) = third else { panic!("the fold should be written") };
+    let SessionUpdate::Done(held) = third else { panic!("the fold should be written") };
     let names: Vec<&str> = held.session.loaded.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["helm", "k8s"]);
-    assert_eq!(acme.read(&Stream::audit(), None, 10).await.unwrap().len(), 3, "an entry per change, none per conflict");
+    assert_eq!(
+        acme.read(&StreamName::audit(), None, 10).await.unwrap().len(),
+        3,
+        "an entry per change, none per conflict"
+    );
 }
 
 async fn a_change_to_a_session_that_is_over_is_told_so(bench: Bench) {
@@ -104,7 +110,7 @@ async fn a_change_to_a_session_that_is_over_is_told_so(bench: Bench) {
     let held = sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     assert!(sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
     let next = load(&held.session, "k8s");
-    assert_eq!(sessions.commit(&held, &next, LIVES, &entry(), None).await.unwrap(), Folded::Gone);
+    assert_eq!(sessions.commit(&held, &next, LIVES, &entry(), None).await.unwrap(), SessionUpdate::Gone);
 }
 
 async fn only_its_owner_closes_a_session(bench: Bench) {
@@ -127,7 +133,7 @@ async fn the_last_to_take_a_stream_holds_it(bench: Bench) {
 
 async fn an_unreadable_record_is_an_error_and_not_an_absence(bench: Bench) {
     let acme = bench.acme();
-    let junk = Commit::write(RecordKey::session(session_id(1)), Version::NONE, b"junk".to_vec());
+    let junk = Commit::write(RecordKey::session(session_id(1)), RecordVersion::NONE, b"junk".to_vec());
     assert!(matches!(acme.commit(junk).await.unwrap(), Committed::Done(..)));
     let found = acme.sessions().find(session_id(1), &principal("agent"), LIVES).await;
     assert_eq!(found.unwrap_err().code(), domain::Code::Internal);

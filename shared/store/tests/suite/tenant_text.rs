@@ -1,7 +1,7 @@
 //! The configuration that was set over HTTP: versions, races, and what rides in the same commit.
 
 use crate::bench::{Bench, on_every_backend, principal, tenant};
-use store::{AuditEntry, Base, Phase, Shelf, Store, TenantText, TextChange, Topic, Wake};
+use store::{AuditEntry, Phase, Store, TenantStore, TenantText, TextChange, Topic, WakeUp, WritePrecondition};
 
 on_every_backend!(
     a_text_stands_until_another_takes_its_place,
@@ -20,12 +20,12 @@ fn entry() -> AuditEntry {
     AuditEntry::new(Phase::Admin)
 }
 
-async fn put(shelf: &Shelf, base: Base, text: &str) -> TextChange {
+async fn put(shelf: &TenantStore, base: WritePrecondition, text: &str) -> TextChange {
     let note = Some(format!("about {text}"));
     shelf.tenant_text().put(base, text.into(), note, &principal("ana"), &entry()).await.unwrap()
 }
 
-async fn remove(shelf: &Shelf, version: u64) -> TextChange {
+async fn remove(shelf: &TenantStore, version: u64) -> TextChange {
     shelf.tenant_text().remove(version, None, &principal("ben"), &entry()).await.unwrap()
 }
 
@@ -36,12 +36,12 @@ fn done(change: TextChange) -> TenantText {
     }
 }
 
-async fn numbers(shelf: &Shelf, before: Option<u64>, limit: usize) -> Vec<u64> {
+async fn numbers(shelf: &TenantStore, before: Option<u64>, limit: usize) -> Vec<u64> {
     let versions = shelf.tenant_text().history(before, limit).await.unwrap();
     versions.into_iter().map(|version| version.version).collect()
 }
 
-async fn targets(shelf: &Shelf) -> Vec<String> {
+async fn targets(shelf: &TenantStore) -> Vec<String> {
     let entries = shelf.audit().page(None, 1_000).await.unwrap();
     entries.iter().map(|noted| noted.entry["target"].as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -51,13 +51,13 @@ async fn a_text_stands_until_another_takes_its_place(bench: Bench) {
     assert_eq!(acme.tenant_text().current().await.unwrap(), None);
     assert_eq!(numbers(&acme, None, 10).await, [] as [u64; 0]);
 
-    let first = done(put(&acme, Base::Absent, "tenant: acme\n").await);
+    let first = done(put(&acme, WritePrecondition::Absent, "tenant: acme\n").await);
     assert_eq!((first.version, first.text.as_deref()), (1, Some("tenant: acme\n")));
     assert_eq!((first.by.clone(), first.note.as_deref()), (principal("ana"), Some("about tenant: acme\n")));
     assert!(first.at <= bench.store.now().await.unwrap());
     assert_eq!(acme.tenant_text().current().await.unwrap(), Some(first.clone()));
 
-    let second = done(put(&acme, Base::Version(1), "two: \"é\\n\"\n\t'").await);
+    let second = done(put(&acme, WritePrecondition::Version(1), "two: \"é\\n\"\n\t'").await);
     assert_eq!(acme.tenant_text().current().await.unwrap(), Some(second.clone()));
     assert_eq!(acme.tenant_text().history(None, 10).await.unwrap(), [second.clone(), first.clone()]);
     assert_eq!(acme.tenant_text().version(1).await.unwrap(), Some(first));
@@ -69,10 +69,10 @@ async fn a_text_stands_until_another_takes_its_place(bench: Bench) {
 
 async fn a_change_is_made_for_what_stands(bench: Bench) {
     let acme = bench.acme();
-    assert_eq!(put(&acme, Base::Version(1), "x").await, TextChange::Conflict(None));
+    assert_eq!(put(&acme, WritePrecondition::Version(1), "x").await, TextChange::Conflict(None));
     assert_eq!(remove(&acme, 1).await, TextChange::Conflict(None));
-    let first = done(put(&acme, Base::Absent, "one").await);
-    for base in [Base::Absent, Base::Version(0), Base::Version(2)] {
+    let first = done(put(&acme, WritePrecondition::Absent, "one").await);
+    for base in [WritePrecondition::Absent, WritePrecondition::Version(0), WritePrecondition::Version(2)] {
         assert_eq!(put(&acme, base, "x").await, TextChange::Conflict(Some(first.clone())), "{base:?}");
     }
     assert_eq!(remove(&acme, 2).await, TextChange::Conflict(Some(first)));
@@ -81,8 +81,8 @@ async fn a_change_is_made_for_what_stands(bench: Bench) {
 
 async fn of_two_who_change_the_same_one_wins(bench: Bench) {
     let acme = bench.acme();
-    done(put(&acme, Base::Absent, "one").await);
-    let writers = (0..8).map(|_| put(&acme, Base::Version(1), "two"));
+    done(put(&acme, WritePrecondition::Absent, "one").await);
+    let writers = (0..8).map(|_| put(&acme, WritePrecondition::Version(1), "two"));
     let mut won = 0;
     for change in futures_util::future::join_all(writers).await {
         match change {
@@ -97,21 +97,21 @@ async fn of_two_who_change_the_same_one_wins(bench: Bench) {
 
 async fn numbers_go_on_after_a_removal(bench: Bench) {
     let acme = bench.acme();
-    done(put(&acme, Base::Absent, "one").await);
+    done(put(&acme, WritePrecondition::Absent, "one").await);
     let removed = done(remove(&acme, 1).await);
     assert_eq!((removed.version, removed.text.as_deref(), removed.by.clone()), (2, None, principal("ben")));
     assert_eq!(acme.tenant_text().current().await.unwrap(), Some(removed.clone()));
     assert_eq!(remove(&acme, 2).await, TextChange::Conflict(Some(removed.clone())), "there is nothing to remove");
-    assert_eq!(put(&acme, Base::Version(2), "x").await, TextChange::Conflict(Some(removed)));
-    assert_eq!(done(put(&acme, Base::Absent, "three").await).version, 3);
+    assert_eq!(put(&acme, WritePrecondition::Version(2), "x").await, TextChange::Conflict(Some(removed)));
+    assert_eq!(done(put(&acme, WritePrecondition::Absent, "three").await).version, 3);
     assert_eq!(numbers(&acme, None, 10).await, [3, 2, 1]);
 }
 
 async fn the_last_fifty_versions_are_kept(bench: Bench) {
     let acme = bench.acme();
-    done(put(&acme, Base::Absent, "v1").await);
+    done(put(&acme, WritePrecondition::Absent, "v1").await);
     for number in 1..60 {
-        done(put(&acme, Base::Version(number), &format!("v{}", number + 1)).await);
+        done(put(&acme, WritePrecondition::Version(number), &format!("v{}", number + 1)).await);
     }
     let kept = numbers(&acme, None, 100).await;
     assert_eq!((kept.len(), kept[0], kept[49]), (50, 60, 11));
@@ -128,11 +128,11 @@ async fn the_last_fifty_versions_are_kept(bench: Bench) {
 async fn a_change_is_in_the_ledger_and_wakes_in_the_same_step(bench: Bench) {
     let acme = bench.acme();
     let mut watch = acme.watch();
-    assert_eq!(watch.next().await, Wake::Resync);
-    done(put(&acme, Base::Absent, "one").await);
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Config));
+    assert_eq!(watch.next().await, WakeUp::Resync);
+    done(put(&acme, WritePrecondition::Absent, "one").await);
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Config));
     done(remove(&acme, 1).await);
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Config));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Config));
     assert_eq!(targets(&acme).await, ["config/1", "config/2"]);
     let entries = acme.audit().page(None, 10).await.unwrap();
     assert!(entries.iter().all(|noted| noted.entry["phase"] == "admin"), "{entries:?}");
@@ -141,10 +141,10 @@ async fn a_change_is_in_the_ledger_and_wakes_in_the_same_step(bench: Bench) {
 async fn a_refused_change_leaves_no_trace(bench: Bench) {
     let acme = bench.acme();
     let mut watch = acme.watch();
-    assert_eq!(watch.next().await, Wake::Resync);
-    assert_eq!(put(&acme, Base::Version(7), "x").await, TextChange::Conflict(None));
+    assert_eq!(watch.next().await, WakeUp::Resync);
+    assert_eq!(put(&acme, WritePrecondition::Version(7), "x").await, TextChange::Conflict(None));
     acme.wake(&Topic::Catalog).await.unwrap();
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Catalog));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Catalog));
     assert_eq!(targets(&acme).await, [] as [&str; 0]);
     assert_eq!(numbers(&acme, None, 10).await, [] as [u64; 0]);
 }
@@ -152,20 +152,20 @@ async fn a_refused_change_leaves_no_trace(bench: Bench) {
 async fn a_text_has_a_largest_size(bench: Bench) {
     let acme = bench.acme();
     let largest = "x".repeat(256 * 1024);
-    assert_eq!(put(&acme, Base::Absent, &format!("{largest}x")).await, TextChange::TooLarge);
+    assert_eq!(put(&acme, WritePrecondition::Absent, &format!("{largest}x")).await, TextChange::TooLarge);
     assert_eq!(acme.tenant_text().current().await.unwrap(), None);
-    done(put(&acme, Base::Absent, &largest).await);
+    done(put(&acme, WritePrecondition::Absent, &largest).await);
     assert_eq!(acme.tenant_text().current().await.unwrap().unwrap().text, Some(largest));
 }
 
 async fn one_tenants_texts_are_no_others(bench: Bench) {
     let (acme, bolt) = (bench.acme(), bench.store.of(&tenant("bolt")));
-    done(put(&acme, Base::Absent, "of acme").await);
+    done(put(&acme, WritePrecondition::Absent, "of acme").await);
     assert_eq!(bolt.tenant_text().current().await.unwrap(), None);
     assert_eq!(bolt.tenant_text().version(1).await.unwrap(), None);
     assert_eq!(numbers(&bolt, None, 10).await, [] as [u64; 0]);
     assert_eq!(remove(&bolt, 1).await, TextChange::Conflict(None));
-    assert_eq!(done(put(&bolt, Base::Absent, "of bolt").await).version, 1);
+    assert_eq!(done(put(&bolt, WritePrecondition::Absent, "of bolt").await).version, 1);
     assert_eq!(acme.tenant_text().current().await.unwrap().unwrap().text.as_deref(), Some("of acme"));
 }
 
@@ -173,11 +173,12 @@ async fn what_is_no_text_of_ours_is_an_error(bench: Bench) {
     let acme = bench.acme();
     for body in [&b"tenant: acme"[..], br#"{"v":2,"cfg":{}}"#, b"{}"] {
         let key = store::RecordKey::tenant_text();
-        let version = acme.get(&key).await.unwrap().map_or(store::Version::NONE, |record| record.version);
+        let version = acme.get(&key).await.unwrap().map_or(store::RecordVersion::NONE, |record| record.version);
         let written = acme.commit(store::Commit::write(key, version, body.to_vec())).await.unwrap();
         assert!(matches!(written, store::Committed::Done(..)));
         assert!(acme.tenant_text().current().await.is_err());
-        let put = acme.tenant_text().put(Base::Absent, "x".into(), None, &principal("ana"), &entry()).await;
+        let put =
+            acme.tenant_text().put(WritePrecondition::Absent, "x".into(), None, &principal("ana"), &entry()).await;
         assert!(put.is_err(), "what cannot be read is not written over");
     }
 }
@@ -185,7 +186,7 @@ async fn what_is_no_text_of_ours_is_an_error(bench: Bench) {
 #[tokio::test]
 async fn a_text_outlives_the_process_that_set_it() {
     let Bench { store, config, .. } = &Bench::file().await;
-    done(put(&store.of(&tenant("acme")), Base::Absent, "one").await);
+    done(put(&store.of(&tenant("acme")), WritePrecondition::Absent, "one").await);
     store.close().await;
     let again = Store::open(config).await.unwrap();
     let stands = again.of(&tenant("acme")).tenant_text().current().await.unwrap().unwrap();

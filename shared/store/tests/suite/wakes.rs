@@ -1,7 +1,7 @@
 //! Wake-ups: who hears what.
 
 use crate::bench::{Bench, LIVES, on_every_backend, session_id, tenant};
-use store::{Commit, Committed, RecordKey, Topic, Version, Wake, Watch};
+use store::{Commit, Committed, RecordKey, RecordVersion, TenantWatch, Topic, WakeUp};
 
 on_every_backend!(
     a_commit_wakes_whoever_watches_its_tenant,
@@ -13,14 +13,14 @@ on_every_backend!(
 );
 
 /// Waits until messages arrive.
-async fn live(mut watch: Watch) -> Watch {
-    assert_eq!(watch.next().await, Wake::Resync);
+async fn live(mut watch: TenantWatch) -> TenantWatch {
+    assert_eq!(watch.next().await, WakeUp::Resync);
     watch
 }
 
 fn write(expect: u64, topic: Topic) -> Commit {
     let key = RecordKey::session(session_id(1));
-    Commit { wake: Some(topic), ..Commit::write(key, Version::new(expect), vec![]) }
+    Commit { wake: Some(topic), ..Commit::write(key, RecordVersion::new(expect), vec![]) }
 }
 
 async fn a_commit_wakes_whoever_watches_its_tenant(bench: Bench) {
@@ -28,7 +28,7 @@ async fn a_commit_wakes_whoever_watches_its_tenant(bench: Bench) {
     let (mut one, mut two) = (live(acme.watch()).await, live(acme.watch()).await);
     assert!(matches!(acme.commit(write(0, Topic::Session(session_id(1)))).await.unwrap(), Committed::Done(..)));
     for watch in [&mut one, &mut two] {
-        assert_eq!(watch.next().await, Wake::Topic(Topic::Session(session_id(1))));
+        assert_eq!(watch.next().await, WakeUp::Topic(Topic::Session(session_id(1))));
     }
 }
 
@@ -37,7 +37,7 @@ async fn a_refused_commit_wakes_nobody(bench: Bench) {
     let mut watch = live(acme.watch()).await;
     assert!(matches!(acme.commit(write(5, Topic::Session(session_id(1)))).await.unwrap(), Committed::Conflict(..)));
     acme.wake(&Topic::Catalog).await.unwrap();
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Catalog));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Catalog));
 }
 
 async fn a_wake_up_can_be_sent_alone(bench: Bench) {
@@ -50,7 +50,7 @@ async fn a_wake_up_can_be_sent_alone(bench: Bench) {
     ];
     for topic in topics {
         acme.wake(&topic).await.unwrap();
-        assert_eq!(watch.next().await, Wake::Topic(topic));
+        assert_eq!(watch.next().await, WakeUp::Topic(topic));
     }
 }
 
@@ -59,9 +59,9 @@ async fn another_tenant_hears_nothing(bench: Bench) {
     let mut watch = live(bolt.watch()).await;
     let mut own = live(acme.watch()).await;
     acme.wake(&Topic::Catalog).await.unwrap();
-    assert_eq!(own.next().await, Wake::Topic(Topic::Catalog));
+    assert_eq!(own.next().await, WakeUp::Topic(Topic::Catalog));
     bolt.wake(&Topic::Document).await.unwrap();
-    assert_eq!(watch.next().await, Wake::Topic(Topic::Document));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::Document));
 }
 
 async fn a_watch_begun_after_another_ended_hears_again(bench: Bench) {
@@ -69,7 +69,7 @@ async fn a_watch_begun_after_another_ended_hears_again(bench: Bench) {
     for _ in 0..20 {
         let mut watch = live(acme.watch()).await;
         acme.wake(&Topic::Catalog).await.unwrap();
-        assert_eq!(watch.next().await, Wake::Topic(Topic::Catalog));
+        assert_eq!(watch.next().await, WakeUp::Topic(Topic::Catalog));
     }
 }
 
@@ -79,5 +79,5 @@ async fn the_one_before_hears_that_its_stream_was_taken(bench: Bench) {
     let mut watch = live(acme.watch()).await;
     acme.sessions().take_stream(session_id(1), "second", LIVES).await.unwrap();
     let owner = "second".to_owned();
-    assert_eq!(watch.next().await, Wake::Topic(Topic::StreamOwner { session: session_id(1), owner }));
+    assert_eq!(watch.next().await, WakeUp::Topic(Topic::StreamOwner { session: session_id(1), owner }));
 }

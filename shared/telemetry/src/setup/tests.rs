@@ -32,10 +32,10 @@ impl SpanExporter for Kept {
 
 /// The spans that left while `work` was done, and how much was kept back.
 fn left(config: &Config, work: impl FnOnce()) -> (Vec<SpanData>, u64) {
-    let (kept, dropped) = (Kept::default(), Dropped::default());
+    let (kept, dropped) = (Kept::default(), DroppedCount::default());
     let provider = sending(config, "replica-1", kept.clone(), &dropped);
     tracing::subscriber::with_default(subscriber(config, "replica-1", Some(&provider), std::io::sink).unwrap(), work);
-    Guard { provider: Some(provider), dropped: dropped.clone() }.shutdown(Duration::from_secs(10)).unwrap();
+    TelemetryGuard { provider: Some(provider), dropped: dropped.clone() }.shutdown(Duration::from_secs(10)).unwrap();
     let spans = std::mem::take(&mut *kept.spans.lock().unwrap());
     (spans, dropped.count())
 }
@@ -79,7 +79,7 @@ fn a_failed_span_leaves_with_its_name_and_status() {
 #[test]
 fn whoever_receives_spans_knows_who_sent_them() {
     let kept = Kept::default();
-    let provider = sending(&Config::default(), "replica-1", kept.clone(), &Dropped::default());
+    let provider = sending(&Config::default(), "replica-1", kept.clone(), &DroppedCount::default());
     provider.shutdown_with_timeout(Duration::from_secs(10)).unwrap();
 
     let resource = kept.resource.lock().unwrap().clone().unwrap();
@@ -160,17 +160,17 @@ fn settings_that_make_no_sense_are_named() {
 async fn a_collector_that_is_away_fails_nothing_at_the_start() {
     assert!(collector("http://127.0.0.1:1").is_ok());
     assert!(collector("https://collector.example:4317").is_ok());
-    assert!(matches!(collector("http://not an address"), Err(StartError::Collector(_))));
+    assert!(matches!(collector("http://not an address"), Err(TelemetryError::Collector(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn spans_reach_the_collector_over_http_2() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let exporter = collector(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    let provider = sending(&Config::default(), "replica-1", exporter, &Dropped::default());
+    let provider = sending(&Config::default(), "replica-1", exporter, &DroppedCount::default());
     let lines = subscriber(&Config::default(), "replica-1", Some(&provider), std::io::sink).unwrap();
     tracing::subscriber::with_default(lines, || info_span!("call").in_scope(|| {}));
-    let guard = Guard { provider: Some(provider), dropped: Dropped::default() };
+    let guard = TelemetryGuard { provider: Some(provider), dropped: DroppedCount::default() };
 
     let ended = tokio::task::spawn_blocking(move || guard.shutdown(Duration::from_secs(10)));
     let (mut stream, _) = listener.accept().await.unwrap();

@@ -1,16 +1,17 @@
 //! A folder of tenants, good and bad ones side by side.
 
 use super::*;
-use crate::Curated;
+use crate::ServerCatalog;
 use std::fs;
 use tempfile::TempDir;
 
-const KNOWN: Known<'static> = Known {
+const KNOWN: KnownNames<'static> = KnownNames {
     toolsets: &["k8s"],
     tools: &["k8s_get"],
     server: &|_| Ok(()),
     charts: &|_| Ok(()),
-    curated: &Curated::none(),
+    sections: &[],
+    curated: &ServerCatalog::none(),
     own_server: &|_, _| Ok(()),
 };
 
@@ -22,12 +23,12 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-fn names(book: &Book) -> Vec<&str> {
+fn names(book: &TenantFiles) -> Vec<&str> {
     book.tenants.keys().map(Tenant::as_str).collect()
 }
 
 /// Each problem without the folder in front.
-fn told(book: &Book, dir: &TempDir) -> Vec<String> {
+fn told(book: &TenantFiles, dir: &TempDir) -> Vec<String> {
     let folder = format!("{}/", dir.path().display());
     book.problems.iter().map(|problem| problem.to_string().replace(&folder, "")).collect()
 }
@@ -41,7 +42,7 @@ fn every_yaml_file_of_the_folder_is_a_tenant() {
         (".hidden.yaml", "not ours"),
     ]);
 
-    let book = Book::read(dir.path(), &KNOWN);
+    let book = TenantFiles::read(dir.path(), &KNOWN);
 
     assert_eq!((names(&book), book.problems.len()), (vec!["acme", "beta"], 0));
     let acme = Tenant::parse("acme").unwrap();
@@ -52,7 +53,7 @@ fn every_yaml_file_of_the_folder_is_a_tenant() {
 fn a_bad_file_costs_only_its_own_tenant() {
     let dir = folder(&[("acme.yaml", "tenant: acme"), ("beta.yaml", "tenant: beta\nmode: all\nlimit: {}")]);
 
-    let book = Book::read(dir.path(), &KNOWN);
+    let book = TenantFiles::read(dir.path(), &KNOWN);
 
     assert_eq!(names(&book), ["acme"]);
     insta::assert_snapshot!(told(&book, &dir).join("\n"), @"
@@ -67,9 +68,9 @@ fn a_bad_file_costs_only_its_own_tenant() {
 fn a_second_file_for_a_tenant_is_refused() {
     let dir = folder(&[("acme.yaml", "tenant: acme"), ("acme.yml", "tenant: acme\nmode: write")]);
 
-    let book = Book::read(dir.path(), &KNOWN);
+    let book = TenantFiles::read(dir.path(), &KNOWN);
 
-    assert_eq!(book.tenants[&Tenant::parse("acme").unwrap()].config.mode, domain::Mode::Read);
+    assert_eq!(book.tenants[&Tenant::parse("acme").unwrap()].config.mode, domain::SessionMode::Read);
     insta::assert_snapshot!(told(&book, &dir).join("\n"), @"
         acme.yml:1:1: duplicate_tenant: the tenant `acme` already has the file acme.yaml
             hint: remove one of them
@@ -80,7 +81,7 @@ fn a_second_file_for_a_tenant_is_refused() {
 fn a_file_is_named_after_its_tenant() {
     let dir = folder(&[("beta.yaml", "tenant: acme")]);
 
-    let book = Book::read(dir.path(), &KNOWN);
+    let book = TenantFiles::read(dir.path(), &KNOWN);
 
     assert!(book.tenants.is_empty());
     insta::assert_snapshot!(told(&book, &dir).join("\n"), @"
@@ -95,38 +96,38 @@ fn what_cannot_be_read_is_reported() {
     fs::write(dir.path().join("latin.yaml"), b"tenant: acme\nmode: \xe4").unwrap();
     fs::create_dir(dir.path().join("folder.yaml")).unwrap();
 
-    insta::assert_snapshot!(told(&Book::read(dir.path(), &KNOWN), &dir).join("\n"), @"
+    insta::assert_snapshot!(told(&TenantFiles::read(dir.path(), &KNOWN), &dir).join("\n"), @"
         folder.yaml:1:1: unreadable: cannot be read: not a regular file
         huge.yaml:131073:1: too_large: the file is larger than 262144 bytes
         latin.yaml:2:7: not_utf8: the file is not UTF-8 from here on
     ");
 
-    let nowhere = Book::read(&dir.path().join("nowhere"), &KNOWN);
+    let nowhere = TenantFiles::read(&dir.path().join("nowhere"), &KNOWN);
     assert_eq!(nowhere.problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["unreadable"]);
 }
 
 #[test]
 fn a_reload_keeps_what_a_bad_file_said_before_and_drops_what_is_gone() {
     let dir = folder(&[("acme.yaml", "tenant: acme"), ("beta.yaml", "tenant: beta"), ("gone.yaml", "tenant: gone")]);
-    let before = Book::read(dir.path(), &KNOWN);
+    let before = TenantFiles::read(dir.path(), &KNOWN);
     fs::write(dir.path().join("acme.yaml"), "tenant: acme\nmode: write").unwrap();
     fs::write(dir.path().join("beta.yaml"), "tenant: [").unwrap();
     fs::remove_file(dir.path().join("gone.yaml")).unwrap();
 
-    let mut after = Book::read(dir.path(), &KNOWN);
+    let mut after = TenantFiles::read(dir.path(), &KNOWN);
     after.keep_from(&before, dir.path());
 
     assert_eq!((names(&after), after.problems.len()), (vec!["acme", "beta"], 1));
-    assert_eq!(after.tenants[&Tenant::parse("acme").unwrap()].config.mode, domain::Mode::Write);
+    assert_eq!(after.tenants[&Tenant::parse("acme").unwrap()].config.mode, domain::SessionMode::Write);
 }
 
 #[test]
 fn a_folder_that_cannot_be_read_takes_nobody_away() {
     let dir = folder(&[("acme.yaml", "tenant: acme")]);
-    let before = Book::read(dir.path(), &KNOWN);
+    let before = TenantFiles::read(dir.path(), &KNOWN);
     fs::remove_dir_all(dir.path()).unwrap();
 
-    let mut after = Book::read(dir.path(), &KNOWN);
+    let mut after = TenantFiles::read(dir.path(), &KNOWN);
     after.keep_from(&before, dir.path());
 
     assert_eq!((names(&after), after.problems.len()), (vec!["acme"], 1));

@@ -1,17 +1,17 @@
 //! Which tools of an external server may be used, and which of them wait for a person.
 
-use super::{ACCESS, ALLOWED, Check};
+use super::{ACCESS, ALLOWED, ConfigCheck};
 use crate::server::{our_names, tool_prefix};
-use crate::yaml::{Node, Value};
+use crate::yaml::{Value, YamlNode};
 use domain::run::OnReject;
 use policy::{Gate, Pattern};
 
 /// How many tools one list may name.
 const MOST: usize = 200;
 
-impl Check<'_, '_, '_> {
+impl ConfigCheck<'_, '_, '_> {
     /// The list of what is allowed, and the gates that follow from it.
-    pub(super) fn access(&mut self, node: &Node, id: &str) -> (Option<Vec<Pattern>>, Vec<Gate>) {
+    pub(super) fn access(&mut self, node: &YamlNode, id: &str) -> (Option<Vec<Pattern>>, Vec<Gate>) {
         let Some(fields) = self.values.fields(node, "`access`", &ACCESS, None) else { return Default::default() };
         let Some(list) = fields.find("allowlist") else { return Default::default() };
         let items = self.values.some(list, "`allowlist`", MOST);
@@ -29,7 +29,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// A tool's name or a beginning; as a mapping, also what a no to it means.
-    fn allowed(&mut self, node: &Node) -> Option<(Pattern, Option<OnReject>)> {
+    fn allowed(&mut self, node: &YamlNode) -> Option<(Pattern, Option<OnReject>)> {
         if !matches!(node.value, Value::Map(_)) {
             let text = self.values.text(node, "a tool")?;
             return self.values.tool_pattern(node.at, text).map(|pattern| (pattern, None));

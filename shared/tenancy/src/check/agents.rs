@@ -2,10 +2,10 @@
 
 use super::entry::MOST_PARAMS;
 use super::values::or_nearest;
-use super::{AGENT, Check, WORKFLOW};
+use super::{AGENT, ConfigCheck, WORKFLOW};
 use crate::problem::shown;
-use crate::server::{Agent, Overrides, Workflow};
-use crate::yaml::Node;
+use crate::server::{Overrides, TenantAgent, Workflow};
+use crate::yaml::YamlNode;
 use std::sync::Arc;
 
 /// How many agents, and how many workflows, one tenant may have.
@@ -13,9 +13,9 @@ const MOST: usize = 64;
 /// How many servers one of them may speak of; no tenant uses more.
 const MOST_SERVERS: usize = 32;
 
-impl Check<'_, '_, '_> {
-    pub(super) fn agents(&mut self, node: &Node) -> Vec<Agent> {
-        let mut agents: Vec<Agent> = Vec::new();
+impl ConfigCheck<'_, '_, '_> {
+    pub(super) fn agents(&mut self, node: &YamlNode) -> Vec<TenantAgent> {
+        let mut agents: Vec<TenantAgent> = Vec::new();
         for item in self.values.some(node, "`agents`", MOST) {
             let Some(fields) = self.values.fields(item, "an agent", &AGENT, None) else { continue };
             let name = match fields.find("name") {
@@ -27,13 +27,13 @@ impl Check<'_, '_, '_> {
             if agents.iter().any(|agent| agent.name == name) {
                 self.values.twice(item, &format!("the agent `{name}`"));
             } else {
-                agents.push(Agent { name, params });
+                agents.push(TenantAgent { name, params });
             }
         }
         agents
     }
 
-    pub(super) fn workflows(&mut self, node: &Node, agents: &[Agent]) -> Vec<Workflow> {
+    pub(super) fn workflows(&mut self, node: &YamlNode, agents: &[TenantAgent]) -> Vec<Workflow> {
         let mut workflows: Vec<Workflow> = Vec::new();
         for item in self.values.some(node, "`workflows`", MOST) {
             let Some(fields) = self.values.fields(item, "a workflow", &WORKFLOW, None) else { continue };
@@ -53,7 +53,7 @@ impl Check<'_, '_, '_> {
         workflows
     }
 
-    fn agent(&mut self, node: &Node, agents: &[Agent]) -> Option<String> {
+    fn agent(&mut self, node: &YamlNode, agents: &[TenantAgent]) -> Option<String> {
         let text = self.values.text(node, "`agent`")?;
         if agents.iter().any(|agent| agent.name == text) {
             return Some(text.to_owned());
@@ -65,7 +65,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// What is given for the parameters of several servers.
-    fn overrides(&mut self, node: &Node) -> Overrides {
+    fn overrides(&mut self, node: &YamlNode) -> Overrides {
         let mut overrides = Overrides::new();
         for (key, node) in self.values.entries(node, "`params`", MOST_SERVERS) {
             if self.absent.contains(&key.text) {

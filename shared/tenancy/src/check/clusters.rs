@@ -1,10 +1,10 @@
 //! The clusters of a tenant: each with a name, one source, and how far it may be used.
 
-use super::values::is_label;
-use super::{CLUSTER, Check};
-use crate::config::{Cluster, ClusterSource, Impersonate};
+use super::{CLUSTER, ConfigCheck};
+use crate::config::{ClusterEntry, ClusterSource, ImpersonateConfig};
 use crate::problem::shown;
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
+use domain::text::is_label;
 use std::ops::RangeInclusive;
 
 /// How many clusters one tenant may have; each costs connections and a cache.
@@ -14,14 +14,14 @@ const SOURCES: [&str; 3] = ["kubeconfig", "in_cluster", "sandbox"];
 /// The longest name of a user or group that is acted as.
 const WHO_BYTES: RangeInclusive<usize> = 1..=253;
 
-impl Check<'_, '_, '_> {
-    pub(super) fn clusters(&mut self, node: &Node) -> Vec<Cluster> {
+impl ConfigCheck<'_, '_, '_> {
+    pub(super) fn clusters(&mut self, node: &YamlNode) -> Vec<ClusterEntry> {
         let items = self.values.list(node, "`clusters`");
         if let Some(beyond) = items.get(MOST) {
             let message = format!("a tenant has at most {MOST} clusters");
             self.values.report.add(beyond.at, "out_of_range", message, None);
         }
-        let mut clusters: Vec<Cluster> = Vec::new();
+        let mut clusters: Vec<ClusterEntry> = Vec::new();
         for item in items.iter().take(MOST) {
             let Some(cluster) = self.cluster(item) else { continue };
             if cluster.default && clusters.iter().any(|known| known.default) {
@@ -39,7 +39,7 @@ impl Check<'_, '_, '_> {
         clusters
     }
 
-    fn cluster(&mut self, node: &Node) -> Option<Cluster> {
+    fn cluster(&mut self, node: &YamlNode) -> Option<ClusterEntry> {
         let fields = self.values.fields(node, "a cluster", &CLUSTER, None)?;
         let name = match fields.find("name") {
             Some(node) => self.values.label(node, "`name`"),
@@ -64,7 +64,7 @@ impl Check<'_, '_, '_> {
             Some(Some(who)) => Some(who),
             None => None,
         };
-        Some(Cluster {
+        Some(ClusterEntry {
             name: name?,
             source: source?,
             namespaces,
@@ -75,7 +75,7 @@ impl Check<'_, '_, '_> {
         })
     }
 
-    fn source<'n>(&mut self, node: &Node, find: impl Fn(&str) -> Option<&'n Node>) -> Option<ClusterSource> {
+    fn source<'n>(&mut self, node: &YamlNode, find: impl Fn(&str) -> Option<&'n YamlNode>) -> Option<ClusterSource> {
         let given: Vec<&str> = SOURCES.into_iter().filter(|key| find(key).is_some()).collect();
         let [key] = given.as_slice() else {
             let message = match given.as_slice() {
@@ -95,7 +95,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// A secret is a file in the tenant's folder of secrets, so its name can be no path.
-    pub(super) fn secret_name(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn secret_name(&mut self, node: &YamlNode) -> Option<String> {
         let text = self.values.text(node, "`secret`")?;
         let fits = (1..=253).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -104,13 +104,13 @@ impl Check<'_, '_, '_> {
         self.values.accept(node, named)
     }
 
-    fn namespaces(&mut self, node: &Node, place: &str) -> Vec<String> {
+    fn namespaces(&mut self, node: &YamlNode, place: &str) -> Vec<String> {
         let items = self.values.list(node, place);
         items.iter().filter_map(|item| self.namespace(item)).collect()
     }
 
     /// A namespace, or all that begin alike. `*` alone would be no limit at all.
-    fn namespace(&mut self, node: &Node) -> Option<String> {
+    fn namespace(&mut self, node: &YamlNode) -> Option<String> {
         let text = self.values.text(node, "a namespace")?;
         let fits = match text.strip_suffix('*') {
             Some(stem) => !stem.is_empty() && is_label(&format!("{stem}x")),
@@ -125,7 +125,7 @@ impl Check<'_, '_, '_> {
         Some(text.to_owned())
     }
 
-    fn default_namespace(&mut self, node: &Node, allowed: Option<&[String]>) -> Option<String> {
+    fn default_namespace(&mut self, node: &YamlNode, allowed: Option<&[String]>) -> Option<String> {
         let label = self.values.label(node, "`default_namespace`")?;
         if allowed.is_none_or(|list| list.iter().any(|pattern| matches(pattern, &label))) {
             return Some(label);
@@ -136,7 +136,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// Without a word about it, calls go to `default`; under a list, to the first that is named whole.
-    fn first_namespace(&mut self, node: &Node, allowed: Option<&[String]>) -> Option<String> {
+    fn first_namespace(&mut self, node: &YamlNode, allowed: Option<&[String]>) -> Option<String> {
         let Some(list) = allowed else { return Some("default".to_owned()) };
         let first = list.iter().find(|pattern| !pattern.ends_with('*')).cloned();
         if first.is_none() {
@@ -147,7 +147,7 @@ impl Check<'_, '_, '_> {
         first
     }
 
-    fn impersonate(&mut self, node: &Node) -> Option<Impersonate> {
+    fn impersonate(&mut self, node: &YamlNode) -> Option<ImpersonateConfig> {
         let fields = self.values.fields(node, "`impersonate`", &["user", "groups"], None)?;
         let Some(user) = fields.find("user") else {
             let hint = "add `user:`; a group alone cannot be acted as".to_owned();
@@ -159,10 +159,10 @@ impl Check<'_, '_, '_> {
             || Some(Vec::new()),
             |node| self.values.list(node, "`groups`").iter().map(|item| self.who(item, "a group")).collect(),
         );
-        Some(Impersonate { user: user?, groups: groups? })
+        Some(ImpersonateConfig { user: user?, groups: groups? })
     }
 
-    fn who(&mut self, node: &Node, place: &str) -> Option<String> {
+    fn who(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.values.text(node, place)?;
         let fits = WHO_BYTES.contains(&text.len()) && text.bytes().all(|b| (0x20..0x7f).contains(&b));
         // Members of this group are above every rule of the cluster.

@@ -2,12 +2,12 @@
 //!
 //! Not here: address and `auth` (see `web`), and what tenants give for the parameters (see `servers`).
 
-use super::values::{Fields, Values};
+use super::values::{MappingFields, ValueReader};
 use crate::problem::{Position, shown};
 use crate::resolve;
-use crate::server::{Param, Server, ServerLimits, ServerReach, Vouch};
-use crate::template::{self, Template};
-use crate::yaml::Node;
+use crate::server::{Param, ServerEntry, ServerLimits, ServerReach, TrustedEffects};
+use crate::template::{self, ParameterTemplate};
+use crate::yaml::YamlNode;
 use domain::Effect;
 use policy::Pattern;
 use std::collections::BTreeMap;
@@ -40,9 +40,9 @@ const MOST_ARGS: usize = 64;
 const MOST_EFFECTS: usize = 200;
 const ARG_BYTES: usize = 4_096;
 
-impl Values<'_, '_> {
+impl ValueReader<'_, '_> {
     /// An operator's entry. `None` if it has no name or no way to be reached; the report says what else is wrong.
-    pub(crate) fn entry(&mut self, node: &Node) -> Option<Server> {
+    pub(crate) fn entry(&mut self, node: &YamlNode) -> Option<ServerEntry> {
         let fields = self.fields(node, "a server", &ENTRY, None)?;
         let name = match fields.find("name") {
             Some(node) => self.label(node, "`name`"),
@@ -74,12 +74,12 @@ impl Values<'_, '_> {
                 (None, None, BTreeMap::new())
             }
         };
-        let vouch = Vouch { annotations, effects };
-        Some(Server { name: name?, description, reach: reach?, auth, headers, params, limits, vouch, own: false })
+        let vouch = TrustedEffects { annotations, effects };
+        Some(ServerEntry { name: name?, description, reach: reach?, auth, headers, params, limits, vouch, own: false })
     }
 
     /// Declared parameters. One with a mistake is still known by its name, so that a mistake is told once.
-    pub(crate) fn declared(&mut self, node: &Node, keys: &[&str]) -> BTreeMap<String, Param> {
+    pub(crate) fn declared(&mut self, node: &YamlNode, keys: &[&str]) -> BTreeMap<String, Param> {
         let mut params = BTreeMap::new();
         for (key, node) in self.entries(node, "`params`", MOST_PARAMS) {
             if !self.param_name(key.at, &key.text) {
@@ -103,9 +103,9 @@ impl Values<'_, '_> {
     }
 
     /// A value that refers to nothing.
-    pub(crate) fn plain(&mut self, node: &Node, place: &str) -> Option<String> {
+    pub(crate) fn plain(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.text(node, place)?;
-        let plain = match Template::parse(text) {
+        let plain = match ParameterTemplate::parse(text) {
             Ok(template) if template.names().next().is_none() => resolve::check_value(text),
             Ok(_) | Err(_) => Err("refers to something, and only plain text is understood here".to_owned()),
         };
@@ -124,17 +124,17 @@ impl Values<'_, '_> {
     }
 
     /// Text with references.
-    pub(crate) fn template(&mut self, node: &Node, place: &str, bytes: usize) -> Option<Template> {
+    pub(crate) fn template(&mut self, node: &YamlNode, place: &str, bytes: usize) -> Option<ParameterTemplate> {
         let text = self.text(node, place)?;
         if text.is_empty() || text.len() > bytes || text.chars().any(char::is_control) {
             let message = format!("{place} is one line of 1 to {bytes} bytes");
             self.report.add(node.at, "bad_value", message, None);
             return None;
         }
-        self.accept(node, Template::parse(text).map_err(|error| format!("{place}: {error}")))
+        self.accept(node, ParameterTemplate::parse(text).map_err(|error| format!("{place}: {error}")))
     }
 
-    fn process(&mut self, command: &Node, fields: &Fields<'_>) -> Option<ServerReach> {
+    fn process(&mut self, command: &YamlNode, fields: &MappingFields<'_>) -> Option<ServerReach> {
         let command = self.argument(command, "`command`");
         let args = fields.find("args").map_or_else(
             || Some(Vec::new()),
@@ -154,7 +154,7 @@ impl Values<'_, '_> {
     }
 
     /// Text for a process. It takes no parameters: what starts it is the same for every tenant.
-    fn argument(&mut self, node: &Node, place: &str) -> Option<String> {
+    fn argument(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.text(node, place)?;
         let why = match text {
             "" => Some("is empty"),
@@ -165,7 +165,7 @@ impl Values<'_, '_> {
         self.accept(node, why.map_or_else(|| Ok(text.to_owned()), |why| Err(format!("{place} {why}"))))
     }
 
-    fn server_limits(&mut self, fields: &Fields<'_>) -> ServerLimits {
+    fn server_limits(&mut self, fields: &MappingFields<'_>) -> ServerLimits {
         let mut limits = ServerLimits::default();
         let spans = [
             ("deadline", &mut limits.deadline, ServerLimits::DEADLINE),
@@ -192,7 +192,7 @@ impl Values<'_, '_> {
         limits
     }
 
-    fn effects(&mut self, node: &Node) -> Vec<(Pattern, Effect)> {
+    fn effects(&mut self, node: &YamlNode) -> Vec<(Pattern, Effect)> {
         let known = [Effect::Read, Effect::Change, Effect::Disrupt].map(|effect| (effect.as_str(), effect));
         let entries = self.entries(node, "`effects`", MOST_EFFECTS);
         let told = entries.iter().filter_map(|(key, node)| {
@@ -214,7 +214,7 @@ impl Values<'_, '_> {
         pattern
     }
 
-    fn goes_with(&mut self, fields: &Fields<'_>, key: &str, other: &str) {
+    fn goes_with(&mut self, fields: &MappingFields<'_>, key: &str, other: &str) {
         if let Some(node) = fields.find(key) {
             let message = format!("`{key}` goes with `{other}`, which is not there");
             self.report.add(node.at, "bad_source", message, Some("remove it".to_owned()));

@@ -1,13 +1,13 @@
 //! `env:NAME` is refused wherever it stands: what a file takes from an environment nobody can see in the file.
 
-use crate::problem::{Report, shown};
-use crate::yaml::{Node, Value};
+use crate::problem::{ProblemReport, shown};
+use crate::yaml::{Value, YamlNode};
 
 /// Texts for people, in which anything may be talked about.
 const WORDS: &str = "description";
 
 /// Reports each `env:NAME` and takes it out, so that nothing else is said about it.
-pub(crate) fn refuse(node: &mut Node, report: &mut Report<'_>) {
+pub(crate) fn refuse(node: &mut YamlNode, report: &mut ProblemReport<'_>) {
     match &mut node.value {
         Value::Scalar { text, .. } => {
             let Some(name) = named(text) else { return };

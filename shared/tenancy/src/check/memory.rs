@@ -1,10 +1,10 @@
 //! The memory of a tenant: how long a review may take, what a session may keep unasked, and its stores.
 
 use super::values::or_nearest;
-use super::{Check, MEMORY, STORE};
-use crate::config::{Memory, MemoryStore, SessionWrites, Writers};
+use super::{ConfigCheck, MEMORY, STORE};
+use crate::config::{MemoryConfig, MemoryStore, SessionWrites, Writers};
 use crate::problem::shown;
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
 
 /// How many stores a tenant may speak of; a list of them is read by models.
 const MOST: usize = 48;
@@ -15,16 +15,16 @@ const TYPES: [&str; 8] = ["preference", "convention", "runbook", "incident", "se
 /// The longest name of a store.
 const NAME_BYTES: usize = 64;
 
-impl Check<'_, '_, '_> {
-    pub(super) fn memory(&mut self, node: &Node) -> Memory {
-        let Some(fields) = self.values.fields(node, "`memory`", &MEMORY, None) else { return Memory::default() };
-        let review = fields.find("review").and_then(|node| self.values.span(node, "review", &Memory::REVIEW));
+impl ConfigCheck<'_, '_, '_> {
+    pub(super) fn memory(&mut self, node: &YamlNode) -> MemoryConfig {
+        let Some(fields) = self.values.fields(node, "`memory`", &MEMORY, None) else { return MemoryConfig::default() };
+        let review = fields.find("review").and_then(|node| self.values.span(node, "review", &MemoryConfig::REVIEW));
         let session_writes = fields.find("session_writes").and_then(|node| self.session_writes(node));
         let stores = fields.find("stores").map_or_else(Vec::new, |node| self.stores(node));
-        Memory { review, session_writes: session_writes.unwrap_or_default(), stores }
+        MemoryConfig { review, session_writes: session_writes.unwrap_or_default(), stores }
     }
 
-    fn session_writes(&mut self, node: &Node) -> Option<SessionWrites> {
+    fn session_writes(&mut self, node: &YamlNode) -> Option<SessionWrites> {
         match self.values.text(node, "`session_writes`")? {
             "run" => Some(SessionWrites::Run),
             "ask" => Some(SessionWrites::Ask),
@@ -36,7 +36,7 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    fn stores(&mut self, node: &Node) -> Vec<MemoryStore> {
+    fn stores(&mut self, node: &YamlNode) -> Vec<MemoryStore> {
         let items = self.values.list(node, "`stores`");
         if let Some(beyond) = items.get(MOST) {
             let message = format!("a tenant speaks of at most {MOST} stores");
@@ -56,7 +56,7 @@ impl Check<'_, '_, '_> {
         stores
     }
 
-    fn store(&mut self, node: &Node) -> Option<MemoryStore> {
+    fn store(&mut self, node: &YamlNode) -> Option<MemoryStore> {
         let fields = self.values.fields(node, "a store", &STORE, None)?;
         let place = match fields.find("name") {
             Some(node) => self.place(node),
@@ -69,8 +69,9 @@ impl Check<'_, '_, '_> {
         let types = fields.find("types").map(|node| self.types(node));
         let writable = fields.find("writable").map(|node| self.writers(node));
         let promotable = fields.find("promotable").map(|node| self.values.switch(node, "`promotable`"));
-        let documents = fields.find("documents").map(|at| self.values.number(at, "documents", &Memory::DOCUMENTS));
-        let bytes = fields.find("bytes").map(|at| self.values.number(at, "bytes", &Memory::BYTES));
+        let documents =
+            fields.find("documents").map(|at| self.values.number(at, "documents", &MemoryConfig::DOCUMENTS));
+        let bytes = fields.find("bytes").map(|at| self.values.number(at, "bytes", &MemoryConfig::BYTES));
         let (scope, name) = place?;
         if scope == "session" {
             let own = "a session's notes are its own: it always writes there, and nothing is proposed for it";
@@ -96,7 +97,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// Scope and name of a store.
-    fn place(&mut self, node: &Node) -> Option<(String, String)> {
+    fn place(&mut self, node: &YamlNode) -> Option<(String, String)> {
         let text = self.values.text(node, "`name`")?;
         let (scope, name) = text.split_once('/').unwrap_or((text, ""));
         if !SCOPES.contains(&scope) {
@@ -114,7 +115,7 @@ impl Check<'_, '_, '_> {
         self.values.accept(node, fits.then(|| (scope.to_owned(), name.to_owned())).ok_or_else(why))
     }
 
-    fn types(&mut self, node: &Node) -> Vec<String> {
+    fn types(&mut self, node: &YamlNode) -> Vec<String> {
         let items = self.values.list(node, "`types`");
         if items.is_empty() {
             let hint = "leave the key out to take every type".to_owned();
@@ -136,7 +137,7 @@ impl Check<'_, '_, '_> {
         types
     }
 
-    fn writers(&mut self, node: &Node) -> Option<Writers> {
+    fn writers(&mut self, node: &YamlNode) -> Option<Writers> {
         match self.values.text(node, "`writable`")? {
             "people" => Some(Writers::People),
             "agents" => Some(Writers::Agents),

@@ -4,19 +4,19 @@
 //! no longer be known for one.
 
 use super::values::or_nearest;
-use super::{Check, TENANT_PARAM};
+use super::{ConfigCheck, TENANT_PARAM};
 use crate::problem::shown;
 use crate::resolve;
-use crate::server::{Given, TenantParam};
-use crate::yaml::{Node, Value};
+use crate::server::{ParameterValue, TenantParam};
+use crate::yaml::{Value, YamlNode};
 use std::collections::BTreeMap;
 
 /// How many parameters a tenant may declare.
 const MOST: usize = 64;
 
-impl Check<'_, '_, '_> {
+impl ConfigCheck<'_, '_, '_> {
     /// Declared parameters. One with a mistake stays known by its name, so that a mistake is told once.
-    pub(super) fn tenant_params(&mut self, node: &Node) -> BTreeMap<String, TenantParam> {
+    pub(super) fn tenant_params(&mut self, node: &YamlNode) -> BTreeMap<String, TenantParam> {
         let mut params = BTreeMap::new();
         for (key, node) in self.values.entries(node, "`params`", MOST) {
             if !self.values.param_name(key.at, &key.text) {
@@ -30,7 +30,7 @@ impl Check<'_, '_, '_> {
         params
     }
 
-    fn tenant_param(&mut self, name: &str, node: &Node) -> Option<TenantParam> {
+    fn tenant_param(&mut self, name: &str, node: &YamlNode) -> Option<TenantParam> {
         let fields = self.values.fields(node, &format!("the parameter `{name}`"), &TENANT_PARAM, None)?;
         let description = fields.find("description").and_then(|node| self.values.words(node, "`description`"));
         let (default, from) = (fields.find("default"), fields.find("from"));
@@ -44,14 +44,14 @@ impl Check<'_, '_, '_> {
                 self.values.report.add(default.at, "secret_literal", message, Some(hint.to_owned()));
                 return None;
             }
-            (Some(Some(())), None, Some(from)) => Given::Secret(self.secret_name(from)?),
-            (Some(Some(())), None, None) => Given::Secret(name.to_owned()),
+            (Some(Some(())), None, Some(from)) => ParameterValue::Secret(self.secret_name(from)?),
+            (Some(Some(())), None, None) => ParameterValue::Secret(name.to_owned()),
             (None, _, Some(from)) => {
                 let message = format!("the secret `{name}` would be read into a parameter that is not marked as one");
                 self.values.report.add(from.at, "secret_leak", message, Some("add `secret: true`".to_owned()));
                 return None;
             }
-            (None, Some(default), None) => Given::Text(self.values.plain(default, "`default`")?),
+            (None, Some(default), None) => ParameterValue::Text(self.values.plain(default, "`default`")?),
             (None, None, None) => {
                 let hint = "add `default:`, or `secret: true` if it stands for a secret of the tenant".to_owned();
                 let message = format!("nobody gives the parameter `{name}` a value");
@@ -63,10 +63,10 @@ impl Check<'_, '_, '_> {
     }
 
     /// What a text gives, its references resolved.
-    pub(super) fn given(&mut self, node: &Node, place: &str) -> Option<Given> {
+    pub(super) fn given(&mut self, node: &YamlNode, place: &str) -> Option<ParameterValue> {
         let text = self.values.text(node, place)?;
         if text.is_empty() {
-            return Some(Given::Text(String::new()));
+            return Some(ParameterValue::Text(String::new()));
         }
         let template = self.values.template(node, place, resolve::VALUE_BYTES)?;
         let mut sound = true;
@@ -83,14 +83,14 @@ impl Check<'_, '_, '_> {
             return Some(param.value.clone());
         }
         let filled = template.fill(|name| match self.params.get(name).map(|param| &param.value) {
-            Some(Given::Text(text)) => Ok(text.clone()),
-            Some(Given::Secret(_)) => Err(Some(name.to_owned())),
+            Some(ParameterValue::Text(text)) => Ok(text.clone()),
+            Some(ParameterValue::Secret(_)) => Err(Some(name.to_owned())),
             None => Err(None),
         });
         match filled {
             Ok(text) if sound => {
                 let fits = resolve::check_value(&text).map_err(|why| format!("{place} {why}"));
-                self.values.accept(node, fits).map(|()| Given::Text(text))
+                self.values.accept(node, fits).map(|()| ParameterValue::Text(text))
             }
             Err(Some(secret)) => {
                 let message = format!("the secret `{secret}` is mixed into a text");
@@ -103,14 +103,14 @@ impl Check<'_, '_, '_> {
     }
 
     /// A secret of the tenant: `token: { secret: NAME }`, or a reference to a parameter that is marked as one.
-    pub(super) fn secret(&mut self, node: &Node, key: &str, what: &str) -> Option<String> {
+    pub(super) fn secret(&mut self, node: &YamlNode, key: &str, what: &str) -> Option<String> {
         let hint = format!("{what} is a secret: write `{key}: {{ secret: NAME }}`, or refer to a secret parameter");
         if let Value::Scalar { text, .. } = &node.value
             && text.contains("{{")
         {
             return match self.given(node, &format!("`{key}`"))? {
-                Given::Secret(name) => Some(name),
-                Given::Text(_) => {
+                ParameterValue::Secret(name) => Some(name),
+                ParameterValue::Text(_) => {
                     let message = format!("`{key}` refers to a parameter that is not marked as a secret");
                     self.values.report.add(
                         node.at,

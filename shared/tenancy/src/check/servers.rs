@@ -5,13 +5,13 @@
 //! and no secret is given to another.
 
 use super::entry::MOST_PARAMS;
-use super::values::{Fields, or_nearest};
-use super::{Check, OWN, OWN_PARAM, USE};
+use super::values::{MappingFields, or_nearest};
+use super::{ConfigCheck, OWN, OWN_PARAM, USE};
 use crate::problem::{Position, shown};
 use crate::resolve;
-use crate::server::{Accept, Given, Server, ServerLimits, ServerReach, ServerUse, Vouch, is_id};
-use crate::template::Template;
-use crate::yaml::{Key, Node, Value};
+use crate::server::{Accept, ParameterValue, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
+use crate::template::ParameterTemplate;
+use crate::yaml::{Value, YamlKey, YamlNode};
 use domain::Tenant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// How many servers one tenant may use; each costs connections and a list of tools.
 const MOST: usize = 32;
 
-impl Check<'_, '_, '_> {
-    pub(super) fn external(&mut self, node: &Node, tenant: Option<&Tenant>) -> Vec<ServerUse> {
+impl ConfigCheck<'_, '_, '_> {
+    pub(super) fn external(&mut self, node: &YamlNode, tenant: Option<&Tenant>) -> Vec<ServerUse> {
         let mut servers: Vec<ServerUse> = Vec::new();
         for item in self.values.some(node, "`servers`", MOST) {
             let used = match &item.value {
@@ -44,7 +44,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// A server of the operator's catalog.
-    fn chosen(&mut self, node: &Node) -> Option<ServerUse> {
+    fn chosen(&mut self, node: &YamlNode) -> Option<ServerUse> {
         let fields = self.values.fields(node, "a server", &USE, None)?;
         let name = fields.find("use").and_then(|node| self.values.text(node, "`use`"));
         let Some(server) = name.and_then(|name| self.known.curated.find(name)).cloned() else {
@@ -60,7 +60,7 @@ impl Check<'_, '_, '_> {
                 let message = format!("the operator's catalog has no server {}", shown(name));
                 self.values.report.add(node.at, "unknown_server", message, Some(hint));
             }
-            self.absent.extend(fields.find("id").and_then(Node::scalar).or(name).map(str::to_owned));
+            self.absent.extend(fields.find("id").and_then(YamlNode::scalar).or(name).map(str::to_owned));
             return None;
         };
         let id = self.server_id(fields.find("id").or(fields.find("use")), fields.find("id").is_none());
@@ -70,7 +70,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// A server at an address of the tenant's own.
-    fn own(&mut self, node: &Node, tenant: Option<&Tenant>) -> Option<ServerUse> {
+    fn own(&mut self, node: &YamlNode, tenant: Option<&Tenant>) -> Option<ServerUse> {
         let why = "a server is chosen with `use:`, or has a name and a url of the tenant's own";
         let fields = self.values.fields(node, "a server", &OWN, Some(why))?;
         let name = match fields.find("name") {
@@ -99,9 +99,10 @@ impl Check<'_, '_, '_> {
             self.absent.extend(id);
             return None;
         };
-        let (limits, vouch, reach) = (ServerLimits::default(), Vouch::default(), ServerReach::Http { url });
+        let (limits, vouch, reach) = (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url });
         let (auth, headers) = (web.auth, web.headers);
-        let server = Server { name, description, reach, auth, headers, params: declared, limits, vouch, own: true };
+        let server =
+            ServerEntry { name, description, reach, auth, headers, params: declared, limits, vouch, own: true };
         let values = fields.find("params").map_or(&[][..], |node| match &node.value {
             Value::Map(entries) => entries.as_slice(),
             Value::Scalar { .. } | Value::List(_) | Value::Refused => &[],
@@ -115,11 +116,11 @@ impl Check<'_, '_, '_> {
     /// What both kinds say alike: who may be called, and what becomes of the first list.
     fn finish(
         &mut self,
-        node: &Node,
-        fields: &Fields<'_>,
+        node: &YamlNode,
+        fields: &MappingFields<'_>,
         id: String,
-        server: Arc<Server>,
-        params: BTreeMap<String, Option<Given>>,
+        server: Arc<ServerEntry>,
+        params: BTreeMap<String, Option<ParameterValue>>,
     ) -> Option<ServerUse> {
         self.complete(node.at, &server, &params);
         let (allow, gates) = match fields.find("access") {
@@ -135,7 +136,12 @@ impl Check<'_, '_, '_> {
         Some(ServerUse { id, server, params, allow, gates, accept: accept.unwrap_or_default() })
     }
 
-    fn own_address(&mut self, node: &Node, url: Template, tenant: Option<&Tenant>) -> Option<Template> {
+    fn own_address(
+        &mut self,
+        node: &YamlNode,
+        url: ParameterTemplate,
+        tenant: Option<&Tenant>,
+    ) -> Option<ParameterTemplate> {
         // Whatever fills the places, the host is written out; any text will do to ask whether it may be reached.
         let sample = resolve::fill_url(&url, |_| Ok("x".to_owned())).ok()?;
         let Some(tenant) = tenant else { return Some(url) };
@@ -145,7 +151,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// What a server is called in the names of its tools.
-    fn server_id(&mut self, node: Option<&Node>, named_otherwise: bool) -> Option<String> {
+    fn server_id(&mut self, node: Option<&YamlNode>, named_otherwise: bool) -> Option<String> {
         let node = node?;
         let text = self.values.text(node, "`id`")?;
         if is_id(text) {
@@ -161,9 +167,9 @@ impl Check<'_, '_, '_> {
     /// What is given for a server's parameters. A value with a mistake counts as given, so that a mistake is told once.
     pub(super) fn give<'n>(
         &mut self,
-        values: impl Iterator<Item = (&'n Key, &'n Node)>,
-        server: &Server,
-    ) -> BTreeMap<String, Option<Given>> {
+        values: impl Iterator<Item = (&'n YamlKey, &'n YamlNode)>,
+        server: &ServerEntry,
+    ) -> BTreeMap<String, Option<ParameterValue>> {
         let mut params = BTreeMap::new();
         for (key, node) in values {
             let name = &key.text;
@@ -173,22 +179,22 @@ impl Check<'_, '_, '_> {
             };
             let given = self.given(node, &format!("the parameter `{name}`"));
             let sound = match (&given, param.secret) {
-                (Some(Given::Secret(secret)), false) => {
+                (Some(ParameterValue::Secret(secret)), false) => {
                     let message =
                         format!("the secret `{secret}` would reach the parameter `{name}`, which is not marked as one");
                     let hint = "only a parameter with `secret: true` may hold a secret; choose another value";
                     self.values.report.add(node.at, "secret_leak", message, Some(hint.to_owned()));
                     false
                 }
-                (Some(Given::Text(_)), true) => {
+                (Some(ParameterValue::Text(_)), true) => {
                     let message = format!("the secret parameter `{name}` is given plain text");
                     let hint =
                         "declare a parameter of the tenant with `secret: true` and write `\"{{ params.NAME }}\"`";
                     self.values.report.add(node.at, "secret_literal", message, Some(hint.to_owned()));
                     false
                 }
-                (Some(Given::Text(text)), false) => self.fits(node.at, name, text, server),
-                (Some(Given::Secret(_)), true) => true,
+                (Some(ParameterValue::Text(text)), false) => self.fits(node.at, name, text, server),
+                (Some(ParameterValue::Secret(_)), true) => true,
                 (None, _) => false,
             };
             params.insert(name.clone(), given.filter(|_| sound));
@@ -197,7 +203,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// Whether a value can stand where the server's entry puts it.
-    fn fits(&mut self, at: Position, name: &str, text: &str, server: &Server) -> bool {
+    fn fits(&mut self, at: Position, name: &str, text: &str, server: &ServerEntry) -> bool {
         let why = resolve::may_stand(server, name, text).err();
         if let Some(why) = &why {
             let message = format!("the parameter `{name}` cannot be {}: {why}", shown(text));
@@ -207,7 +213,7 @@ impl Check<'_, '_, '_> {
     }
 
     /// Every parameter has a value, whoever opens a session: the list of tools is fetched before anybody does.
-    fn complete(&mut self, at: Position, server: &Server, params: &BTreeMap<String, Option<Given>>) {
+    fn complete(&mut self, at: Position, server: &ServerEntry, params: &BTreeMap<String, Option<ParameterValue>>) {
         for (name, param) in server.params.iter().filter(|(name, _)| !params.contains_key(*name)) {
             if param.default.is_some() {
                 continue;

@@ -1,7 +1,7 @@
 //! What a tenant's file may say, and exactly how each mistake is told.
 
 use super::*;
-use crate::config::Approval;
+use crate::config::ApprovalConfig;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -13,12 +13,13 @@ mod memory;
 mod servers;
 mod toolsets;
 
-const KNOWN: Known<'static> = Known {
+const KNOWN: KnownNames<'static> = KnownNames {
     toolsets: &["helm", "k8s", "memory"],
     tools: &["helm_list", "helm_upgrade", "k8s_exec", "k8s_get", "memory_read"],
     server: &|text| if text.contains("169.254") { Err("it is private".to_owned()) } else { Ok(()) },
     charts: &|_| Ok(()),
-    curated: &Curated::none(),
+    sections: &[],
+    curated: &ServerCatalog::none(),
     own_server: &|_, _| Ok(()),
 };
 
@@ -51,19 +52,19 @@ fn a_full_file_is_read_as_written() {
          limits: { calls_in_flight: 1, calls_per_minute: 1000000, result_bytes: 4096 }\n",
     );
 
-    assert_eq!((read.tenant.as_str(), read.mode), ("acme", Mode::Write));
+    assert_eq!((read.tenant.as_str(), read.mode), ("acme", SessionMode::Write));
     assert_eq!(read.default_toolsets.iter().map(ToolsetName::as_str).collect::<Vec<_>>(), ["k8s", "memory"]);
     assert_eq!(read.deny, [Pattern::parse("k8s_exec").unwrap()]);
     let gate = |text: &str| Gate { pattern: Pattern::parse(text).unwrap(), on_reject: OnReject::Continue };
     assert_eq!(read.require_approval, ["k8s_get:secrets", "helm_*"].map(gate));
-    assert_eq!(read.limits, Limits { calls_in_flight: 1, calls_per_minute: 1_000_000, result_bytes: 4096 });
+    assert_eq!(read.limits, TenantLimits { calls_in_flight: 1, calls_per_minute: 1_000_000, result_bytes: 4096 });
 }
 
 #[test]
 fn a_tenant_that_says_nothing_may_only_read_within_the_defaults() {
     let read = config("tenant: acme");
 
-    assert_eq!((read.mode, read.limits), (Mode::Read, Limits::default()));
+    assert_eq!((read.mode, read.limits), (SessionMode::Read, TenantLimits::default()));
     assert!(read.default_toolsets.is_empty() && read.deny.is_empty() && read.require_approval.is_empty());
 }
 
@@ -297,7 +298,7 @@ fn a_tenant_says_how_people_are_asked() {
     let hours = |n: u64| Duration::from_secs(n * 3600);
     assert_eq!(
         read.approval,
-        Approval { expires: hours(2), execute_within: Duration::from_secs(300), deciders: 2, most_waiting: 3 }
+        ApprovalConfig { expires: hours(2), execute_within: Duration::from_secs(300), deciders: 2, most_waiting: 3 }
     );
     assert_eq!(
         read.require_approval.iter().map(|gate| gate.on_reject).collect::<Vec<_>>(),

@@ -1,9 +1,11 @@
 //! What a tenant's toolsets act on besides clusters: Jenkins servers and chart repositories.
 
-use super::{Check, HELM, JENKINS, REPOSITORY, Reachable, TOOLSETS};
-use crate::config::{JenkinsServer, JenkinsSource, Repository};
+use super::{AddressCheck, ConfigCheck, HELM, JENKINS, REPOSITORY, TOOLSETS};
+use crate::config::{JenkinsServer, JenkinsSource, RepositoryEntry};
 use crate::problem::shown;
-use crate::yaml::{Node, Value};
+use crate::section::{self, SectionProblem};
+use crate::yaml::{Value, YamlNode};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// How many Jenkins servers one tenant may have; each costs connections.
@@ -17,16 +19,36 @@ const USER_BYTES: RangeInclusive<usize> = 1..=253;
 /// The longest name of a parameter.
 const PARAMETER_BYTES: RangeInclusive<usize> = 1..=100;
 
-impl Check<'_, '_, '_> {
-    pub(super) fn toolset_settings(&mut self, node: &Node) -> (Vec<JenkinsServer>, Vec<Repository>) {
-        let Some(fields) = self.values.fields(node, "`toolsets`", &TOOLSETS, None) else { return Default::default() };
-        let servers = fields.find("jenkins").map_or_else(Vec::new, |node| self.servers(node));
+/// What stands under `toolsets`.
+#[derive(Default)]
+pub(super) struct ToolsetSettings {
+    pub(super) jenkins: Vec<JenkinsServer>,
+    pub(super) repositories: Vec<RepositoryEntry>,
+    pub(super) sections: BTreeMap<String, serde_json::Value>,
+}
+
+impl ConfigCheck<'_, '_, '_> {
+    pub(super) fn toolset_settings(&mut self, node: &YamlNode) -> ToolsetSettings {
+        let known = self.known;
+        let keys: Vec<&str> = TOOLSETS.into_iter().chain(known.sections.iter().map(|section| section.key)).collect();
+        let Some(fields) = self.values.fields(node, "`toolsets`", &keys, None) else { return Default::default() };
+        let jenkins = fields.find("jenkins").map_or_else(Vec::new, |node| self.servers(node));
         let repositories = fields.find("helm").map_or_else(Vec::new, |node| self.helm(node));
-        (servers, repositories)
+        let mut sections = BTreeMap::new();
+        for section in known.sections {
+            let Some(node) = fields.find(section.key) else { continue };
+            let value = section::json(node);
+            for SectionProblem { at, message, hint } in (section.check)(&value) {
+                let message = format!("`{}`: {message}", section.key);
+                self.values.report.add(section::position(node, &at), "bad_value", message, hint);
+            }
+            sections.insert(section.key.to_owned(), value);
+        }
+        ToolsetSettings { jenkins, repositories, sections }
     }
 
     /// One server, or a list of them; in a list each has a name.
-    fn servers(&mut self, node: &Node) -> Vec<JenkinsServer> {
+    fn servers(&mut self, node: &YamlNode) -> Vec<JenkinsServer> {
         if matches!(node.value, Value::Map(_)) {
             return self.server(node, Some(ONLY)).into_iter().collect();
         }
@@ -51,7 +73,7 @@ impl Check<'_, '_, '_> {
         servers
     }
 
-    fn server(&mut self, node: &Node, only: Option<&str>) -> Option<JenkinsServer> {
+    fn server(&mut self, node: &YamlNode, only: Option<&str>) -> Option<JenkinsServer> {
         let fields = self.values.fields(node, "a Jenkins server", &JENKINS, None)?;
         let name = match (fields.find("name"), only) {
             (Some(node), _) => self.values.label(node, "`name`"),
@@ -94,7 +116,7 @@ impl Check<'_, '_, '_> {
         Some(JenkinsServer { name: name?, source: source?, default, run_id_parameter: run_id_parameter? })
     }
 
-    fn helm(&mut self, node: &Node) -> Vec<Repository> {
+    fn helm(&mut self, node: &YamlNode) -> Vec<RepositoryEntry> {
         let Some(fields) = self.values.fields(node, "`helm`", &HELM, None) else { return Vec::new() };
         let Some(list) = fields.find("repositories") else { return Vec::new() };
         let items = self.values.list(list, "`repositories`");
@@ -102,7 +124,7 @@ impl Check<'_, '_, '_> {
             let message = format!("a tenant has at most {MOST_REPOSITORIES} chart repositories");
             self.values.report.add(beyond.at, "out_of_range", message, None);
         }
-        let mut repositories: Vec<Repository> = Vec::new();
+        let mut repositories: Vec<RepositoryEntry> = Vec::new();
         for item in items.iter().take(MOST_REPOSITORIES) {
             let Some(repository) = self.repository(item) else { continue };
             if repositories.iter().any(|known| known.name == repository.name) {
@@ -114,7 +136,7 @@ impl Check<'_, '_, '_> {
         repositories
     }
 
-    fn repository(&mut self, node: &Node) -> Option<Repository> {
+    fn repository(&mut self, node: &YamlNode) -> Option<RepositoryEntry> {
         let fields = self.values.fields(node, "a repository", &REPOSITORY, None)?;
         let name = match fields.find("name") {
             Some(node) => self.values.label(node, "`name`"),
@@ -130,18 +152,18 @@ impl Check<'_, '_, '_> {
             Some(Some(secret)) => Some(secret),
             None => None,
         };
-        Some(Repository { name: name?, url: url?, credential })
+        Some(RepositoryEntry { name: name?, url: url?, credential })
     }
 
     /// An address that the operator lets tenants reach.
-    fn address(&mut self, node: &Node, reachable: &Reachable<'_>) -> Option<String> {
+    fn address(&mut self, node: &YamlNode, reachable: &AddressCheck<'_>) -> Option<String> {
         let text = self.values.text(node, "`url`")?;
         let reached = reachable(text).map(|()| text.to_owned());
         self.values.accept(node, reached.map_err(|why| format!("{} cannot be used: {why}", shown(text))))
     }
 
     /// Printable text without spaces around it.
-    fn word(&mut self, node: &Node, place: &str, bytes: &RangeInclusive<usize>) -> Option<String> {
+    fn word(&mut self, node: &YamlNode, place: &str, bytes: &RangeInclusive<usize>) -> Option<String> {
         let text = self.values.text(node, place)?;
         let fits = bytes.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic() && b != b':');
         let why = || format!("{} is no word of {} to {} letters", shown(text), bytes.start(), bytes.end());

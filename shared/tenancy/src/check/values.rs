@@ -4,9 +4,10 @@
 //! same to every program and to every person. Numbers are decimal digits and nothing else.
 
 use crate::config;
-use crate::problem::{Report, shown};
-use crate::yaml::{Key, Node, Value};
+use crate::problem::{ProblemReport, shown};
+use crate::yaml::{Value, YamlKey, YamlNode};
 use domain::outcome::near;
+use domain::text::is_label;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -14,28 +15,28 @@ use std::time::Duration;
 const WORDS_BYTES: usize = 1_000;
 
 /// The reader, with the report it writes to.
-pub(crate) struct Values<'r, 'f> {
-    pub(crate) report: &'r mut Report<'f>,
+pub(crate) struct ValueReader<'r, 'f> {
+    pub(crate) report: &'r mut ProblemReport<'f>,
 }
 
 /// The entries of one mapping whose keys are all known.
-pub(crate) struct Fields<'n>(&'n [(Key, Node)]);
+pub(crate) struct MappingFields<'n>(&'n [(YamlKey, YamlNode)]);
 
-impl<'n> Fields<'n> {
-    pub(crate) fn find(&self, key: &str) -> Option<&'n Node> {
+impl<'n> MappingFields<'n> {
+    pub(crate) fn find(&self, key: &str) -> Option<&'n YamlNode> {
         self.0.iter().find(|(known, _)| known.text == key).map(|(_, node)| node)
     }
 }
 
-impl Values<'_, '_> {
+impl ValueReader<'_, '_> {
     /// The fields of a mapping. Keys outside `known` are reported, with `why` there are no others.
     pub(crate) fn fields<'n>(
         &mut self,
-        node: &'n Node,
+        node: &'n YamlNode,
         place: &str,
         known: &[&str],
         why: Option<&str>,
-    ) -> Option<Fields<'n>> {
+    ) -> Option<MappingFields<'n>> {
         let Value::Map(entries) = &node.value else {
             self.wrong_type(node, place, "a mapping");
             return None;
@@ -46,11 +47,11 @@ impl Values<'_, '_> {
             let message = format!("{place} has no key {}", shown(&key.text));
             self.report.add(key.at, "unknown_key", message, Some(hint));
         }
-        Some(Fields(entries))
+        Some(MappingFields(entries))
     }
 
     /// The entries of a mapping whose keys are names that somebody chose; none, if it is no mapping or holds too many.
-    pub(crate) fn entries<'n>(&mut self, node: &'n Node, place: &str, most: usize) -> &'n [(Key, Node)] {
+    pub(crate) fn entries<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [(YamlKey, YamlNode)] {
         let Value::Map(entries) = &node.value else {
             self.wrong_type(node, place, "a mapping");
             return &[];
@@ -63,7 +64,7 @@ impl Values<'_, '_> {
     }
 
     /// The items of a list that holds at most so many; those beyond are reported and left out.
-    pub(crate) fn some<'n>(&mut self, node: &'n Node, place: &str, most: usize) -> &'n [Node] {
+    pub(crate) fn some<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [YamlNode] {
         let items = self.list(node, place);
         let Some(beyond) = items.get(most) else { return items };
         self.report.add(beyond.at, "out_of_range", format!("{place} has at most {most} items"), None);
@@ -71,7 +72,7 @@ impl Values<'_, '_> {
     }
 
     /// The items of a list; none, if it is no list.
-    pub(crate) fn list<'n>(&mut self, node: &'n Node, place: &str) -> &'n [Node] {
+    pub(crate) fn list<'n>(&mut self, node: &'n YamlNode, place: &str) -> &'n [YamlNode] {
         if let Value::List(items) = &node.value {
             return items;
         }
@@ -80,18 +81,18 @@ impl Values<'_, '_> {
     }
 
     /// Text that cannot be mistaken for anything else.
-    pub(crate) fn text<'n>(&mut self, node: &'n Node, place: &str) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n YamlNode, place: &str) -> Option<&'n str> {
         let Value::Scalar { text, plain } = &node.value else {
             self.wrong_type(node, place, "text");
             return None;
         };
         match plain.then(|| read_as(text)).flatten() {
             None => Some(text),
-            Some(Reading::Nothing) => {
+            Some(ScalarReading::Nothing) => {
                 self.wrong_type(node, place, "text");
                 None
             }
-            Some(Reading::Switch | Reading::Number) => {
+            Some(ScalarReading::Switch | ScalarReading::Number) => {
                 let message = format!("{place} must be text, and {} without quotes may be read otherwise", shown(text));
                 let hint = "put it in quotes if that is what you mean".to_owned();
                 self.report.add(node.at, "ambiguous_text", message, Some(hint));
@@ -101,7 +102,7 @@ impl Values<'_, '_> {
     }
 
     /// A whole number within its range.
-    pub(crate) fn number(&mut self, node: &Node, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
+    pub(crate) fn number(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
         let place = format!("`{key}`");
         let digits = match &node.value {
             Value::Scalar { text, plain: true } if is_decimal(text.trim_start_matches('-')) => text,
@@ -120,7 +121,7 @@ impl Values<'_, '_> {
     }
 
     /// A span of time within its range.
-    pub(crate) fn span(&mut self, node: &Node, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
+    pub(crate) fn span(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
         let text = self.text(node, &format!("`{key}`"))?;
         let told = config::span(text);
         if told.is_none_or(|told| !range.contains(&told)) {
@@ -134,7 +135,7 @@ impl Values<'_, '_> {
     }
 
     /// A name as DNS has them.
-    pub(crate) fn label(&mut self, node: &Node, place: &str) -> Option<String> {
+    pub(crate) fn label(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.text(node, place)?;
         let label = is_label(text).then(|| text.to_owned());
         let why = || format!("{} is no DNS label: a-z, 0-9 and '-', neither first nor last a dash", shown(text));
@@ -142,7 +143,7 @@ impl Values<'_, '_> {
     }
 
     /// What people are told about a thing: some printable text.
-    pub(crate) fn words(&mut self, node: &Node, place: &str) -> Option<String> {
+    pub(crate) fn words(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.text(node, place)?;
         let fits = text.len() <= WORDS_BYTES && !text.chars().any(|c| c.is_control() && c != '\n');
         let why = || format!("{place} is at most {WORDS_BYTES} bytes of printable text");
@@ -150,20 +151,20 @@ impl Values<'_, '_> {
     }
 
     /// Reports a key that must be there.
-    pub(crate) fn missing<T>(&mut self, node: &Node, key: &str, why: &str) -> Option<T> {
+    pub(crate) fn missing<T>(&mut self, node: &YamlNode, key: &str, why: &str) -> Option<T> {
         let hint = format!("add `{key}:`, {why}");
         self.report.add(node.at, "missing_key", format!("the key `{key}` is missing"), Some(hint));
         None
     }
 
     /// Reports a name that is there twice.
-    pub(crate) fn twice(&mut self, node: &Node, what: &str) {
+    pub(crate) fn twice(&mut self, node: &YamlNode, what: &str) {
         let hint = "give each a name of its own".to_owned();
         self.report.add(node.at, "repeated_value", format!("{what} is there twice"), Some(hint));
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(&mut self, node: &Node, place: &str, known: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&mut self, node: &YamlNode, place: &str, known: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, place)?;
         let found = known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
@@ -175,7 +176,7 @@ impl Values<'_, '_> {
     }
 
     /// A yes. A no is refused: what is not wanted is left out.
-    pub(crate) fn yes(&mut self, node: &Node, place: &str) -> Option<()> {
+    pub(crate) fn yes(&mut self, node: &YamlNode, place: &str) -> Option<()> {
         match &node.value {
             Value::Scalar { text, plain: true } if text == "true" => Some(()),
             Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
@@ -187,7 +188,7 @@ impl Values<'_, '_> {
     }
 
     /// A yes or a no, where both say something.
-    pub(crate) fn switch(&mut self, node: &Node, place: &str) -> Option<bool> {
+    pub(crate) fn switch(&mut self, node: &YamlNode, place: &str) -> Option<bool> {
         match &node.value {
             Value::Scalar { text, plain: true } if text == "true" => Some(true),
             Value::Scalar { text, plain: true } if text == "false" => Some(false),
@@ -200,13 +201,13 @@ impl Values<'_, '_> {
     }
 
     /// A parsed value, or a report of why it is none.
-    pub(crate) fn accept<T>(&mut self, node: &Node, parsed: Result<T, String>) -> Option<T> {
+    pub(crate) fn accept<T>(&mut self, node: &YamlNode, parsed: Result<T, String>) -> Option<T> {
         parsed.map_err(|message| self.report.add(node.at, "bad_value", message, None)).ok()
     }
 
-    fn wrong_type(&mut self, node: &Node, place: &str, wanted: &str) {
+    fn wrong_type(&mut self, node: &YamlNode, place: &str, wanted: &str) {
         let found = match &node.value {
-            Value::Scalar { text, plain: true } if matches!(read_as(text), Some(Reading::Nothing)) => "nothing",
+            Value::Scalar { text, plain: true } if matches!(read_as(text), Some(ScalarReading::Nothing)) => "nothing",
             Value::Scalar { plain: false, .. } => "quoted text",
             Value::Scalar { plain: true, .. } => "a plain value",
             Value::List(_) => "a list",
@@ -218,19 +219,19 @@ impl Values<'_, '_> {
 }
 
 /// What some YAML reader makes of a scalar without quotes.
-enum Reading {
+enum ScalarReading {
     Nothing,
     Switch,
     Number,
 }
 
 /// How a scalar without quotes may be read, other than as text.
-fn read_as(text: &str) -> Option<Reading> {
+fn read_as(text: &str) -> Option<ScalarReading> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
-        "" | "~" | "null" => return Some(Reading::Nothing),
-        "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" => return Some(Reading::Switch),
-        ".nan" => return Some(Reading::Number),
+        "" | "~" | "null" => return Some(ScalarReading::Nothing),
+        "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" => return Some(ScalarReading::Switch),
+        ".nan" => return Some(ScalarReading::Number),
         _ => {}
     }
     let bare = lower.trim_start_matches(['+', '-']);
@@ -239,15 +240,7 @@ fn read_as(text: &str) -> Option<Reading> {
     // Underscores between digits and sixties (`12:30`) were numbers in YAML 1.1.
     let spaced: String = bare.chars().filter(|c| !matches!(c, '_' | ':')).collect();
     let number = begins && (based || bare == ".inf" || spaced.parse::<f64>().is_ok());
-    number.then_some(Reading::Number)
-}
-
-pub(crate) fn is_label(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    (1..=63).contains(&text.len())
-        && text.bytes().all(|b| inner(b) || b == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    number.then_some(ScalarReading::Number)
 }
 
 /// Digits without a leading zero, which elsewhere would mean octal.

@@ -3,12 +3,12 @@
 //! The entry's half of the secret chain is checked here, where its lines are: a marked parameter is used in `auth` and
 //! nowhere else, and `auth` uses nothing else.
 
-use super::values::{Fields, Values, or_nearest};
+use super::values::{MappingFields, ValueReader, or_nearest};
 use crate::problem::{Position, shown};
 use crate::resolve::{self, split_host};
 use crate::server::{Auth, Param, Scheme};
-use crate::template::Template;
-use crate::yaml::Node;
+use crate::template::ParameterTemplate;
+use crate::yaml::YamlNode;
 use std::collections::BTreeMap;
 
 /// The keys under `auth`.
@@ -36,15 +36,15 @@ const TAKEN: [&str; 16] = [
 ];
 
 /// How a server is reached over HTTP, as far as an entry says it.
-pub(crate) struct Web {
-    pub(crate) url: Option<Template>,
+pub(crate) struct HttpSettings {
+    pub(crate) url: Option<ParameterTemplate>,
     pub(crate) auth: Option<Auth>,
-    pub(crate) headers: BTreeMap<String, Template>,
+    pub(crate) headers: BTreeMap<String, ParameterTemplate>,
 }
 
-impl Values<'_, '_> {
+impl ValueReader<'_, '_> {
     /// Address, `auth` and headers, and whether they use the parameters as those are marked.
-    pub(crate) fn web(&mut self, fields: &Fields<'_>, params: &BTreeMap<String, Param>) -> Web {
+    pub(crate) fn web(&mut self, fields: &MappingFields<'_>, params: &BTreeMap<String, Param>) -> HttpSettings {
         let url = fields.find("url").and_then(|node| {
             let url = self.server_url(node)?;
             self.in_the_open(node.at, "`url`", &url, params);
@@ -62,11 +62,11 @@ impl Values<'_, '_> {
             let message = format!("the header `{}` stands under `headers` as well", auth.header);
             self.report.add(node.at, "repeated_value", message, Some("remove it there".to_owned()));
         }
-        Web { url, auth, headers }
+        HttpSettings { url, auth, headers }
     }
 
     /// An address whose scheme, host and port are written out, whatever stands behind them.
-    fn server_url(&mut self, node: &Node) -> Option<Template> {
+    fn server_url(&mut self, node: &YamlNode) -> Option<ParameterTemplate> {
         let url = self.template(node, "`url`", URL_BYTES)?;
         let head = url.head();
         let web = head.starts_with("http://") || head.starts_with("https://");
@@ -90,7 +90,7 @@ impl Values<'_, '_> {
         None
     }
 
-    fn headers(&mut self, node: &Node, params: &BTreeMap<String, Param>) -> BTreeMap<String, Template> {
+    fn headers(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> BTreeMap<String, ParameterTemplate> {
         let mut headers = BTreeMap::new();
         for (key, node) in self.entries(node, "`headers`", MOST_HEADERS) {
             let name = key.text.to_ascii_lowercase();
@@ -115,7 +115,7 @@ impl Values<'_, '_> {
         headers
     }
 
-    fn auth(&mut self, node: &Node, params: &BTreeMap<String, Param>) -> Option<Auth> {
+    fn auth(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<Auth> {
         let fields = self.fields(node, "`auth`", &AUTH, None)?;
         let header = match fields.find("header") {
             Some(node) => self.auth_header(node),
@@ -135,7 +135,7 @@ impl Values<'_, '_> {
         Some(Auth { header: header?, scheme: scheme?, secret: secret? })
     }
 
-    fn auth_header(&mut self, node: &Node) -> Option<String> {
+    fn auth_header(&mut self, node: &YamlNode) -> Option<String> {
         let text = self.text(node, "`header`")?;
         let lower = text.to_ascii_lowercase();
         let fits = is_token(&lower) && (lower == "authorization" || !TAKEN.contains(&lower.as_str()));
@@ -146,7 +146,7 @@ impl Values<'_, '_> {
     }
 
     /// The parameter that `auth` takes: one reference, alone, to one that is marked.
-    fn auth_secret(&mut self, node: &Node, params: &BTreeMap<String, Param>) -> Option<String> {
+    fn auth_secret(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<String> {
         let template = self.template(node, "`secret`", resolve::VALUE_BYTES)?;
         let hint = "write `\"{{ params.NAME }}\"` with a parameter that is marked `secret: true`".to_owned();
         let Some(name) = template.only() else {
@@ -169,7 +169,7 @@ impl Values<'_, '_> {
     }
 
     /// Whether a text that others can see refers only to what they may see.
-    fn in_the_open(&mut self, at: Position, place: &str, text: &Template, params: &BTreeMap<String, Param>) {
+    fn in_the_open(&mut self, at: Position, place: &str, text: &ParameterTemplate, params: &BTreeMap<String, Param>) {
         for name in text.names() {
             match params.get(name) {
                 Some(param) if param.secret => {
@@ -193,7 +193,7 @@ impl Values<'_, '_> {
 }
 
 /// Whether the address holds what no address holds, outside its references.
-fn blank_outside(url: &Template) -> bool {
+fn blank_outside(url: &ParameterTemplate) -> bool {
     let filled = url.fill(|_| Ok::<_, ()>("x".to_owned())).unwrap_or_default();
     filled.chars().any(|c| c.is_whitespace() || c == '\\' || c == '{' || c == '}')
 }

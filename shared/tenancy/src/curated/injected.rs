@@ -2,14 +2,14 @@
 //!
 //! Both name the base address of a tool's service; what speaks MCP there is `/mcp`.
 
-use super::{MOST, Shelf, read};
+use super::{CatalogReader, MOST, read};
 use crate::book::{self, label};
-use crate::check::values::Values;
-use crate::problem::{Position, Report, shown};
+use crate::check::values::ValueReader;
+use crate::problem::{Position, ProblemReport, shown};
 use crate::resolve::split_host;
-use crate::server::{Server, ServerLimits, ServerReach, Vouch};
-use crate::template::Template;
-use crate::yaml::{Key, Node, Value};
+use crate::server::{ServerEntry, ServerLimits, ServerReach, TrustedEffects};
+use crate::template::ParameterTemplate;
+use crate::yaml::{Value, YamlKey, YamlNode};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const VARIABLE: &str = "MCP_SERVERS";
 /// The path that speaks MCP, where an address has none.
 const PATH: &str = "/mcp";
 
-impl Shelf {
+impl CatalogReader {
     /// A file whose `tools:` maps names to endpoints. What else stands in it is somebody else's.
     pub(super) fn add_config(&mut self, path: &Path) {
         let file = label(path);
@@ -26,11 +26,11 @@ impl Shelf {
             Ok(text) => text,
             Err(problems) => return self.problems.extend(problems),
         };
-        let mut report = Report::of(&file);
+        let mut report = ProblemReport::of(&file);
         if let Some(root) = read(&text, "begin with `tools:`", &mut report)
             && let Some(tools) = root.find("tools")
         {
-            for (key, node) in (Values { report: &mut report }).entries(tools, "`tools`", MOST) {
+            for (key, node) in (ValueReader { report: &mut report }).entries(tools, "`tools`", MOST) {
                 if let Some(server) = endpoint(key, node, &mut report) {
                     self.add(server, key.at, &file, &mut report);
                 }
@@ -42,7 +42,7 @@ impl Shelf {
     /// Addresses with commas between them. Each is named by the first label of its host; a second of that name in the
     /// list gets a number. An address that a file brought already is not brought again.
     pub(super) fn add_addresses(&mut self, text: &str) {
-        let mut report = Report::of(VARIABLE);
+        let mut report = ProblemReport::of(VARIABLE);
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let mut start = 0;
         for piece in text.split(',') {
@@ -69,17 +69,17 @@ impl Shelf {
 }
 
 /// One of `tools:`.
-fn endpoint(key: &Key, node: &Node, report: &mut Report<'_>) -> Option<Server> {
+fn endpoint(key: &YamlKey, node: &YamlNode, report: &mut ProblemReport<'_>) -> Option<ServerEntry> {
     let (Some(address), protocol) = (node.find("endpoint"), node.find("protocol")) else {
         let hint = "each tool is a mapping with `endpoint:` and `protocol: mcp`".to_owned();
         report.add(key.at, "missing_key", format!("{} has no `endpoint`", shown(&key.text)), Some(hint));
         return None;
     };
-    let mut values = Values { report };
+    let mut values = ValueReader { report };
     if let Some(protocol) = protocol {
         values.choice(protocol, "`protocol`", &[("mcp", ())])?;
     }
-    let named = Node { at: key.at, value: Value::Scalar { text: key.text.clone(), plain: false } };
+    let named = YamlNode { at: key.at, value: Value::Scalar { text: key.text.clone(), plain: false } };
     let name = values.label(&named, "a tool's name");
     let text = values.text(address, "`endpoint`")?;
     let url = web(text).ok_or_else(|| no_address(text));
@@ -119,17 +119,17 @@ fn name_of(url: &str) -> Option<String> {
 }
 
 /// A server of which nothing is known but where it is.
-fn at_address(name: String, url: &str) -> Server {
-    Server {
+fn at_address(name: String, url: &str) -> ServerEntry {
+    ServerEntry {
         name,
         description: None,
         // No braces are in it, so it is plain text.
-        reach: ServerReach::Http { url: Template::parse(url).unwrap_or_default() },
+        reach: ServerReach::Http { url: ParameterTemplate::parse(url).unwrap_or_default() },
         auth: None,
         headers: BTreeMap::new(),
         params: BTreeMap::new(),
         limits: ServerLimits::default(),
-        vouch: Vouch::default(),
+        vouch: TrustedEffects::default(),
         own: false,
     }
 }

@@ -1,7 +1,7 @@
 //! An operator's catalog from all of its places, with good and bad entries side by side.
 
 use super::*;
-use crate::server::{ServerLimits, Vouch};
+use crate::server::{ServerLimits, TrustedEffects};
 use domain::Effect;
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -18,9 +18,9 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-fn read(dir: &TempDir) -> (Curated, String) {
+fn read(dir: &TempDir) -> (ServerCatalog, String) {
     let (curated, problems) =
-        Curated::read(&CuratedSources { dir: Some(dir.path().to_owned()), ..CuratedSources::default() });
+        ServerCatalog::read(&CuratedSources { dir: Some(dir.path().to_owned()), ..CuratedSources::default() });
     (curated, told(&problems, dir))
 }
 
@@ -30,22 +30,22 @@ fn told(problems: &[Problem], dir: &TempDir) -> String {
     problems.iter().map(|problem| problem.to_string().replace(&folder, "")).collect::<Vec<_>>().join("\n")
 }
 
-fn names(curated: &Curated) -> Vec<&str> {
+fn names(curated: &ServerCatalog) -> Vec<&str> {
     curated.names().collect()
 }
 
 /// What is wrong with a server that says so, and with nothing else in the file.
 fn wrong(entry: &str) -> String {
-    let (curated, problems) = Curated::marketplace(&format!("servers:\n- {entry}\n"));
+    let (curated, problems) = ServerCatalog::marketplace(&format!("servers:\n- {entry}\n"));
     assert!(curated.is_empty(), "an entry with a mistake is left out");
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn codes(entry: &str) -> Vec<&'static str> {
-    Curated::marketplace(&format!("servers:\n- {entry}\n")).1.iter().map(|problem| problem.code).collect()
+    ServerCatalog::marketplace(&format!("servers:\n- {entry}\n")).1.iter().map(|problem| problem.code).collect()
 }
 
-fn url(curated: &Curated, name: &str) -> String {
+fn url(curated: &ServerCatalog, name: &str) -> String {
     match &curated.find(name).unwrap().reach {
         ServerReach::Http { url } => url.to_string(),
         ServerReach::Process { .. } => panic!("a web address"),
@@ -96,7 +96,7 @@ fn both_places_of_a_folder_are_read() {
     let env = BTreeMap::from([("LEVEL".to_owned(), "info".to_owned())]);
     let (command, args) = ("/usr/bin/tool".to_owned(), vec!["--stdio".to_owned()]);
     assert_eq!(tool.reach, ServerReach::Process { command, args, env });
-    assert_eq!((&tool.limits, &tool.vouch), (&ServerLimits::default(), &Vouch::default()));
+    assert_eq!((&tool.limits, &tool.vouch), (&ServerLimits::default(), &TrustedEffects::default()));
 }
 
 #[test]
@@ -223,25 +223,25 @@ fn limits_and_effects_have_their_bounds() {
 #[test]
 fn what_yaml_refused_is_never_missing_from_an_entry() {
     let text = "servers:\n- { name: a, url: 'https://a.example', auth: &x { secret: '{{ params.k }}' }, params: { k: { secret: true } } }\n- { name: b, url: 'https://b.example' }\n";
-    let (curated, problems) = Curated::marketplace(text);
+    let (curated, problems) = ServerCatalog::marketplace(text);
     assert!(curated.is_empty(), "a server without its `auth` would be another one");
     assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["yaml_alias"]);
 }
 
 #[test]
 fn bombs_end_within_budget() {
-    let ends = |text: &str| Curated::marketplace(text).1.remove(0).code;
+    let ends = |text: &str| ServerCatalog::marketplace(text).1.remove(0).code;
     assert_eq!(ends(&format!("servers: [{}]", "{},".repeat(60_000))), "too_many_values");
     assert_eq!(ends(&format!("servers: {}", "[".repeat(100_000))), "too_deep");
     assert_eq!(ends(&format!("servers: &a [{}]", "*a,".repeat(80_000))), "yaml_alias");
     assert_eq!(ends(&"#".repeat(1 << 20)), "too_large");
     assert_eq!(ends("servers: !!python/object:os.system [id]"), "yaml_tag");
     let many: String = (0..300).map(|n| format!("- {{ name: s{n}, url: 'https://s.example/{n}' }}\n")).collect();
-    let (curated, problems) = Curated::marketplace(&format!("servers:\n{many}"));
+    let (curated, problems) = ServerCatalog::marketplace(&format!("servers:\n{many}"));
     assert_eq!((names(&curated).len(), problems.len(), problems[0].code), (256, 1, "out_of_range"));
     let bad: String = (0..200).map(|n| format!("- {{ name: s{n} }}\n")).collect();
     let (curated, problems) =
-        Curated::marketplace(&format!("servers:\n{bad}- {{ name: fine, url: 'https://s.example' }}\n"));
+        ServerCatalog::marketplace(&format!("servers:\n{bad}- {{ name: fine, url: 'https://s.example' }}\n"));
     assert_eq!((names(&curated).len(), problems.len()), (0, 100), "after too many mistakes nothing is vouched for");
 }
 
@@ -257,7 +257,7 @@ fn what_is_mounted_is_held_to_the_same_budget() {
     ] {
         let dir = folder(&[("config.yaml", &text), ("servers/a.server.yaml", &text.replace("tools", "name"))]);
         let config = Some(dir.path().join("config.yaml"));
-        let (curated, problems) = Curated::read(&CuratedSources { config, ..CuratedSources::default() });
+        let (curated, problems) = ServerCatalog::read(&CuratedSources { config, ..CuratedSources::default() });
         assert_eq!((curated.is_empty(), problems[0].code), (true, code));
         let (curated, problems) = read(&dir);
         assert!(curated.is_empty() && problems.starts_with("servers/a.server.yaml:"), "{problems}");
@@ -278,7 +278,7 @@ fn a_mounted_map_of_tools_is_a_source() {
     )]);
     let config = Some(dir.path().join("config.yaml"));
 
-    let (curated, problems) = Curated::read(&CuratedSources { config, ..CuratedSources::default() });
+    let (curated, problems) = ServerCatalog::read(&CuratedSources { config, ..CuratedSources::default() });
 
     assert_eq!(names(&curated), ["mem0-memory", "search"]);
     assert_eq!(url(&curated, "mem0-memory"), "http://mem0-memory.ns.svc.cluster.local:8080/mcp");
@@ -295,8 +295,9 @@ fn a_mounted_map_of_tools_is_a_source() {
 
 #[test]
 fn addresses_in_the_variable_are_named_after_their_hosts() {
-    let read =
-        |text: &str| Curated::read(&CuratedSources { mcp_servers: Some(text.to_owned()), ..CuratedSources::default() });
+    let read = |text: &str| {
+        ServerCatalog::read(&CuratedSources { mcp_servers: Some(text.to_owned()), ..CuratedSources::default() })
+    };
     let text = "http://mem0-memory.ns.svc:8080, https://mem0-memory.other/ ,,http://10.0.0.5:8080,http://[::1]:90/x,https://Mem0-Memory.third";
     let (curated, problems) = read(text);
     let all: Vec<_> = names(&curated).into_iter().map(|name| format!("{name} {}", url(&curated, name))).collect();
@@ -333,7 +334,7 @@ fn what_two_places_bring_is_one_server_and_another_of_its_name_is_refused() {
         ),
         ("servers.yaml", "servers: [{ name: wiki, url: 'https://wiki.example' }]"),
     ]);
-    let (curated, problems) = Curated::read(&CuratedSources {
+    let (curated, problems) = ServerCatalog::read(&CuratedSources {
         dir: Some(dir.path().to_owned()),
         mcp_servers: Some("http://memory.ns:8080,http://wiki.elsewhere".to_owned()),
         config: Some(dir.path().join("config.yaml")),
@@ -347,12 +348,12 @@ fn what_two_places_bring_is_one_server_and_another_of_its_name_is_refused() {
 fn what_is_not_there_is_told_of_only_where_it_must_be() {
     let dir = TempDir::new().unwrap();
     assert_eq!(
-        Curated::read(&CuratedSources { dir: Some(dir.path().to_owned()), ..CuratedSources::default() }),
-        (Curated::none(), Vec::new())
+        ServerCatalog::read(&CuratedSources { dir: Some(dir.path().to_owned()), ..CuratedSources::default() }),
+        (ServerCatalog::none(), Vec::new())
     );
     let nowhere = Some(dir.path().join("nowhere"));
     let sources = CuratedSources { dir: nowhere.clone(), config: nowhere, mcp_servers: None };
-    let (_, problems) = Curated::read(&sources);
+    let (_, problems) = ServerCatalog::read(&sources);
     assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["unreadable"; 2]);
 }
 
@@ -361,7 +362,7 @@ fn a_file_that_is_named_twice_is_read_once() {
     let dir = folder(&[("servers.yaml", "servers: [{ name: wiki, url: 'https://wiki.example' }]")]);
     let sources = CuratedSources { dir: Some(dir.path().to_owned()), ..CuratedSources::default() };
     let again = dir.path().join("servers/../servers.yaml");
-    let (curated, problems) = Curated::read_with(&sources, &[again]);
+    let (curated, problems) = ServerCatalog::read_with(&sources, &[again]);
     assert_eq!((names(&curated), problems), (vec!["wiki"], Vec::new()));
     assert!(is_server_file(Path::new("a/servers.yml")) && is_server_file(Path::new("x.server.yaml")));
     assert!(!is_server_file(Path::new("acme.yaml")) && !is_server_file(Path::new("servers.toml")));
@@ -370,7 +371,7 @@ fn a_file_that_is_named_twice_is_read_once() {
 proptest! {
     #[test]
     fn any_text_ends_in_servers_or_in_problems(text in "\\PC*|[ -~\\n]*|servers:\\n- (name|url|auth|params): [ -~]{0,40}") {
-        let (curated, problems) = Curated::marketplace(&text);
+        let (curated, problems) = ServerCatalog::marketplace(&text);
         prop_assert!(!problems.is_empty() || text.contains("servers"));
         prop_assert!(curated.is_empty() || text.contains("url"));
     }
@@ -378,7 +379,7 @@ proptest! {
     #[test]
     fn any_list_of_addresses_is_read_or_told_of(text in "[ -~]{0,80}|(https?://[a-z.]{1,9}(:[0-9]{2})?,){0,5}") {
         let sources = CuratedSources { mcp_servers: Some(text), ..CuratedSources::default() };
-        let (curated, _) = Curated::read(&sources);
+        let (curated, _) = ServerCatalog::read(&sources);
         for name in curated.names() {
             prop_assert!(url(&curated, name).starts_with("http"));
         }

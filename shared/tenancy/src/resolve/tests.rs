@@ -1,8 +1,8 @@
 //! Who gives a parameter, whose word counts, and that no value ever leads elsewhere.
 
 use super::*;
-use crate::check::{Known, parse};
-use crate::{Curated, TenantConfig};
+use crate::check::{KnownNames, parse};
+use crate::{ServerCatalog, TenantConfig};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -29,13 +29,14 @@ workflows:
 ";
 
 fn config_of(catalog: &str, file: &str) -> TenantConfig {
-    let (curated, problems) = Curated::marketplace(catalog);
+    let (curated, problems) = ServerCatalog::marketplace(catalog);
     assert_eq!(problems, []);
-    let known = Known {
+    let known = KnownNames {
         toolsets: &[],
         tools: &[],
         server: &|_| Ok(()),
         charts: &|_| Ok(()),
+        sections: &[],
         curated: &curated,
         own_server: &|_, _| Ok(()),
     };
@@ -162,7 +163,7 @@ proptest! {
 
     #[test]
     fn no_value_moves_an_address_to_another_place(value in "\\PC{0,40}|[./%2eE\\\\@:#?&]{0,12}") {
-        let url = Template::parse("https://wiki.example:8443/a/{{ params.p }}/mcp?q={{ params.p }}").unwrap();
+        let url = ParameterTemplate::parse("https://wiki.example:8443/a/{{ params.p }}/mcp?q={{ params.p }}").unwrap();
         if let Ok(filled) = fill_url(&url, |_| Ok(value.clone())) {
             let inner = filled.strip_prefix("https://wiki.example:8443/a/").and_then(|rest| rest.split_once("/mcp?q="));
             let (segment, query) = inner.expect("what stands around the value stays where it was");

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What is given for parameters: by the server's id, then by the parameter's name.
-type Given = BTreeMap<String, BTreeMap<String, String>>;
+type ParameterValues = BTreeMap<String, BTreeMap<String, String>>;
 
 /// A parameter of the tenant: a plain value, or one of the tenant's secrets.
 #[derive(JsonSchema)]
@@ -199,7 +199,7 @@ pub(super) struct AgentPart {
     name: String,
     /// What it gives for parameters of servers, over the tenant's own.
     #[schemars(default)]
-    params: Given,
+    params: ParameterValues,
 }
 
 /// One of the tenant's workflows.
@@ -215,5 +215,5 @@ pub(super) struct WorkflowPart {
     agent: String,
     /// What it gives for parameters of servers, over the agent's.
     #[schemars(default)]
-    params: Given,
+    params: ParameterValues,
 }

@@ -91,6 +91,7 @@ pub(crate) fn ada() -> Caller {
         principal: Principal { issuer: "https://login.example".into(), subject: "ada".into() },
         scopes: Scopes::parse("tenant:admin"),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
+        token: None,
     }
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn text(value: &str) -> SecretText {
     SecretText::new(value)
 }
 
-pub(crate) async fn set(vault: &Vault, name: &str, value: &str) -> vault::Kept {
+pub(crate) async fn set(vault: &Vault, name: &str, value: &str) -> vault::StoredSecretFacts {
     vault.set(&acme(), name, text(value), &ada(), None).await.unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bench::*;
 use domain::Code;
-use store::Base;
+use store::WritePrecondition;
 
 on_every_store!(
     a_value_is_read_back_as_it_was_set,
@@ -25,18 +25,18 @@ async fn a_change_counts_only_on_the_version_it_names(bench: Bench) {
     let vault = &bench.vault;
     vault.refresh(&acme()).await.unwrap();
     let set = async |value, base| vault.set(&acme(), "pull", text(value), &ada(), Some(base)).await;
-    assert_eq!(set("early", Base::Version(1)).await.unwrap_err().code, Code::ConfigConflict);
-    assert_eq!(set("first", Base::Absent).await.unwrap().version, 1);
-    assert_eq!(set("again", Base::Absent).await.unwrap_err().code, Code::ConfigConflict);
-    assert_eq!(set("second", Base::Version(1)).await.unwrap().version, 2);
-    assert_eq!(set("late", Base::Version(1)).await.unwrap_err().code, Code::ConfigConflict);
+    assert_eq!(set("early", WritePrecondition::Version(1)).await.unwrap_err().code, Code::ConfigConflict);
+    assert_eq!(set("first", WritePrecondition::Absent).await.unwrap().version, 1);
+    assert_eq!(set("again", WritePrecondition::Absent).await.unwrap_err().code, Code::ConfigConflict);
+    assert_eq!(set("second", WritePrecondition::Version(1)).await.unwrap().version, 2);
+    assert_eq!(set("late", WritePrecondition::Version(1)).await.unwrap_err().code, Code::ConfigConflict);
     assert_eq!(read(vault, "pull").as_deref(), Ok("second"));
 
     assert_eq!(vault.forget(&acme(), "pull", &ada(), Some(1)).await.unwrap_err().code, Code::ConfigConflict);
     vault.forget(&acme(), "pull", &ada(), Some(2)).await.unwrap();
     assert_eq!(vault.forget(&acme(), "pull", &ada(), None).await.unwrap_err().code, Code::NotFound);
     assert_eq!(read(vault, "pull"), unknown("pull"));
-    assert!(set("third", Base::Absent).await.unwrap().version > 2);
+    assert!(set("third", WritePrecondition::Absent).await.unwrap().version > 2);
 }
 
 async fn what_cannot_be_a_secret_is_refused_and_changes_nothing(bench: Bench) {

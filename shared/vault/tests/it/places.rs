@@ -5,7 +5,7 @@ use domain::{Code, Failure};
 use redact::NotAtHand;
 use store::Store;
 use testkit::redis::RedisServer;
-use vault::{Environment, Missing, Source, Standing, Vault};
+use vault::{Environment, Missing, SealState, SecretLocation, Vault};
 
 on_every_store!(
     the_store_goes_before_a_file_and_a_file_before_the_environment,
@@ -66,13 +66,13 @@ async fn a_list_says_everything_but_the_value(bench: Bench) {
     assert_eq!(
         shown,
         [
-            ("only_here", &[Source::Environment][..]),
-            ("pull", &[Source::Store, Source::File, Source::Environment]),
-            ("tls.crt", &[Source::File]),
+            ("only_here", &[SecretLocation::Environment][..]),
+            ("pull", &[SecretLocation::Store, SecretLocation::File, SecretLocation::Environment]),
+            ("tls.crt", &[SecretLocation::File]),
         ]
     );
     assert_eq!(list[1].kept.as_ref(), Some(&told));
-    assert_eq!((told.version, told.by.subject.as_str(), told.standing), (2, "ada", Standing::Current));
+    assert_eq!((told.version, told.by.subject.as_str(), told.standing), (2, "ada", SealState::Current));
     assert!(told.at <= bench.store.now().await.unwrap());
     let scrubber = vault.scrubber_of_all(&acme());
     let printed = format!(
@@ -108,7 +108,7 @@ async fn a_secret_is_one_tenants(bench: Bench) {
     ));
     vault.refresh(&globex).await.unwrap();
     assert_eq!(vault.read(&globex, "set"), Err(Missing::Sealed { name: "set".into() }));
-    assert_eq!(vault.list(&globex).await.unwrap()[1].kept.as_ref().unwrap().standing, Standing::Unopenable);
+    assert_eq!(vault.list(&globex).await.unwrap()[1].kept.as_ref().unwrap().standing, SealState::Unopenable);
 }
 
 async fn a_client_that_holds_on_to_a_secret_reads_it_anew(bench: Bench) {

@@ -2,7 +2,7 @@
 
 use crate::bench::*;
 use std::time::Duration;
-use store::{Store, Topic, Wake};
+use store::{Store, Topic, WakeUp};
 use vault::{Environment, Missing, Vault};
 
 async fn other(bench: &Bench) -> Vault {
@@ -20,11 +20,11 @@ async fn what_is_set_on_one_replica_is_read_on_another_after_its_refresh() {
     }
     let store = Store::open(&bench.config).await.unwrap();
     let mut watch = store.of(&acme()).watch();
-    assert_eq!(watch.next().await, Wake::Resync);
+    assert_eq!(watch.next().await, WakeUp::Resync);
 
     set(one, "pull", "first").await;
     let woken = tokio::time::timeout(Duration::from_secs(30), watch.next()).await.unwrap();
-    assert_eq!(woken, Wake::Topic(Topic::Secrets));
+    assert_eq!(woken, WakeUp::Topic(Topic::Secrets));
     assert_eq!(read(&two, "pull").as_deref(), Ok("from a file"), "it was not asked yet");
     assert!(two.refresh(&acme()).await.unwrap());
     assert_eq!(read(&two, "pull").as_deref(), Ok("first"));
@@ -78,7 +78,7 @@ async fn a_record_of_a_later_build_hides_no_other_and_lets_nothing_below_it_thro
     set(&bench.vault, "plain", "value").await;
     let key = store::RecordKey::tenant_secret("strange");
     let acmes = bench.store.of(&acme());
-    let commit = store::Commit::write(key, store::Version::new(1), b"{\"v\":9}\nblob".to_vec());
+    let commit = store::Commit::write(key, store::RecordVersion::new(1), b"{\"v\":9}\nblob".to_vec());
     assert!(matches!(acmes.commit(commit).await.unwrap(), store::Committed::Done(..)));
 
     let fresh = other(&bench).await;

@@ -1,7 +1,7 @@
 //! Another key for the service.
 
 use crate::bench::*;
-use vault::{Missing, Standing};
+use vault::{Missing, SealState};
 
 on_every_store!(
     what_was_sealed_under_the_old_key_opens_until_it_is_sealed_anew,
@@ -9,7 +9,7 @@ on_every_store!(
     sealing_anew_is_in_the_ledger_and_done_once,
 );
 
-fn standings(list: &[vault::SecretFacts]) -> Vec<(&str, Standing)> {
+fn standings(list: &[vault::SecretFacts]) -> Vec<(&str, SealState)> {
     list.iter().map(|facts| (facts.name.as_str(), facts.kept.as_ref().unwrap().standing)).collect()
 }
 
@@ -20,13 +20,13 @@ async fn what_was_sealed_under_the_old_key_opens_until_it_is_sealed_anew(bench: 
     let rotated = bench.vault_with(sealer(2, &[1]), &[]);
     set(&rotated, "b", "newer").await;
     let list = rotated.list(&acme()).await.unwrap();
-    assert_eq!(standings(&list), [("a", Standing::Older), ("b", Standing::Current)]);
+    assert_eq!(standings(&list), [("a", SealState::Older), ("b", SealState::Current)]);
     assert_eq!((read(&rotated, "a").as_deref(), read(&rotated, "b").as_deref()), (Ok("value"), Ok("newer")));
 
     assert_eq!(rotated.reseal(&acme()).await, Ok(1));
 
     let anew = rotated.list(&acme()).await.unwrap();
-    assert_eq!(standings(&anew), [("a", Standing::Current), ("b", Standing::Current)]);
+    assert_eq!(standings(&anew), [("a", SealState::Current), ("b", SealState::Current)]);
     let (was, is) = (list[0].kept.as_ref().unwrap(), anew[0].kept.as_ref().unwrap());
     assert_eq!((&was.by, was.at, was.version + 1), (&is.by, is.at, is.version), "who set it and when stays");
     // The old key can go.
@@ -40,7 +40,7 @@ async fn without_the_old_key_a_secret_is_told_of_and_not_replaced(bench: Bench) 
     set(&bench.vault, "a", "value").await;
     let lost = bench.vault_with(sealer(2, &[]), &[]);
 
-    assert_eq!(standings(&lost.list(&acme()).await.unwrap()), [("a", Standing::Unopenable)]);
+    assert_eq!(standings(&lost.list(&acme()).await.unwrap()), [("a", SealState::Unopenable)]);
     assert_eq!(read(&lost, "a"), Err(Missing::Sealed { name: "a".into() }), "the file below it does not count");
     assert_eq!(lost.reseal(&acme()).await, Ok(0));
     bench.vault.refresh(&acme()).await.unwrap();

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::Link;
+use store::ChainLink;
 
 /// The shape of the lines below the head.
 const SHAPE: u8 = 1;
@@ -13,29 +13,29 @@ const SHAPE: u8 = 1;
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Head {
+pub(super) struct ExportHead {
     ledger: u8,
     /// Whose ledger it is.
     pub(super) tenant: String,
     /// The newest link of this export.
-    pub(super) seal: Option<Link>,
+    pub(super) seal: Option<ChainLink>,
 }
 
-impl Head {
-    pub(super) fn new(tenant: String, seal: Option<Link>) -> Head {
-        Head { ledger: SHAPE, tenant, seal }
+impl ExportHead {
+    pub(super) fn new(tenant: String, seal: Option<ChainLink>) -> ExportHead {
+        ExportHead { ledger: SHAPE, tenant, seal }
     }
 
     /// Reads the first line.
-    pub(super) fn read(line: &str) -> Option<Head> {
-        serde_json::from_str(line).ok().filter(|head: &Head| head.ledger == SHAPE)
+    pub(super) fn read(line: &str) -> Option<ExportHead> {
+        serde_json::from_str(line).ok().filter(|head: &ExportHead| head.ledger == SHAPE)
     }
 }
 
 /// An entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct ExportEntry {
     /// Its place.
     pub(super) id: String,
     /// What was written.
@@ -44,16 +44,16 @@ pub(super) struct Entry {
 
 /// Any line but the first.
 #[derive(Debug)]
-pub(super) enum Line {
-    Entry(Entry),
-    Link(Link),
+pub(super) enum ExportLine {
+    Entry(ExportEntry),
+    Link(ChainLink),
 }
 
-impl Line {
+impl ExportLine {
     /// Reads a line; `None` if it is of neither kind.
-    pub(super) fn read(line: &str) -> Option<Line> {
-        let entry = serde_json::from_str(line).map(Line::Entry);
-        entry.or_else(|_| serde_json::from_str(line).map(Line::Link)).ok()
+    pub(super) fn read(line: &str) -> Option<ExportLine> {
+        let entry = serde_json::from_str(line).map(ExportLine::Entry);
+        entry.or_else(|_| serde_json::from_str(line).map(ExportLine::Link)).ok()
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn an_entry_is_read_back_byte_for_byte() {
         let text = r#"{"id":"1-0","entry":{"b": 1.50,"a":"\u0041"}}"#;
-        let Some(Line::Entry(read)) = Line::read(text) else { panic!("this is an entry") };
+        let Some(ExportLine::Entry(read)) = ExportLine::read(text) else { panic!("this is an entry") };
         assert_eq!(read.entry.get(), r#"{"b": 1.50,"a":"\u0041"}"#);
         let mut out = String::new();
         write(&mut out, &read).unwrap();
@@ -93,10 +93,10 @@ mod tests {
             &format!(r#"{{"seq":-1,"entry":"1-0","link":"sha256:{hex}"}}"#),
             &format!(r#"{{"seq":1,"entry":"1-0","link":"md5:{hex}"}}"#),
         ] {
-            assert!(Line::read(bad).is_none(), "{bad}");
+            assert!(ExportLine::read(bad).is_none(), "{bad}");
         }
         for bad in ["", "{}", r#"{"ledger":2,"tenant":"acme","seal":null}"#, r#"{"ledger":1,"seal":null}"#] {
-            assert!(Head::read(bad).is_none(), "{bad}");
+            assert!(ExportHead::read(bad).is_none(), "{bad}");
         }
     }
 }

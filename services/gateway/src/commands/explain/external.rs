@@ -1,7 +1,7 @@
 //! A call of an external server's tool. What the server says of it is not known here, so only those who vouch are asked.
 
-use super::Found;
-use super::verdict::{Asked, Explained};
+use super::ExplainSubject;
+use super::verdict::{ExplainAnswer, ExplainRequest};
 use anyhow::Context;
 use domain::{Effect, Level, ToolName, ToolsetName};
 use tenancy::{Accept, RuleKind, ServerUse, TenantConfig, server_toolset, tool_prefix};
@@ -12,36 +12,36 @@ pub(super) fn server_of<'a>(config: &'a TenantConfig, tool: &str) -> Option<&'a 
 }
 
 /// What is known of a call.
-pub(super) fn asked(server: &ServerUse, tool: &str) -> anyhow::Result<Found> {
+pub(super) fn asked(server: &ServerUse, tool: &str) -> anyhow::Result<ExplainSubject> {
     let name = ToolName::parse(tool).with_context(|| format!("`{tool}` is no name of a tool"))?;
     let own = tool.strip_prefix(&tool_prefix(&server.id)).unwrap_or(tool);
     if server.allow.as_ref().is_some_and(|allow| !allow.iter().any(|pattern| pattern.tool_matches(own))) {
         let why = format!("the server's allowlist does not name `{own}`, so it is not there for this tenant");
         let of_server = Some((RuleKind::Allowlist, server.id.clone()));
-        return Ok(Found::Said(Explained { of_server, ..Explained::denied(tool, why) }));
+        return Ok(ExplainSubject::Said(ExplainAnswer { of_server, ..ExplainAnswer::denied(tool, why) }));
     }
     let named = server.server.vouch.effect(own).filter(|_| !server.server.own);
     let mut notes = Vec::new();
     let effect = match named {
         Some(effect) => {
-            notes.push("its effect is what the operator's catalog says".to_owned());
+            notes.push("the operator's catalog sets its effect".to_owned());
             effect
         }
         None => {
-            notes.push("its definition is not known here, so it counts as one that changes something".to_owned());
+            notes.push("its definition is not known here, so it counts as a change".to_owned());
             if server.server.vouch.annotations {
                 notes.push(
-                    "the operator takes the server's word: if it says that it only reads, it only reads".to_owned(),
+                    "the operator trusts the server's annotations: a tool marked read-only counts as a read".to_owned(),
                 );
             }
             Effect::Change
         }
     };
     notes.push(match server.accept {
-        Accept::Each => "it is there only once an admin has accepted its definition".to_owned(),
-        Accept::First => "it is there as it was first seen; a changed definition waits for an admin".to_owned(),
+        Accept::Each => "it is listed only after an admin has accepted its definition".to_owned(),
+        Accept::First => "its first definition is accepted; a changed one waits for an admin".to_owned(),
     });
     let toolset = ToolsetName::parse(&server_toolset(&server.id)).context("the server's name is no toolset")?;
     let needs = if effect == Effect::Read { Level::Read } else { Level::Write };
-    Ok(Found::Judged(Asked { tool: name, toolset, needs, effect, about: None, notes }))
+    Ok(ExplainSubject::Judged(ExplainRequest { tool: name, toolset, needs, effect, about: None, notes }))
 }

@@ -1,13 +1,13 @@
 //! The rules of the tenant's file with their lines, found again for a decision that has been made.
 
-use super::verdict::Explained;
+use super::verdict::ExplainAnswer;
 use domain::run::OnReject;
 use serde::Serialize;
 use tenancy::{RuleAt, RuleKind};
 
 /// A rule as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Shown {
+pub(super) struct ShownRule {
     pub(super) key: &'static str,
     pub(super) text: String,
     pub(super) file: String,
@@ -16,24 +16,24 @@ pub(super) struct Shown {
 }
 
 /// Every rule of one file.
-pub(super) struct Rules {
+pub(super) struct FileRules {
     file: String,
     rules: Vec<RuleAt>,
 }
 
-impl Rules {
-    pub(super) fn of(file: &str, text: &str) -> Rules {
-        Rules { file: file.to_owned(), rules: tenancy::trace(text) }
+impl FileRules {
+    pub(super) fn of(file: &str, text: &str) -> FileRules {
+        FileRules { file: file.to_owned(), rules: tenancy::trace(text) }
     }
 
     /// The first rule that denies such a call.
-    pub(super) fn denies(&self, tool: &str, about: Option<&str>) -> Option<Shown> {
+    pub(super) fn denies(&self, tool: &str, about: Option<&str>) -> Option<ShownRule> {
         let mut found = self.rules.iter().filter(|rule| rule.kind == RuleKind::Deny && rule.matches(tool, about));
         found.next().map(|rule| self.shown(rule))
     }
 
     /// The rule that asks about such a call: of several the first one that ends the step, as policy has it.
-    pub(super) fn asks(&self, tool: &str, about: Option<&str>) -> Option<(Shown, OnReject)> {
+    pub(super) fn asks(&self, tool: &str, about: Option<&str>) -> Option<(ShownRule, OnReject)> {
         let asking = self.rules.iter().filter(|rule| rule.kind != RuleKind::Deny && rule.matches(tool, about));
         let asking: Vec<(&RuleAt, OnReject)> = asking.filter_map(|rule| Some((rule, rule.on_reject?))).collect();
         let found = asking.iter().find(|(_, no)| *no == OnReject::Fail).or(asking.first())?;
@@ -41,19 +41,19 @@ impl Rules {
     }
 
     /// Where the tenant says what sessions are for.
-    pub(super) fn mode(&self) -> Option<Shown> {
+    pub(super) fn mode(&self) -> Option<ShownRule> {
         self.rules.iter().find(|rule| rule.kind == RuleKind::Mode).map(|rule| self.shown(rule))
     }
 
     /// Finds the line of what was settled by a rule about a server.
-    pub(super) fn place(&self, explained: Explained) -> Explained {
+    pub(super) fn place(&self, explained: ExplainAnswer) -> ExplainAnswer {
         let Some((kind, id)) = &explained.of_server else { return explained };
         let found = self.rules.iter().find(|rule| rule.kind == *kind && rule.server.as_ref() == Some(id));
-        Explained { rule: found.map(|rule| self.shown(rule)), ..explained }
+        ExplainAnswer { rule: found.map(|rule| self.shown(rule)), ..explained }
     }
 
-    fn shown(&self, rule: &RuleAt) -> Shown {
+    fn shown(&self, rule: &RuleAt) -> ShownRule {
         let (file, text) = (self.file.clone(), rule.text.clone());
-        Shown { key: rule.kind.as_str(), text, file, line: rule.line, column: rule.column }
+        ShownRule { key: rule.kind.as_str(), text, file, line: rule.line, column: rule.column }
     }
 }

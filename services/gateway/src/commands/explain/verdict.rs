@@ -1,18 +1,18 @@
 //! The verdict on one call, in words.
 
-use super::rules::{Rules, Shown};
+use super::rules::{FileRules, ShownRule};
 use domain::run::OnReject;
 use domain::{
-    Call, CallId, Caller, Code, Effect, Level, Loaded, Mode, Moment, Principal, Scopes, ToolName, ToolsetName,
+    Call, CallId, Caller, Code, Effect, Level, Moment, Principal, Scopes, SessionMode, ToolName, ToolUse, ToolsetName,
 };
-use policy::{Decision, Evidence, Policy, Question};
+use policy::{Explanation, Policy, Question};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 use tenancy::{RuleKind, TenantConfig};
 
 /// What is asked about.
-pub(super) struct Asked {
+pub(super) struct ExplainRequest {
     pub(super) tool: ToolName,
     pub(super) toolset: ToolsetName,
     pub(super) needs: Level,
@@ -24,7 +24,7 @@ pub(super) struct Asked {
 /// Yes, a person, or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum ExplainVerdict {
     Allowed,
     Asks,
     Denied,
@@ -32,16 +32,16 @@ pub(super) enum Verdict {
 
 /// The answer.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Explained {
+pub(super) struct ExplainAnswer {
     pub(super) tool: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: ExplainVerdict,
     pub(super) why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<Effect>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) about: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rule: Option<Shown>,
+    pub(super) rule: Option<ShownRule>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) on_reject: Option<OnReject>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,42 +51,56 @@ pub(super) struct Explained {
     pub(super) of_server: Option<(RuleKind, String)>,
 }
 
-impl Explained {
-    fn new(tool: &str, verdict: Verdict, why: impl Into<String>) -> Explained {
+impl ExplainAnswer {
+    fn new(tool: &str, verdict: ExplainVerdict, why: impl Into<String>) -> ExplainAnswer {
         let (tool, why, notes) = (tool.to_owned(), why.into(), Vec::new());
-        Explained { tool, verdict, why, effect: None, about: None, rule: None, on_reject: None, notes, of_server: None }
+        ExplainAnswer {
+            tool,
+            verdict,
+            why,
+            effect: None,
+            about: None,
+            rule: None,
+            on_reject: None,
+            notes,
+            of_server: None,
+        }
     }
 
     /// A yes that no rule had to be asked for.
-    pub(super) fn allowed(tool: &str, why: impl Into<String>) -> Explained {
-        Explained::new(tool, Verdict::Allowed, why)
+    pub(super) fn allowed(tool: &str, why: impl Into<String>) -> ExplainAnswer {
+        ExplainAnswer::new(tool, ExplainVerdict::Allowed, why)
     }
 
     /// A no that no rule had to be asked for.
-    pub(super) fn denied(tool: &str, why: impl Into<String>) -> Explained {
-        Explained::new(tool, Verdict::Denied, why)
+    pub(super) fn denied(tool: &str, why: impl Into<String>) -> ExplainAnswer {
+        ExplainAnswer::new(tool, ExplainVerdict::Denied, why)
     }
 
     pub(super) fn is_no(&self) -> bool {
-        self.verdict == Verdict::Denied
+        self.verdict == ExplainVerdict::Denied
     }
 }
 
-impl fmt::Display for Explained {
+impl fmt::Display for ExplainAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
-            Verdict::Allowed => "allowed",
-            Verdict::Asks => "asks",
-            Verdict::Denied => "denied",
+            ExplainVerdict::Allowed => "allowed",
+            ExplainVerdict::Asks => "asks",
+            ExplainVerdict::Denied => "denied",
         };
         writeln!(f, "{}: {verdict}", self.tool)?;
         writeln!(f, "    why: {}", self.why)?;
-        if let Some(Shown { key, text, file, line, column }) = &self.rule {
+        if let Some(ShownRule { key, text, file, line, column }) = &self.rule {
             writeln!(f, "    rule: {file}:{line}:{column}: {key} {text}")?;
         }
         match self.on_reject {
-            Some(OnReject::Fail) => writeln!(f, "    a no: ends the step of the session")?,
-            Some(OnReject::Continue) => writeln!(f, "    a no: is told to the agent, which may go on")?,
+            Some(OnReject::Fail) => {
+                writeln!(f, "    on rejection: the session can change nothing until a person clears it")?
+            }
+            Some(OnReject::Continue) => {
+                writeln!(f, "    on rejection: the agent receives the reason and may continue")?
+            }
             None => {}
         }
         if let Some(effect) = self.effect {
@@ -98,46 +112,33 @@ impl fmt::Display for Explained {
 }
 
 /// Judges the call as the service would, in a session of this mode that has loaded the tool.
-pub(super) fn judge(config: &TenantConfig, rules: &Rules, asked: Asked, scope: &str, mode: Mode) -> Explained {
+pub(super) fn judge(
+    config: &TenantConfig,
+    rules: &FileRules,
+    asked: ExplainRequest,
+    scope: &str,
+    mode: SessionMode,
+) -> ExplainAnswer {
     let policy = Policy {
         mode: config.mode,
         deny: config.deny.clone(),
         require_approval: config.gates(),
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
-    let evidence = Evidence {
-        loaded: Loaded::from_iter([(asked.toolset.clone(), Level::Write)]),
-        mode,
-        tainted: false,
-        calls_this_minute: 1,
-        stopped: false,
-        approved: None,
-    };
-    let Asked { tool, toolset, needs, effect, about, notes } = asked;
+    let ExplainRequest { tool, toolset, needs, effect, about, notes } = asked;
     let (name, subject) = (tool.as_str().to_owned(), about.clone());
-    let call = Call {
-        id: CallId::from_random([0; 16]),
-        caller: Arc::new(caller(config, scope)),
-        session: None,
-        tainted: false,
-        assignment: Arc::default(),
-        tool,
-        toolset,
-        needs,
-        effect,
-        about,
-        digest: String::new(),
-    };
+    let used = ToolUse { tool, toolset, needs, effect, about, schema: "", arguments: "{}" };
+    let call = Call::new(CallId::from_random([0; 16]), Arc::new(caller(config, scope)), None, used);
     let rejected = policy::on_reject(&policy, &call);
-    let base = |verdict, why: String| Explained {
+    let base = |verdict, why: String| ExplainAnswer {
         effect: Some(effect),
         about: subject.clone(),
         notes: notes.clone(),
-        ..Explained::new(&name, verdict, why)
+        ..ExplainAnswer::new(&name, verdict, why)
     };
-    match policy::decide(&policy, call, &evidence) {
-        Decision::Permit(_) => base(Verdict::Allowed, "it only reads, and no rule asks".to_owned()),
-        Decision::Ask(question, _) => {
+    match policy::explain(&policy, &call, mode) {
+        Explanation::Allowed => base(ExplainVerdict::Allowed, "it only reads, and no rule asks".to_owned()),
+        Explanation::Asks(question) => {
             let why = match question {
                 Question::Rule => "a rule of the tenant wants a person to look".to_owned(),
                 Question::Effect(Effect::Disrupt) => "it may disrupt something, and that always asks".to_owned(),
@@ -146,18 +147,20 @@ pub(super) fn judge(config: &TenantConfig, rules: &Rules, asked: Asked, scope: &
                 }
             };
             let rule = rules.asks(&name, subject.as_deref()).map(|(rule, _)| rule);
-            Explained { rule, on_reject: Some(rejected), ..base(Verdict::Asks, why) }
+            ExplainAnswer { rule, on_reject: Some(rejected), ..base(ExplainVerdict::Asks, why) }
         }
-        Decision::Deny(reason) => {
+        Explanation::Denied(reason) => {
             let writes = needs == Level::Write || effect > Effect::Read;
             // The same order as policy's: the mode is looked at before the rules.
             let rule = match (writes, config.mode, mode) {
                 _ if reason.0.code != Code::PolicyDenied => None,
-                (true, Mode::Read, _) => rules.mode(),
-                (true, Mode::Write, Mode::Read) => None,
-                (true, Mode::Write, Mode::Write) | (false, _, _) => rules.denies(&name, subject.as_deref()),
+                (true, SessionMode::Read, _) => rules.mode(),
+                (true, SessionMode::Write, SessionMode::Read) => None,
+                (true, SessionMode::Write, SessionMode::Write) | (false, _, _) => {
+                    rules.denies(&name, subject.as_deref())
+                }
             };
-            Explained { rule, ..base(Verdict::Denied, reason.0.message) }
+            ExplainAnswer { rule, ..base(ExplainVerdict::Denied, reason.0.message) }
         }
     }
 }
@@ -169,5 +172,6 @@ fn caller(config: &TenantConfig, scope: &str) -> Caller {
         principal: Principal { issuer: "quartermaster".into(), subject: "explain".into() },
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
+        token: None,
     }
 }

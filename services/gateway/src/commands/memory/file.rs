@@ -3,7 +3,7 @@
 //! The head is written as YAML that is also JSON behind each colon, and read a little more generously, since people write
 //! such files too. `sha256` names the version the file was taken from; whoever imports it changes that version or none.
 
-use memory::Kind;
+use memory::documents::DocumentKind;
 use serde_json::json;
 
 /// The most a head may have.
@@ -12,7 +12,7 @@ const FENCE: &str = "---";
 
 /// A document in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Filed {
+pub(super) struct DocumentFile {
     pub(super) title: Option<String>,
     pub(super) kind: String,
     pub(super) tags: Vec<String>,
@@ -23,17 +23,17 @@ pub(super) struct Filed {
 
 /// Why a file is no document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct FileProblem {
     pub(super) line: usize,
     pub(super) message: String,
 }
 
-impl Filed {
+impl DocumentFile {
     /// Reads a file.
-    pub(super) fn parse(text: &str) -> Result<Filed, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<DocumentFile, FileProblem> {
         let text = text.replace("\r\n", "\n");
         let (head, content) = split(&text)?;
-        let mut filed = Filed {
+        let mut filed = DocumentFile {
             title: None,
             kind: String::new(),
             tags: Vec::new(),
@@ -43,7 +43,7 @@ impl Filed {
         };
         let mut seen: Vec<&str> = Vec::new();
         for (at, line) in head.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let wrong = |message: String| Wrong { line: at + 2, message };
+            let wrong = |message: String| FileProblem { line: at + 2, message };
             let (key, value) =
                 line.split_once(':').ok_or_else(|| wrong("a line of the head is `key: value`".into()))?;
             let (key, value) = (key.trim_end(), value.trim());
@@ -60,9 +60,9 @@ impl Filed {
                 _ => return Err(wrong("the head knows title, type, tags, evidence and sha256".into())),
             }
         }
-        if Kind::parse(&filed.kind).is_none() {
-            let known = Kind::ALL.map(Kind::as_str).join(", ");
-            return Err(Wrong { line: 1, message: format!("`type` must be one of {known}") });
+        if DocumentKind::parse(&filed.kind).is_none() {
+            let known = DocumentKind::ALL.map(DocumentKind::as_str).join(", ");
+            return Err(FileProblem { line: 1, message: format!("`type` must be one of {known}") });
         }
         Ok(filed)
     }
@@ -107,8 +107,8 @@ pub(super) fn head_lines(text: &str) -> usize {
 }
 
 /// Head and text of a file.
-fn split(text: &str) -> Result<(&str, &str), Wrong> {
-    let wrong = |message: &str| Wrong { line: 1, message: message.to_owned() };
+fn split(text: &str) -> Result<(&str, &str), FileProblem> {
+    let wrong = |message: &str| FileProblem { line: 1, message: message.to_owned() };
     let begin = wrong("the file must begin with a head between two lines `---`");
     let rest = text.strip_prefix(FENCE).and_then(|rest| rest.strip_prefix('\n')).ok_or(begin)?;
     let mut at = 0;
@@ -148,8 +148,8 @@ fn words(value: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn filed() -> Filed {
-        Filed {
+    fn filed() -> DocumentFile {
+        DocumentFile {
             title: Some("A \"title\": with\ntricks".into()),
             kind: "runbook".into(),
             tags: vec!["db".into(), "cart".into()],
@@ -162,18 +162,18 @@ mod tests {
     #[test]
     fn a_file_reads_back_as_it_was_written() {
         let text = filed().to_text();
-        let read = Filed::parse(&text).unwrap();
-        assert_eq!(Filed { content: read.content.trim_end().to_owned(), ..read.clone() }, filed());
-        assert_eq!(memory::normalise(&read.content), filed().content);
-        let bare = Filed { title: None, tags: Vec::new(), evidence: None, sha256: None, ..filed() };
-        let read = Filed::parse(&bare.to_text()).unwrap();
+        let read = DocumentFile::parse(&text).unwrap();
+        assert_eq!(DocumentFile { content: read.content.trim_end().to_owned(), ..read.clone() }, filed());
+        assert_eq!(memory::documents::normalise(&read.content), filed().content);
+        let bare = DocumentFile { title: None, tags: Vec::new(), evidence: None, sha256: None, ..filed() };
+        let read = DocumentFile::parse(&bare.to_text()).unwrap();
         assert_eq!((read.title, read.tags, read.evidence, read.sha256), (None, Vec::new(), None, None));
     }
 
     #[test]
     fn what_people_write_is_read() {
         let text = "---\r\ntitle: Cart failover: how\r\ntype: note\r\n\r\ntags: [db, \"c d\",]\r\n---\r\nText\r\n";
-        let read = Filed::parse(text).unwrap();
+        let read = DocumentFile::parse(text).unwrap();
         assert_eq!((read.title.as_deref(), read.kind.as_str()), (Some("Cart failover: how"), "note"));
         assert_eq!((read.tags, read.content.as_str()), (vec!["db".to_owned(), "c d".to_owned()], "Text\n"));
     }
@@ -193,10 +193,10 @@ mod tests {
             ("---\ntype: note\ntags: db\n---\n", 3),
             ("---\ntype: note\njust a line\n---\n", 3),
         ] {
-            assert_eq!(Filed::parse(text).unwrap_err().line, line, "{text:?}");
+            assert_eq!(DocumentFile::parse(text).unwrap_err().line, line, "{text:?}");
         }
         let long = format!("---\ntype: note\ntitle: {}\n---\n", "x".repeat(MOST_HEAD));
-        assert_eq!(Filed::parse(&long).unwrap_err().message, "the head is too long");
+        assert_eq!(DocumentFile::parse(&long).unwrap_err().message, "the head is too long");
     }
 
     #[test]

@@ -4,18 +4,18 @@
 
 use super::file::MOST_HEAD;
 use anyhow::{Context, bail};
-use memory::{DocPath, Prefix, Scope};
+use memory::documents::{DocPath, DocumentScope, Prefix};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The largest file that can be a document.
-const MOST_BYTES: u64 = (memory::scan::MOST_BYTES + MOST_HEAD) as u64;
+const MOST_BYTES: u64 = (memory::documents::scan::MOST_BYTES + MOST_HEAD) as u64;
 /// How many documents a folder may hold; the largest scope holds fewer.
 const MOST_FILES: usize = 5_000;
 
 /// A file that may be a document.
-pub(super) struct Found {
+pub(super) struct FolderFile {
     /// The document it speaks of.
     pub(super) path: DocPath,
     /// Its text, or why it was not read.
@@ -23,31 +23,31 @@ pub(super) struct Found {
 }
 
 /// What a folder holds.
-pub(super) struct Folder {
+pub(super) struct DocumentFolder {
     /// Every document's file, in the order of their paths.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<FolderFile>,
     /// Every file that cannot be one, and why.
     pub(super) odd: Vec<(PathBuf, String)>,
 }
 
 /// Looks through a folder for documents under a prefix.
-pub(super) fn read(root: &Path, prefix: &Prefix) -> anyhow::Result<Folder> {
-    let mut walk = Walk { root, prefix, found: Vec::new(), odd: Vec::new() };
+pub(super) fn read(root: &Path, prefix: &Prefix) -> anyhow::Result<DocumentFolder> {
+    let mut walk = FolderWalk { root, prefix, found: Vec::new(), odd: Vec::new() };
     walk.descend(Path::new(""), 0)?;
-    let Walk { mut found, mut odd, .. } = walk;
+    let FolderWalk { mut found, mut odd, .. } = walk;
     found.sort_by(|a, b| a.path.cmp(&b.path));
     odd.sort();
-    Ok(Folder { found, odd })
+    Ok(DocumentFolder { found, odd })
 }
 
-struct Walk<'a> {
+struct FolderWalk<'a> {
     root: &'a Path,
     prefix: &'a Prefix,
-    found: Vec<Found>,
+    found: Vec<FolderFile>,
     odd: Vec<(PathBuf, String)>,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     fn descend(&mut self, below: &Path, depth: usize) -> anyhow::Result<()> {
         let folder = self.root.join(below);
         let cannot = || format!("cannot read {}", folder.display());
@@ -60,7 +60,7 @@ impl Walk<'_> {
             }
             if kind.is_symlink() {
                 self.odd.push((place, "it is a link".to_owned()));
-            } else if kind.is_dir() && depth < memory::path::MOST_SEGMENTS {
+            } else if kind.is_dir() && depth < memory::documents::path::MOST_SEGMENTS {
                 self.descend(&place, depth + 1)?;
             } else if kind.is_file() && place.extension().is_some_and(|end| end == "md") {
                 self.file(&place)?;
@@ -75,12 +75,12 @@ impl Walk<'_> {
         }
         let path = place.with_extension("");
         match path.to_str().map(DocPath::parse) {
-            Some(Ok(path)) if path.scope() != Scope::Tenant => {
+            Some(Ok(path)) if path.scope() != DocumentScope::Tenant => {
                 self.odd.push((place.to_owned(), "only documents of the tenant are kept as files".to_owned()));
             }
             Some(Ok(path)) if self.prefix.holds(path.as_str()) => {
                 let text = text(&self.root.join(place));
-                self.found.push(Found { path, text });
+                self.found.push(FolderFile { path, text });
             }
             Some(Ok(_)) => {}
             Some(Err(error)) => self.odd.push((place.to_owned(), error.to_string())),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn all() -> Prefix {
-        Prefix::of(Scope::Tenant)
+        Prefix::of(DocumentScope::Tenant)
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         write(folder.path(), &path("tenant/services/c"), "three").unwrap();
         write(folder.path(), &path("tenant/services/c"), "four").unwrap();
         fs::write(folder.path().join("README.txt"), "not a document").unwrap();
-        let Folder { found, odd } = read(folder.path(), &all()).unwrap();
+        let DocumentFolder { found, odd } = read(folder.path(), &all()).unwrap();
         let told: Vec<_> = found.iter().map(|found| (found.path.as_str(), found.text.as_deref().unwrap())).collect();
         let wanted =
             [("tenant/runbooks/a/deep", "one"), ("tenant/runbooks/b.v2", "two"), ("tenant/services/c", "four")];
@@ -186,7 +186,7 @@ mod tests {
         fs::write(folder.path().join("tenant/runbooks/Shouting.md"), "x").unwrap();
         fs::create_dir_all(folder.path().join("user/notes")).unwrap();
         fs::write(folder.path().join("user/notes/x.md"), "x").unwrap();
-        let Folder { found, odd } = read(folder.path(), &all()).unwrap();
+        let DocumentFolder { found, odd } = read(folder.path(), &all()).unwrap();
         assert_eq!(found.len(), 1);
         let names: Vec<_> = odd.iter().map(|(place, _)| place.display().to_string()).collect();
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
         let place = |name: &str| folder.path().join("tenant/runbooks").join(name);
         write(folder.path(), &path("tenant/runbooks/large"), &"x".repeat(MOST_BYTES as usize + 1)).unwrap();
         fs::write(place("odd.md"), b"\xff").unwrap();
-        let Folder { found, .. } = read(folder.path(), &all()).unwrap();
+        let DocumentFolder { found, .. } = read(folder.path(), &all()).unwrap();
         let told: Vec<_> = found.iter().map(|found| found.text.clone().unwrap_err()).collect();
         assert_eq!(told, [format!("it has more than {MOST_BYTES} bytes"), "it is not UTF-8".to_owned()]);
     }

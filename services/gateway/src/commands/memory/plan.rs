@@ -1,12 +1,12 @@
 //! What an import does with one file. Nobody's change is lost: a document that moved since the file was taken from it is
 //! left as it is, and said.
 
-use super::file::Filed;
-use crate::http::memory::Line;
+use super::file::DocumentFile;
+use crate::http::memory::DocumentSummary;
 
 /// What is to be done with one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SyncStep {
     /// The service has it so already.
     Unchanged,
     /// The file was not touched since it was taken, and the service has something newer.
@@ -20,17 +20,17 @@ pub(super) enum Step {
 }
 
 /// Compares a file with what the service has at its path.
-pub(super) fn step(filed: &Filed, there: Option<&Line>) -> Step {
-    let Some(there) = there else { return Step::Create };
-    let digest = domain::json::sha256_hex(memory::normalise(&filed.content).as_bytes());
+pub(super) fn step(filed: &DocumentFile, there: Option<&DocumentSummary>) -> SyncStep {
+    let Some(there) = there else { return SyncStep::Create };
+    let digest = domain::json::sha256_hex(memory::documents::normalise(&filed.content).as_bytes());
     let titled = filed.title.as_ref().is_none_or(|title| *title == there.title);
     if digest == there.sha256 && titled && filed.kind == there.kind && filed.tags == there.tags {
-        return Step::Unchanged;
+        return SyncStep::Unchanged;
     }
     match &filed.sha256 {
-        Some(taken) if *taken == there.sha256 => Step::Replace(taken.clone()),
-        Some(taken) if *taken == digest => Step::Behind,
-        Some(_) | None => Step::Conflict,
+        Some(taken) if *taken == there.sha256 => SyncStep::Replace(taken.clone()),
+        Some(taken) if *taken == digest => SyncStep::Behind,
+        Some(_) | None => SyncStep::Conflict,
     }
 }
 
@@ -38,8 +38,8 @@ pub(super) fn step(filed: &Filed, there: Option<&Line>) -> Step {
 mod tests {
     use super::*;
 
-    fn filed(content: &str, taken: Option<&str>) -> Filed {
-        Filed {
+    fn filed(content: &str, taken: Option<&str>) -> DocumentFile {
+        DocumentFile {
             title: Some("T".into()),
             kind: "note".into(),
             tags: vec!["a".into()],
@@ -53,8 +53,8 @@ mod tests {
         domain::json::sha256_hex(content.as_bytes())
     }
 
-    fn there(content: &str) -> Line {
-        Line {
+    fn there(content: &str) -> DocumentSummary {
+        DocumentSummary {
             path: "tenant/runbooks/a".into(),
             title: "T".into(),
             kind: "note".into(),
@@ -69,15 +69,15 @@ mod tests {
     #[test]
     fn each_file_is_written_skipped_or_left_in_conflict() {
         for (content, taken, now, step_wanted) in [
-            ("x", None, None, Step::Create),
-            ("x", Some("x"), None, Step::Create),
-            ("x \r\n", Some("x"), Some("x"), Step::Unchanged),
-            ("x", None, Some("x"), Step::Unchanged),
-            ("x", Some("w"), Some("x"), Step::Unchanged),
-            ("y", Some("x"), Some("x"), Step::Replace(digest("x"))),
-            ("x", Some("x"), Some("y"), Step::Behind),
-            ("z", Some("x"), Some("y"), Step::Conflict),
-            ("x", None, Some("y"), Step::Conflict),
+            ("x", None, None, SyncStep::Create),
+            ("x", Some("x"), None, SyncStep::Create),
+            ("x \r\n", Some("x"), Some("x"), SyncStep::Unchanged),
+            ("x", None, Some("x"), SyncStep::Unchanged),
+            ("x", Some("w"), Some("x"), SyncStep::Unchanged),
+            ("y", Some("x"), Some("x"), SyncStep::Replace(digest("x"))),
+            ("x", Some("x"), Some("y"), SyncStep::Behind),
+            ("z", Some("x"), Some("y"), SyncStep::Conflict),
+            ("x", None, Some("y"), SyncStep::Conflict),
         ] {
             let now = now.map(there);
             assert_eq!(step(&filed(content, taken), now.as_ref()), step_wanted, "{content:?} {taken:?} {now:?}");
@@ -88,12 +88,12 @@ mod tests {
     fn another_title_type_or_tag_is_a_change() {
         let same = filed("x", Some("x"));
         for changed in [
-            Filed { title: Some("U".into()), ..same.clone() },
-            Filed { kind: "lesson".into(), ..same.clone() },
-            Filed { tags: Vec::new(), ..same.clone() },
+            DocumentFile { title: Some("U".into()), ..same.clone() },
+            DocumentFile { kind: "lesson".into(), ..same.clone() },
+            DocumentFile { tags: Vec::new(), ..same.clone() },
         ] {
-            assert_eq!(step(&changed, Some(&there("x"))), Step::Replace(digest("x")));
+            assert_eq!(step(&changed, Some(&there("x"))), SyncStep::Replace(digest("x")));
         }
-        assert_eq!(step(&Filed { title: None, ..same }, Some(&there("x"))), Step::Unchanged);
+        assert_eq!(step(&DocumentFile { title: None, ..same }, Some(&there("x"))), SyncStep::Unchanged);
     }
 }

@@ -1,31 +1,31 @@
 //! The documents of a tenant as a running service gives and takes them.
 
-use crate::http::memory::{Line, Listed, Shown, Written};
+use crate::http::memory::{DocumentListPage, DocumentSummary, DocumentView, WriteResponse};
 use anyhow::{Context, bail};
-use memory::{DocPath, Prefix};
+use memory::documents::{DocPath, Prefix};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Where documents are asked for, and with which token.
-pub(super) struct Service {
+pub(super) struct DocumentService {
     url: String,
     token: String,
-    client: egress::Client,
+    client: egress::HttpClient,
 }
 
 /// A no of the service.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct ServiceRefusal {
     pub(super) code: String,
     pub(super) message: String,
     /// What a scan found, where one said no.
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<ScanFindingBody>,
 }
 
 /// One thing that a scan found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct Finding {
+pub(super) struct ScanFindingBody {
     /// In which text of the document.
     pub(super) field: String,
     /// In which line of it.
@@ -34,20 +34,20 @@ pub(super) struct Finding {
     pub(super) rule: String,
 }
 
-impl Service {
-    pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Service> {
+impl DocumentService {
+    pub(super) fn new(url: &str, token: &str) -> anyhow::Result<DocumentService> {
         let client = egress::operator_client(&egress::Config::default())?;
-        Ok(Service { url: url.trim_end_matches('/').to_owned(), token: token.trim().to_owned(), client })
+        Ok(DocumentService { url: url.trim_end_matches('/').to_owned(), token: token.trim().to_owned(), client })
     }
 
     /// Every document under a prefix.
-    pub(super) async fn list(&self, prefix: &Prefix) -> anyhow::Result<Result<Vec<Line>, Refusal>> {
+    pub(super) async fn list(&self, prefix: &Prefix) -> anyhow::Result<Result<Vec<DocumentSummary>, ServiceRefusal>> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let after = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
             let query = format!("/v1/memory/documents?prefix={prefix}{after}", prefix = prefix.as_str());
-            match self.send::<Listed>("GET", &query, None, None).await? {
-                Ok(Listed { documents, next_cursor }) => {
+            match self.send::<DocumentListPage>("GET", &query, None, None).await? {
+                Ok(DocumentListPage { documents, next_cursor }) => {
                     all.extend(documents);
                     cursor = next_cursor;
                 }
@@ -59,7 +59,7 @@ impl Service {
         }
     }
 
-    pub(super) async fn get(&self, path: &DocPath) -> anyhow::Result<Result<Shown, Refusal>> {
+    pub(super) async fn get(&self, path: &DocPath) -> anyhow::Result<Result<DocumentView, ServiceRefusal>> {
         self.send("GET", &format!("/v1/memory/documents/{path}"), None, None).await
     }
 
@@ -69,12 +69,12 @@ impl Service {
         path: &DocPath,
         body: Value,
         base: Option<&str>,
-    ) -> anyhow::Result<Result<Written, Refusal>> {
+    ) -> anyhow::Result<Result<WriteResponse, ServiceRefusal>> {
         self.send("PUT", &format!("/v1/memory/documents/{path}"), Some(body), base).await
     }
 
     /// Deletes the version that is named.
-    pub(super) async fn delete(&self, path: &DocPath, base: &str) -> anyhow::Result<Result<Value, Refusal>> {
+    pub(super) async fn delete(&self, path: &DocPath, base: &str) -> anyhow::Result<Result<Value, ServiceRefusal>> {
         let query = format!("/v1/memory/documents/{path}?reason=not%20among%20the%20imported%20files");
         self.send("DELETE", &query, None, Some(base)).await
     }
@@ -85,9 +85,9 @@ impl Service {
         path: &str,
         body: Option<Value>,
         base: Option<&str>,
-    ) -> anyhow::Result<Result<T, Refusal>> {
+    ) -> anyhow::Result<Result<T, ServiceRefusal>> {
         let url = format!("{}{path}", self.url);
-        let request = egress::Ask { method, url: &url, bearer: &self.token, body };
+        let request = egress::FetchRequest { method, url: &url, bearer: &self.token, body };
         let asked = egress::ask_if(&self.client, request, base).await;
         let (status, bytes) = asked.context("the service did not answer")?;
         if (200..300).contains(&status) {
@@ -101,6 +101,6 @@ impl Service {
         }
         let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
         let findings = serde_json::from_value(error["details"]["findings"].clone()).unwrap_or_default();
-        Ok(Err(Refusal { code: text("code"), message: text("message"), findings }))
+        Ok(Err(ServiceRefusal { code: text("code"), message: text("message"), findings }))
     }
 }

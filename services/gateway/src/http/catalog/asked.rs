@@ -1,11 +1,11 @@
 //! Which tools a query is about.
 
-use catalog::{Sheet, Source};
+use catalog::{ToolSheet, ToolSource};
 use domain::{Code, Failure, outcome};
 
 /// Where tools are wanted from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Origin {
+enum ToolOriginFilter {
     /// This service.
     BuiltIn,
     /// External servers, or the one with this id.
@@ -14,36 +14,40 @@ enum Origin {
 
 /// What the query narrows the list to.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct CatalogFilter {
     toolset: Option<String>,
-    origin: Option<Origin>,
+    origin: Option<ToolOriginFilter>,
 }
 
-impl Asked {
+impl CatalogFilter {
     /// Reads `toolset` and `source`: the latter is `built_in`, `server`, or `server:` and an id.
-    pub(super) fn read(toolset: Option<&str>, source: Option<&str>, toolsets: &[&str]) -> Result<Asked, Failure> {
+    pub(super) fn read(
+        toolset: Option<&str>,
+        source: Option<&str>,
+        toolsets: &[&str],
+    ) -> Result<CatalogFilter, Failure> {
         if let Some(wanted) = toolset.filter(|wanted| !toolsets.contains(wanted)) {
             let failure = Failure::new(Code::UnknownToolset, "the tenant has no such toolset");
             return Err(failure.did_you_mean(outcome::near(wanted, toolsets.iter().copied())));
         }
         let origin = match source.map(|text| text.split_once(':').unwrap_or((text, ""))) {
             None => None,
-            Some(("built_in", "")) => Some(Origin::BuiltIn),
-            Some(("server", "")) => Some(Origin::Server(None)),
-            Some(("server", id)) => Some(Origin::Server(Some(id.to_owned()))),
+            Some(("built_in", "")) => Some(ToolOriginFilter::BuiltIn),
+            Some(("server", "")) => Some(ToolOriginFilter::Server(None)),
+            Some(("server", id)) => Some(ToolOriginFilter::Server(Some(id.to_owned()))),
             Some(_) => {
                 let failure = Failure::new(Code::InvalidRequest, "there is no such source");
                 return Err(failure.next("use built_in, server, or server:ID"));
             }
         };
-        Ok(Asked { toolset: toolset.map(str::to_owned), origin })
+        Ok(CatalogFilter { toolset: toolset.map(str::to_owned), origin })
     }
 
     /// Whether a tool is asked for.
-    pub(super) fn covers(&self, sheet: &Sheet<'_>) -> bool {
+    pub(super) fn covers(&self, sheet: &ToolSheet<'_>) -> bool {
         let from = match sheet.source {
-            Source::BuiltIn => None,
-            Source::Server { id, .. } => Some(id.as_str()),
+            ToolSource::BuiltIn => None,
+            ToolSource::Server { id, .. } => Some(id.as_str()),
         };
         self.names(sheet.toolset, from)
     }
@@ -53,9 +57,11 @@ impl Asked {
         let of_set = self.toolset.as_deref().is_none_or(|wanted| wanted == toolset);
         of_set
             && match (&self.origin, from) {
-                (None, _) | (Some(Origin::BuiltIn), None) | (Some(Origin::Server(None)), Some(_)) => true,
-                (Some(Origin::Server(Some(wanted))), Some(id)) => wanted == id,
-                (Some(Origin::BuiltIn), Some(_)) | (Some(Origin::Server(_)), None) => false,
+                (None, _)
+                | (Some(ToolOriginFilter::BuiltIn), None)
+                | (Some(ToolOriginFilter::Server(None)), Some(_)) => true,
+                (Some(ToolOriginFilter::Server(Some(wanted))), Some(id)) => wanted == id,
+                (Some(ToolOriginFilter::BuiltIn), Some(_)) | (Some(ToolOriginFilter::Server(_)), None) => false,
             }
     }
 

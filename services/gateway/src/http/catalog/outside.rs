@@ -3,17 +3,17 @@
 //! What is in the catalog was accepted; the standing also knows what waits. Only people who administer the tenant are
 //! told of the latter, since its words are a stranger's and nobody has let them in yet.
 
-use super::asked::Asked;
+use super::asked::CatalogFilter;
 use crate::app::Gateway;
-use crate::http::caller::{Known, administers};
+use crate::http::caller::{AuthedRequest, administers};
 use crate::http::servers::waits;
-use catalog::{Sheet, Source};
+use catalog::{ToolSheet, ToolSource};
 use domain::{Effect, Failure};
+use external::{PinState, ServerStanding, ToolStanding};
 use serde::Serialize;
-use upstream::{PinState, ServerStanding, ToolStanding};
 
 /// The standing of the tenant's servers, as far as whoever asks may know it.
-pub(super) enum Outside {
+pub(super) enum ServerStandings {
     /// For a person: all of it.
     All(Vec<ServerStanding>),
     /// For whoever uses tools: that what is in the catalog was accepted. Nothing is read, and no server waited for.
@@ -22,7 +22,7 @@ pub(super) enum Outside {
 
 /// A tool that nobody has accepted as it is.
 #[derive(Debug, Serialize)]
-pub(super) struct Waiting<'a> {
+pub(super) struct UnacceptedTool<'a> {
     server: &'a str,
     toolset: &'a str,
     tool: &'a str,
@@ -35,12 +35,12 @@ pub(super) struct Waiting<'a> {
     digest: Option<&'a str>,
 }
 
-impl Outside {
+impl ServerStandings {
     /// Reads what this caller may know.
-    pub(super) async fn look(gateway: &Gateway, known: &Known) -> Result<Outside, Failure> {
+    pub(super) async fn look(gateway: &Gateway, known: &AuthedRequest) -> Result<ServerStandings, Failure> {
         match administers(known) {
-            Ok(()) => gateway.upstreams.standing(&known.caller.tenant).await.map(Outside::All),
-            Err(_) => Ok(Outside::Offered),
+            Ok(()) => gateway.upstreams.standing(&known.caller.tenant).await.map(ServerStandings::All),
+            Err(_) => Ok(ServerStandings::Offered),
         }
     }
 
@@ -50,32 +50,32 @@ impl Outside {
     }
 
     /// Where a tool of the catalog stands; nothing is said of those that are built in.
-    pub(super) fn pin_of(&self, sheet: &Sheet<'_>) -> Option<PinState> {
-        let Source::Server { id, .. } = sheet.source else { return None };
-        let Outside::All(servers) = self else { return Some(PinState::Accepted) };
+    pub(super) fn pin_of(&self, sheet: &ToolSheet<'_>) -> Option<PinState> {
+        let ToolSource::Server { id, .. } = sheet.source else { return None };
+        let ServerStandings::All(servers) = self else { return Some(PinState::Accepted) };
         let server = servers.iter().find(|server| server.id == *id)?;
         server.tools.iter().find(|tool| tool.name.as_deref() == Some(sheet.name)).map(|tool| tool.pin)
     }
 
     /// What waits to be accepted; `None` for whoever may not be told.
-    pub(super) fn waiting(&self, asked: &Asked) -> Option<Vec<Waiting<'_>>> {
-        let Outside::All(servers) = self else { return None };
+    pub(super) fn waiting(&self, asked: &CatalogFilter) -> Option<Vec<UnacceptedTool<'_>>> {
+        let ServerStandings::All(servers) = self else { return None };
         let meant = servers.iter().filter(|server| asked.names(&server.toolset, Some(&server.id)));
         let tools = meant.flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
-        Some(tools.filter(|(_, tool)| waits(tool.pin)).map(|(server, tool)| Waiting::of(server, tool)).collect())
+        Some(tools.filter(|(_, tool)| waits(tool.pin)).map(|(server, tool)| UnacceptedTool::of(server, tool)).collect())
     }
 
     fn servers(&self) -> &[ServerStanding] {
         match self {
-            Outside::All(servers) => servers,
-            Outside::Offered => &[],
+            ServerStandings::All(servers) => servers,
+            ServerStandings::Offered => &[],
         }
     }
 }
 
-impl<'a> Waiting<'a> {
-    fn of(server: &'a ServerStanding, tool: &'a ToolStanding) -> Waiting<'a> {
-        Waiting {
+impl<'a> UnacceptedTool<'a> {
+    fn of(server: &'a ServerStanding, tool: &'a ToolStanding) -> UnacceptedTool<'a> {
+        UnacceptedTool {
             server: &server.id,
             toolset: &server.toolset,
             tool: &tool.upstream_name,

@@ -1,45 +1,46 @@
 //! What a person's request may say: who asks, about which document, and within which bounds.
 
-use super::Putting;
-use crate::http::caller::{Known, needs};
-use ::memory::{Author, DocPath, Gone, Reader, Scope};
+use super::DocumentPutBody;
+use crate::http::caller::{AuthedRequest, needs};
 use actix_web::http::header::{HeaderMap, IF_MATCH};
 use domain::{Code, Failure};
+use memory::documents::{DocPath, DocumentAuthor, DocumentReader, DocumentScope, ForgetDepth};
 
 /// Bounds of what a person writes beside the text, the same as for agents.
 const MOST_TITLE: usize = 240;
 const MOST_EVIDENCE: usize = 2_000;
 const MOST_REASON: usize = 500;
 const MOST_TAGS: usize = 16;
-const MOST_TAG: usize = 63;
 
 /// Who asks must be a person who administers the tenant. A token that can call tools may be an agent's, and those go
 /// through the gate.
-fn person(known: &Known) -> Result<(), Failure> {
-    needs(known, domain::Scope::TenantAdmin)?;
-    if known.caller.scopes.allow(domain::Scope::ToolsRead) {
+fn person(known: &AuthedRequest) -> Result<(), Failure> {
+    needs(known, domain::TokenScope::TenantAdmin)?;
+    if known.caller.scopes.allow(domain::TokenScope::ToolsRead) {
         let message = "a token that may call tools is no person's; agents use the memory tools";
-        let details = serde_json::json!({ "scope": domain::Scope::TenantAdmin.as_str() });
+        let details = serde_json::json!({ "scope": domain::TokenScope::TenantAdmin.as_str() });
         return Err(Failure::new(Code::InsufficientScope, message).details(details));
     }
     Ok(())
 }
 
-pub(super) fn reader(known: &Known) -> Result<Reader, Failure> {
-    person(known).map(|()| Reader::person(&known.caller))
+pub(super) fn reader(known: &AuthedRequest) -> Result<DocumentReader, Failure> {
+    person(known).map(|()| DocumentReader::person(&known.caller))
 }
 
-pub(super) fn author(known: &Known) -> Result<Author, Failure> {
-    person(known).map(|()| Author::person(&known.caller))
+pub(super) fn author(known: &AuthedRequest) -> Result<DocumentAuthor, Failure> {
+    person(known).map(|()| DocumentAuthor::person(&known.caller))
 }
 
 /// A path of the tenant's own; any other answers like one where nothing is.
 pub(super) fn place(text: &str) -> Result<DocPath, Failure> {
     match DocPath::parse(text) {
-        Ok(path) if path.scope() == Scope::Tenant => Ok(path),
-        Ok(path) => Err(Failure::new(Code::DocNotFound, format!("there is no such document at {path}"))
+        Ok(path) if path.scope() == DocumentScope::Tenant => Ok(path),
+        Ok(path) => Err(Failure::new(memory::codes::DOC_NOT_FOUND, format!("there is no such document at {path}"))
             .next("only documents under tenant/ are kept here")),
-        Err(error) => Err(Failure::new(Code::DocNotFound, format!("there can be no such document: {error}"))),
+        Err(error) => {
+            Err(Failure::new(memory::codes::DOC_NOT_FOUND, format!("there can be no such document: {error}")))
+        }
     }
 }
 
@@ -59,7 +60,7 @@ pub(super) fn tag(headers: &HeaderMap) -> Result<Option<String>, Failure> {
 }
 
 /// Holds what stands beside the text to its bounds; the text has its own.
-pub(super) fn bounded(putting: &Putting) -> Result<(), Failure> {
+pub(super) fn bounded(putting: &DocumentPutBody) -> Result<(), Failure> {
     let wrong = |message: String| Err(Failure::new(Code::InvalidArgument, message));
     if !(1..=MOST_EVIDENCE).contains(&putting.evidence.trim().len()) {
         return wrong(format!("evidence has 1 to {MOST_EVIDENCE} bytes: how you know"));
@@ -67,13 +68,7 @@ pub(super) fn bounded(putting: &Putting) -> Result<(), Failure> {
     if putting.title.as_ref().is_some_and(|title| title.chars().count() > MOST_TITLE) {
         return wrong(format!("a title has at most {MOST_TITLE} characters"));
     }
-    let label = |tag: &String| {
-        let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        (1..=MOST_TAG).contains(&tag.len())
-            && tag.bytes().all(|b| letter(b) || b == b'-')
-            && !tag.starts_with('-')
-            && !tag.ends_with('-')
-    };
+    let label = |tag: &String| domain::text::is_label(tag);
     if putting.tags.len() > MOST_TAGS || !putting.tags.iter().all(label) {
         return wrong(format!("at most {MOST_TAGS} tags, each of a-z, 0-9 and '-'"));
     }
@@ -88,13 +83,13 @@ pub(super) fn reason(told: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-pub(super) fn extent(redact: Option<&str>) -> Result<Gone, Failure> {
+pub(super) fn extent(redact: Option<&str>) -> Result<ForgetDepth, Failure> {
     match redact {
-        None => Ok(Gone::Deleted),
-        Some("all") => Ok(Gone::Everything),
+        None => Ok(ForgetDepth::Deleted),
+        Some("all") => Ok(ForgetDepth::Everything),
         Some(number) => number
             .parse()
-            .map(Gone::Version)
+            .map(ForgetDepth::Version)
             .map_err(|_| Failure::new(Code::InvalidRequest, "redact is `all` or the number of a version")),
     }
 }
@@ -131,15 +126,15 @@ mod tests {
     fn only_paths_of_the_tenant_lead_anywhere() {
         assert!(place("tenant/runbooks/a").is_ok());
         for bad in ["user/notes/a", "session/notes/a", "tenant/runbooks", "tenant/../x/y", "", "tenant/runbooks/A"] {
-            assert_eq!(place(bad).unwrap_err().code, Code::DocNotFound, "{bad}");
+            assert_eq!(place(bad).unwrap_err().code, memory::codes::DOC_NOT_FOUND, "{bad}");
         }
     }
 
     #[test]
     fn a_removal_says_why_and_how_thoroughly() {
-        assert_eq!(extent(None).unwrap(), Gone::Deleted);
-        assert_eq!(extent(Some("all")).unwrap(), Gone::Everything);
-        assert_eq!(extent(Some("3")).unwrap(), Gone::Version(3));
+        assert_eq!(extent(None).unwrap(), ForgetDepth::Deleted);
+        assert_eq!(extent(Some("all")).unwrap(), ForgetDepth::Everything);
+        assert_eq!(extent(Some("3")).unwrap(), ForgetDepth::Version(3));
         assert!(extent(Some("")).is_err() && extent(Some("-1")).is_err() && extent(Some("ALL")).is_err());
         assert!(reason(None).is_err() && reason(Some("  ")).is_err() && reason(Some(&"x".repeat(501))).is_err());
         assert_eq!(reason(Some(" wrong ")).unwrap(), "wrong");

@@ -1,22 +1,22 @@
 //! Documents as they travel.
 
-use memory::{Past, Promotion, trust};
+use memory::documents::{DocumentHistory, Promotion, trust};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{Document, Head, Provenance};
+use store::{Document, DocumentHead, Provenance};
 
 /// One page of a list.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Listed {
+pub struct DocumentListPage {
     /// The documents, by path.
-    pub documents: Vec<Line>,
+    pub documents: Vec<DocumentSummary>,
     /// What to ask for next, as `cursor`; none on the last page.
     pub next_cursor: Option<String>,
 }
 
 /// A document without its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct DocumentSummary {
     /// Where it is.
     pub path: String,
     /// What it is called.
@@ -36,17 +36,17 @@ pub struct Line {
     pub updated_at: String,
 }
 
-impl From<Head> for Line {
-    fn from(head: Head) -> Line {
-        let Head { path, title, kind, tags, version, sha256, .. } = head;
+impl From<DocumentHead> for DocumentSummary {
+    fn from(head: DocumentHead) -> DocumentSummary {
+        let DocumentHead { path, title, kind, tags, version, sha256, .. } = head;
         let (trust, updated_at) = (trust(head.trust).to_owned(), head.updated_at.to_string());
-        Line { path, title, kind, tags, trust, version, sha256, updated_at }
+        DocumentSummary { path, title, kind, tags, trust, version, sha256, updated_at }
     }
 }
 
 /// A document, or one of its versions.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct DocumentView {
     /// Where it is.
     pub path: String,
     /// What it is called.
@@ -76,14 +76,14 @@ pub struct Shown {
     pub updated_at: String,
 }
 
-impl From<Document> for Shown {
-    fn from(document: Document) -> Shown {
+impl From<Document> for DocumentView {
+    fn from(document: Document) -> DocumentView {
         let provenance = provenance(&document.provenance);
         let (trust, updated_at) = (trust(document.trust).to_owned(), document.updated_at.to_string());
         let reference = |one: &store::Reference| json!({ "id": one.id, "tool": one.tool, "at": one.at.to_string(), "outcome": one.outcome });
         let references = document.references.iter().map(reference).collect();
         let Document { path, title, kind, tags, version, sha256, content, evidence, findings, .. } = document;
-        Shown {
+        DocumentView {
             path,
             title,
             kind,
@@ -115,14 +115,14 @@ fn provenance(of: &Provenance) -> Value {
 
 /// The past of a document.
 #[derive(Debug, Serialize)]
-pub struct Versions {
+pub struct DocumentVersions {
     versions: Vec<Value>,
     promotions: Vec<Value>,
     next: Option<u64>,
 }
 
-impl From<Past> for Versions {
-    fn from(past: Past) -> Versions {
+impl From<DocumentHistory> for DocumentVersions {
+    fn from(past: DocumentHistory) -> DocumentVersions {
         let versions = past.versions.iter().map(version).collect();
         let promotion = |one: &Promotion| {
             json!({
@@ -130,7 +130,7 @@ impl From<Past> for Versions {
                 "run": one.run.to_string(), "reason": one.reason,
             })
         };
-        Versions { versions, promotions: past.promotions.iter().map(promotion).collect(), next: past.next }
+        DocumentVersions { versions, promotions: past.promotions.iter().map(promotion).collect(), next: past.next }
     }
 }
 
@@ -151,7 +151,7 @@ fn version(document: &Document) -> Value {
 
 /// What a write came to.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteResponse {
     /// Where it is.
     pub path: String,
     /// Its number among the versions.
@@ -166,10 +166,10 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
-impl From<memory::Written> for Written {
-    fn from(written: memory::Written) -> Written {
-        let memory::Written { document, created, warnings, .. } = written;
+impl From<memory::documents::DocumentWriteResult> for WriteResponse {
+    fn from(written: memory::documents::DocumentWriteResult) -> WriteResponse {
+        let memory::documents::DocumentWriteResult { document, created, warnings, .. } = written;
         let Document { path, version, sha256, .. } = document;
-        Written { path, version, sha256, trust: trust(document.trust).to_owned(), created, warnings }
+        WriteResponse { path, version, sha256, trust: trust(document.trust).to_owned(), created, warnings }
     }
 }

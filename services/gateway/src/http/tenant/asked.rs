@@ -2,7 +2,7 @@
 
 use crate::app::Gateway;
 use crate::http::body;
-use crate::http::caller::Known;
+use crate::http::caller::AuthedRequest;
 use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, IF_MATCH};
@@ -12,8 +12,8 @@ use domain::{Code, Failure, Tenant};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use store::{Actor, ActorKind, AuditEntry, Base, Phase, StoreError, TenantText};
-use tenancy::Page;
+use store::{Actor, ActorKind, AuditEntry, Phase, StoreError, TenantText, WritePrecondition};
+use tenancy::ConfiguredTenant;
 
 /// The largest text that is taken.
 const MOST_BYTES: usize = 256 * 1024;
@@ -23,37 +23,37 @@ const MOST_NOTE: usize = 500;
 const YAML: [&str; 4] = ["text/yaml", "application/yaml", "application/x-yaml", "text/x-yaml"];
 
 /// What holds for a tenant, by the word of the store.
-pub(super) enum Standing {
-    File(Arc<Page>),
+pub(super) enum TenantStanding {
+    File(Arc<ConfiguredTenant>),
     Http(TenantText),
 }
 
 /// Asks the store what holds for a tenant.
-pub(super) async fn standing(gateway: &Gateway, tenant: &Tenant) -> Result<Standing, Failure> {
+pub(super) async fn standing(gateway: &Gateway, tenant: &Tenant) -> Result<TenantStanding, Failure> {
     if gateway.tenants.over_http() {
         let current = gateway.store.of(tenant).tenant_text().current().await;
         if let Some(text) = current.map_err(stored)?.filter(|current| current.text.is_some()) {
-            return Ok(Standing::Http(text));
+            return Ok(TenantStanding::Http(text));
         }
     }
     // The caller was let in because there is a file; it may have gone since.
     let page = gateway.tenants.file_of(tenant);
-    page.map(Standing::File).ok_or_else(|| Failure::new(Code::NotFound, "the tenant has no configuration"))
+    page.map(TenantStanding::File).ok_or_else(|| Failure::new(Code::NotFound, "the tenant has no configuration"))
 }
 
-impl Standing {
+impl TenantStanding {
     /// Tells this configuration from every other: the version's number, or the digest of the file's text.
     pub(super) fn tag(&self) -> String {
         match self {
-            Standing::File(page) => sha256_hex(page.text.as_bytes()),
-            Standing::Http(text) => text.version.to_string(),
+            TenantStanding::File(page) => sha256_hex(page.text.as_bytes()),
+            TenantStanding::Http(text) => text.version.to_string(),
         }
     }
 
-    pub(super) fn base(&self) -> Base {
+    pub(super) fn base(&self) -> WritePrecondition {
         match self {
-            Standing::File(_) => Base::Absent,
-            Standing::Http(text) => Base::Version(text.version),
+            TenantStanding::File(_) => WritePrecondition::Absent,
+            TenantStanding::Http(text) => WritePrecondition::Version(text.version),
         }
     }
 
@@ -86,7 +86,7 @@ pub(super) fn match_of(headers: &HeaderMap) -> Result<String, Failure> {
 /// The query of a change.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Noted {
+pub struct ChangeNote {
     pub(super) note: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn wants_json(request: &HttpRequest) -> bool {
 }
 
 /// What the ledger says of a change; the store adds which version it made.
-pub(super) fn entry(gateway: &Gateway, known: &Known, text: Option<&str>) -> AuditEntry {
+pub(super) fn entry(gateway: &Gateway, known: &AuthedRequest, text: Option<&str>) -> AuditEntry {
     let caller = &known.caller;
     let actor =
         Actor { principal: caller.principal.clone(), kind: ActorKind::Person, scopes: caller.scopes, token: None };

@@ -1,9 +1,9 @@
 //! Configurations as they travel.
 
-use super::asked::Standing;
+use super::asked::TenantStanding;
 use super::in_force;
 use crate::app::Gateway;
-use crate::tenants::{Origin, secrets_of};
+use crate::tenants::{ConfigOrigin, secrets_of};
 use domain::Tenant;
 use domain::json::sha256_hex;
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub(super) const SOURCE: &str = "x-quartermaster-source";
 
 /// What holds for a tenant.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct TenantView {
     /// `file` or `http`.
     pub source: &'static str,
     /// What a change has to name.
@@ -40,12 +40,12 @@ pub struct Shown {
     pub problems: Vec<Problem>,
 }
 
-impl Shown {
-    pub(super) fn of(gateway: &Gateway, tenant: &Tenant, standing: Standing) -> Shown {
+impl TenantView {
+    pub(super) fn of(gateway: &Gateway, tenant: &Tenant, standing: TenantStanding) -> TenantView {
         let (etag, locked) = (standing.tag(), !gateway.tenants.over_http());
         let problems = gateway.tenants.unusable().remove(tenant).unwrap_or_default();
         match standing {
-            Standing::File(page) => Shown {
+            TenantStanding::File(page) => TenantView {
                 source: "file",
                 etag,
                 version: None,
@@ -54,10 +54,10 @@ impl Shown {
                 set_at: None,
                 note: None,
                 locked,
-                in_force: in_force(gateway, tenant, Origin::File),
+                in_force: in_force(gateway, tenant, ConfigOrigin::File),
                 problems,
             },
-            Standing::Http(TenantText { version, text, note, by, at }) => Shown {
+            TenantStanding::Http(TenantText { version, text, note, by, at }) => TenantView {
                 source: "http",
                 etag,
                 version: Some(version),
@@ -66,7 +66,7 @@ impl Shown {
                 set_at: Some(at.to_string()),
                 note,
                 locked,
-                in_force: in_force(gateway, tenant, Origin::Http(version)),
+                in_force: in_force(gateway, tenant, ConfigOrigin::Http(version)),
                 problems,
             },
         }
@@ -75,7 +75,7 @@ impl Shown {
 
 /// What became of a change.
 #[derive(Debug, Serialize)]
-pub struct Set {
+pub struct TenantChange {
     /// What holds now: `http`, or `file` after a removal.
     pub source: &'static str,
     /// What the next change has to name.
@@ -94,18 +94,18 @@ pub struct Set {
     pub warnings: Vec<Warning>,
 }
 
-impl Set {
-    pub(super) fn made(gateway: &Gateway, tenant: &Tenant, text: TenantText, warnings: Vec<Warning>) -> Set {
+impl TenantChange {
+    pub(super) fn made(gateway: &Gateway, tenant: &Tenant, text: TenantText, warnings: Vec<Warning>) -> TenantChange {
         let TenantText { version, note, by, at, .. } = text;
-        let in_force = in_force(gateway, tenant, Origin::Http(version));
+        let in_force = in_force(gateway, tenant, ConfigOrigin::Http(version));
         let (set_by, set_at, etag) = (by.subject, at.to_string(), version.to_string());
-        Set { source: "http", etag, version, set_by, set_at, note, in_force, warnings }
+        TenantChange { source: "http", etag, version, set_by, set_at, note, in_force, warnings }
     }
 
-    pub(super) fn removed(gateway: &Gateway, tenant: &Tenant, text: TenantText) -> Set {
-        let etag = gateway.tenants.file_of(tenant).map(Standing::File).map(|file| file.tag()).unwrap_or_default();
-        let in_force = in_force(gateway, tenant, Origin::File);
-        Set { source: "file", etag, in_force, ..Set::made(gateway, tenant, text, Vec::new()) }
+    pub(super) fn removed(gateway: &Gateway, tenant: &Tenant, text: TenantText) -> TenantChange {
+        let etag = gateway.tenants.file_of(tenant).map(TenantStanding::File).map(|file| file.tag()).unwrap_or_default();
+        let in_force = in_force(gateway, tenant, ConfigOrigin::File);
+        TenantChange { source: "file", etag, in_force, ..TenantChange::made(gateway, tenant, text, Vec::new()) }
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig
 
 /// What a check found.
 #[derive(Debug, Serialize)]
-pub struct Checked {
+pub struct TenantCheck {
     /// Whether the text could be set.
     pub valid: bool,
     /// Every mistake, in the order of the text.
@@ -144,24 +144,24 @@ pub struct Checked {
 
 /// One page of a history.
 #[derive(Debug, Serialize)]
-pub struct Versions {
+pub struct TenantVersions {
     /// The versions, newest first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<TenantVersion>,
     /// What to ask for next, as `before`; none on the last page.
     pub next_before: Option<u64>,
 }
 
-impl Versions {
-    pub(super) fn page(versions: &[TenantText], most: usize) -> Versions {
+impl TenantVersions {
+    pub(super) fn page(versions: &[TenantText], most: usize) -> TenantVersions {
         let shown = &versions[..versions.len().min(most)];
         let next_before = shown.last().filter(|_| versions.len() > most).map(|last| last.version);
-        Versions { versions: shown.iter().map(Version::head).collect(), next_before }
+        TenantVersions { versions: shown.iter().map(TenantVersion::head).collect(), next_before }
     }
 }
 
 /// One version.
 #[derive(Debug, Serialize)]
-pub struct Version {
+pub struct TenantVersion {
     /// Its number.
     pub version: u64,
     /// Whether it removed what stood before.
@@ -181,9 +181,9 @@ pub struct Version {
     pub text: Option<String>,
 }
 
-impl Version {
-    fn head(text: &TenantText) -> Version {
-        Version {
+impl TenantVersion {
+    fn head(text: &TenantText) -> TenantVersion {
+        TenantVersion {
             version: text.version,
             removed: text.text.is_none(),
             set_by: text.by.subject.clone(),
@@ -195,7 +195,7 @@ impl Version {
         }
     }
 
-    pub(super) fn whole(text: &TenantText) -> Version {
-        Version { text: text.text.clone(), ..Version::head(text) }
+    pub(super) fn whole(text: &TenantText) -> TenantVersion {
+        TenantVersion { text: text.text.clone(), ..TenantVersion::head(text) }
     }
 }

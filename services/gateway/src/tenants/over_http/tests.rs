@@ -1,12 +1,13 @@
 use super::*;
 
 fn config(text: &str) -> TenantConfig {
-    let known = tenancy::Known {
+    let known = tenancy::KnownNames {
         toolsets: &["k8s", "memory"],
         tools: &["k8s_get"],
         server: &|_| Ok(()),
         charts: &|_| Ok(()),
-        curated: &Curated::none(),
+        sections: &[],
+        curated: &ServerCatalog::none(),
         own_server: &|_, _| Ok(()),
     };
     tenancy::parse(LABEL, text, &known).unwrap_or_else(|problems| panic!("{problems:?}"))

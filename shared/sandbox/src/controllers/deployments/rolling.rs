@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scale;
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 fn size(set: &Value) -> i64 {
     json::int(set, "/spec/replicas", 0)
@@ -28,7 +28,7 @@ pub(super) fn bounds(deployment: &Value) -> (i64, i64) {
 }
 
 /// One step of exchanging old pods for new ones.
-pub(super) fn roll(world: &mut World, deployment: &Value, new: &Arc<Value>, old: &[Arc<Value>]) {
+pub(super) fn roll(world: &mut ClusterWorld, deployment: &Value, new: &Arc<Value>, old: &[Arc<Value>]) {
     let wanted = json::int(deployment, "/spec/replicas", 1);
     if deployment["spec"]["strategy"]["type"] == "Recreate" {
         for set in old {
@@ -55,7 +55,7 @@ pub(super) fn roll(world: &mut World, deployment: &Value, new: &Arc<Value>, old:
 }
 
 /// Takes old pods away: those that are of no use first, then as many as the floor allows.
-fn take_old(world: &mut World, deployment: &Value, new: &Value, old: &[Arc<Value>], floor: i64) {
+fn take_old(world: &mut ClusterWorld, deployment: &Value, new: &Value, old: &[Arc<Value>], floor: i64) {
     let total: i64 = size(new) + old.iter().map(|set| size(set)).sum::<i64>();
     let new_unavailable = size(new) - available(new);
     let mut spare = total - floor - new_unavailable;
@@ -78,7 +78,7 @@ fn take_old(world: &mut World, deployment: &Value, new: &Value, old: &[Arc<Value
 }
 
 /// A paused Deployment still follows its replica count, on the set that carries most.
-pub(super) fn scale_paused(world: &mut World, deployment: &Value, new: Option<&Arc<Value>>, old: &[Arc<Value>]) {
+pub(super) fn scale_paused(world: &mut ClusterWorld, deployment: &Value, new: Option<&Arc<Value>>, old: &[Arc<Value>]) {
     let wanted = json::int(deployment, "/spec/replicas", 1);
     let sets = new.into_iter().chain(old);
     let Some(main) = sets.clone().max_by_key(|set| size(set)) else { return };

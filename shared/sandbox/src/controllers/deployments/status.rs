@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::conditions::{self, Condition};
+use super::super::conditions::{self, DesiredCondition};
 use super::rolling;
 use crate::clock;
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// Sums up the ReplicaSets and says how the rollout stands.
-pub(super) fn write(world: &mut World, deployment: &Value, new: Option<&Arc<Value>>) {
+pub(super) fn write(world: &mut ClusterWorld, deployment: &Value, new: Option<&Arc<Value>>) {
     let new = new.and_then(|new| world.find("replicasets.apps", json::namespace(new), json::name(new)));
     let sets = world.owned("replicasets.apps", deployment);
     let sum = |at: &str| sets.iter().map(|set| json::int(set, at, 0)).sum::<i64>();
@@ -61,7 +61,7 @@ fn available_condition(deployment: &mut Value, counts: &Counts, now: &str) {
         ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     };
     let before = find(deployment, "Available");
-    conditions::set(deployment, &Condition { kind: "Available", holds: enough, reason, message }, now);
+    conditions::set(deployment, &DesiredCondition { kind: "Available", holds: enough, reason, message }, now);
     touch(deployment, "Available", &before, now);
 }
 
@@ -83,7 +83,7 @@ fn progressing_condition(
         .iter()
         .any(|field| before.get(*field) != deployment["status"].get(*field))
         || before.get("observedGeneration") != deployment["status"].get("observedGeneration");
-    let condition = |holds, reason, message| Condition { kind: "Progressing", holds, reason, message };
+    let condition = |holds, reason, message| DesiredCondition { kind: "Progressing", holds, reason, message };
     if json::is_true(deployment, "/spec/paused") {
         let next = condition(true, "DeploymentPaused", "Deployment is paused");
         conditions::set(deployment, &next, &stamp);

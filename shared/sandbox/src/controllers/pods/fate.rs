@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::images;
 use crate::json;
 use crate::program;
-use crate::world::{World, controller_of};
+use crate::world::{ClusterWorld, controller_of};
 
 /// The annotation by which a test says how the pod shall behave:
 /// `crash`, `image-missing`, `oom`, `unready`, `complete` or `settled`.
@@ -15,7 +15,7 @@ pub(super) const BEHAVE: &str = "sandbox/behave";
 
 /// What becomes of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ContainerFate {
     NoImage(String),
     NoConfig(String),
     Runs { ready: bool },
@@ -23,17 +23,18 @@ pub(super) enum Fate {
 }
 
 /// Looks at everything that decides about one container.
-pub(super) fn of(world: &World, pod: &Value, container: &Value, spec: &str) -> Fate {
+pub(super) fn of(world: &ClusterWorld, pod: &Value, container: &Value, spec: &str) -> ContainerFate {
     let image = json::text_or_empty(container, "/image");
     let behave = json::annotation(pod, BEHAVE).unwrap_or_default();
-    let ends = |exit: i64, reason: &str| Fate::Ends { exit, reason: reason.to_owned(), after: world.pace.step };
+    let ends =
+        |exit: i64, reason: &str| ContainerFate::Ends { exit, reason: reason.to_owned(), after: world.pace.step };
     if let Some(why) =
         images::why_not_pulled(image).or_else(|| (behave == "image-missing").then(|| images::not_found(image)))
     {
-        return Fate::NoImage(why);
+        return ContainerFate::NoImage(why);
     }
     if let Some(why) = missing_configuration(world, pod, container) {
-        return Fate::NoConfig(why);
+        return ContainerFate::NoConfig(why);
     }
     if let Some(wanted) = images::story(image).needs
         && !has_variable(world, pod, container, wanted)
@@ -44,7 +45,7 @@ pub(super) fn of(world: &World, pod: &Value, container: &Value, spec: &str) -> F
         "crash" => return ends(1, "Error"),
         "oom" => return ends(137, "OOMKilled"),
         "complete" => return ends(0, "Completed"),
-        "unready" => return Fate::Runs { ready: false },
+        "unready" => return ContainerFate::Runs { ready: false },
         _ => {}
     }
     let argv = program::argv(container);
@@ -54,10 +55,10 @@ pub(super) fn of(world: &World, pod: &Value, container: &Value, spec: &str) -> F
         let reason = if ended.exit == 0 { "Completed" } else { "Error" };
         if to_the_end || ended.exit != 0 {
             let after = world.pace.step.max(ended.lasts);
-            return Fate::Ends { exit: ended.exit, reason: reason.to_owned(), after };
+            return ContainerFate::Ends { exit: ended.exit, reason: reason.to_owned(), after };
         }
     }
-    if to_the_end && spec != "ephemeralContainers" { ends(0, "Completed") } else { Fate::Runs { ready: true } }
+    if to_the_end && spec != "ephemeralContainers" { ends(0, "Completed") } else { ContainerFate::Runs { ready: true } }
 }
 
 /// Pods of jobs, and all that are not to be restarted, are expected to end.
@@ -66,7 +67,7 @@ fn phase_ends(pod: &Value) -> bool {
 }
 
 /// A volume whose ConfigMap or Secret is not there keeps the pod from starting.
-pub(super) fn missing_volume(world: &World, pod: &Value) -> Option<String> {
+pub(super) fn missing_volume(world: &ClusterWorld, pod: &Value) -> Option<String> {
     let running =
         json::list(pod, "/status/containerStatuses").iter().any(|one| one.pointer("/state/running").is_some());
     if running {
@@ -87,7 +88,7 @@ pub(super) fn missing_volume(world: &World, pod: &Value) -> Option<String> {
 const SOURCES: [(&str, &str, &str, &str); 2] =
     [("configMapKeyRef", "configmaps", "configmap", "ConfigMap"), ("secretKeyRef", "secrets", "secret", "Secret")];
 
-fn missing_configuration(world: &World, pod: &Value, container: &Value) -> Option<String> {
+fn missing_configuration(world: &ClusterWorld, pod: &Value, container: &Value) -> Option<String> {
     let namespace = json::namespace(pod);
     for variable in json::list(container, "/env") {
         for (source, resource, word, kind) in SOURCES {
@@ -117,7 +118,7 @@ fn missing_configuration(world: &World, pod: &Value, container: &Value) -> Optio
 }
 
 /// Whether a variable reaches the container, by name or by a whole ConfigMap or Secret.
-fn has_variable(world: &World, pod: &Value, container: &Value, wanted: &str) -> bool {
+fn has_variable(world: &ClusterWorld, pod: &Value, container: &Value, wanted: &str) -> bool {
     let direct = json::list(container, "/env").iter().any(|one| {
         one["name"] == wanted
             && (one.get("valueFrom").is_some() || json::text(one, "/value").is_some_and(|v| !v.is_empty()))

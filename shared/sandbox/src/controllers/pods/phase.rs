@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::conditions::{self, Condition};
+use super::super::conditions::{self, DesiredCondition};
 use crate::json;
 
 pub(super) fn restart_policy(pod: &Value) -> &str {
@@ -54,12 +54,12 @@ pub(super) fn sum_up(pod: &mut Value, now: &str) {
     let initialized = inits.iter().all(|state| json::int(state, "/state/terminated/exitCode", -1) == 0);
     let init_failed = restart_policy(pod) == "Never"
         && inits.iter().any(|state| json::int(state, "/state/terminated/exitCode", 0) != 0);
-    let ended = !states.is_empty() && states.iter().all(|state| state.pointer("/state/terminated").is_some());
+    let ended = !states.is_empty() && states.iter().all(|state| json::at(state, "/state/terminated").is_some());
     let well = states.iter().all(|state| json::int(state, "/state/terminated/exitCode", 1) == 0);
     let started = states.iter().any(|state| {
-        state.pointer("/state/running").is_some()
-            || state.pointer("/state/terminated").is_some()
-            || state.pointer("/lastState/terminated").is_some()
+        json::at(state, "/state/running").is_some()
+            || json::at(state, "/state/terminated").is_some()
+            || json::at(state, "/lastState/terminated").is_some()
     });
     let ready = !ended && !states.is_empty() && states.iter().all(|state| json::is_true(state, "/ready"));
     if json::text(pod, "/status/reason") != Some("DeadlineExceeded") {
@@ -82,11 +82,11 @@ pub(super) fn sum_up(pod: &mut Value, now: &str) {
         (false, false) => ("ContainersNotReady", message.as_str()),
     };
     for (kind, holds) in [("PodReadyToStartContainers", true), ("Initialized", initialized)] {
-        conditions::set(pod, &Condition { kind, holds, reason: "", message: "" }, now);
+        conditions::set(pod, &DesiredCondition { kind, holds, reason: "", message: "" }, now);
     }
     for kind in ["Ready", "ContainersReady"] {
         let (reason, message) = why(ready);
-        conditions::set(pod, &Condition { kind, holds: ready, reason, message }, now);
+        conditions::set(pod, &DesiredCondition { kind, holds: ready, reason, message }, now);
     }
-    conditions::set(pod, &Condition { kind: "PodScheduled", holds: true, reason: "", message: "" }, now);
+    conditions::set(pod, &DesiredCondition { kind: "PodScheduled", holds: true, reason: "", message: "" }, now);
 }

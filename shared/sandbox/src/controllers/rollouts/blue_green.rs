@@ -1,13 +1,13 @@
 //! Blue and green: all pods of both templates, and one switch of the active service.
 
 use super::steps::{hold, started};
-use super::{HASH, Turn, hash_of, sizes};
+use super::{HASH, RolloutTurn, hash_of, sizes};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 const REASON: &str = "BlueGreenPause";
 
-pub(super) fn move_on(world: &mut World, turn: &mut Turn) {
+pub(super) fn move_on(world: &mut ClusterWorld, turn: &mut RolloutTurn) {
     if turn.is_paused() {
         return;
     }
@@ -42,7 +42,7 @@ pub(super) fn move_on(world: &mut World, turn: &mut Turn) {
 }
 
 /// Brings up the new template beside the one that serves. Says whether all of its pods are available.
-fn all_there(world: &mut World, turn: &Turn) -> bool {
+fn all_there(world: &mut ClusterWorld, turn: &RolloutTurn) -> bool {
     let wanted = turn.wanted();
     let (new, stable) = (turn.hash.clone(), turn.stable().to_owned());
     resize(world, turn, |found| found == new || found == stable);
@@ -50,14 +50,14 @@ fn all_there(world: &mut World, turn: &Turn) -> bool {
 }
 
 /// All pods for the sets that are kept, none for the others.
-fn resize(world: &mut World, turn: &Turn, kept: impl Fn(&str) -> bool) {
+fn resize(world: &mut ClusterWorld, turn: &RolloutTurn, kept: impl Fn(&str) -> bool) {
     for set in turn.sets(world) {
         let to = if kept(hash_of(&set)) { turn.wanted() } else { 0 };
         sizes::scale(world, turn, &set, to);
     }
 }
 
-fn switch(world: &mut World, turn: &mut Turn) {
+fn switch(world: &mut ClusterWorld, turn: &mut RolloutTurn) {
     let hash = turn.hash.clone();
     point(world, turn, "activeService", "/blueGreen/activeSelector", &hash);
     json::take(&mut turn.status, "/pauseConditions");
@@ -67,7 +67,7 @@ fn switch(world: &mut World, turn: &mut Turn) {
 }
 
 /// Leads a service to the pods of one template.
-fn point(world: &mut World, turn: &mut Turn, service: &str, told: &str, hash: &str) {
+fn point(world: &mut ClusterWorld, turn: &mut RolloutTurn, service: &str, told: &str, hash: &str) {
     let name = turn.strategy("blueGreen").and_then(|one| one[service].as_str()).unwrap_or_default().to_owned();
     if let Some(found) = world.find("services", json::namespace(&turn.rollout), &name) {
         world.change("services", &found, |found| json::set(found, &format!("/spec/selector/{HASH}"), hash));

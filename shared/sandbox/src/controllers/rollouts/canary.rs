@@ -1,12 +1,12 @@
 //! A canary: some pods of the new template beside the stable ones, more with every step.
 
 use super::super::analysis_runs;
-use super::steps::{self, Ended};
-use super::{Turn, sizes};
+use super::steps::{self, StepOutcome};
+use super::{RolloutTurn, sizes};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
-pub(super) fn move_on(world: &mut World, turn: &mut Turn) {
+pub(super) fn move_on(world: &mut ClusterWorld, turn: &mut RolloutTurn) {
     if turn.is_paused() {
         return;
     }
@@ -47,20 +47,20 @@ pub(super) fn move_on(world: &mut World, turn: &mut Turn) {
         return;
     }
     match steps::look(world, turn) {
-        Ended::Done => steps::advance(world, turn),
-        Ended::Waits => {}
-        Ended::Failed(why) => turn.abort(why, world.stamp()),
+        StepOutcome::Done => steps::advance(world, turn),
+        StepOutcome::Waits => {}
+        StepOutcome::Failed(why) => turn.abort(why, world.stamp()),
     }
 }
 
 /// Ends every pause.
-fn lift(turn: &mut Turn) {
+fn lift(turn: &mut RolloutTurn) {
     json::take(&mut turn.status, "/pauseConditions");
     json::set(&mut turn.status, "/controllerPause", false);
 }
 
 /// Analyses of a step that is no longer the current one are asked to end, and forgotten.
-fn end_other_analyses(world: &mut World, turn: &mut Turn) {
+fn end_other_analyses(world: &mut ClusterWorld, turn: &mut RolloutTurn) {
     let current = (!turn.is("/abort")).then(|| steps::index(turn));
     analysis_runs::end_all_but(world, &turn.rollout, &turn.hash, current);
     let name = json::text_or_empty(&turn.status, "/canary/currentStepAnalysisRunStatus/name");

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::super::conditions::{self, Condition};
-use super::{ROLLOUTS, Turn, hash_of};
+use super::super::conditions::{self, DesiredCondition};
+use super::{ROLLOUTS, RolloutTurn, hash_of};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 const ABORTED: &str = "RolloutAborted";
 
 /// Writes the status.
-pub(super) fn write(world: &mut World, turn: &Turn) {
+pub(super) fn write(world: &mut ClusterWorld, turn: &RolloutTurn) {
     let sets = turn.sets(world);
     let sum = |at: &str| sets.iter().map(|set| json::int(set, at, 0)).sum::<i64>();
     let new = sets.iter().find(|set| hash_of(set) == turn.hash);
@@ -59,13 +59,13 @@ pub(super) fn write(world: &mut World, turn: &Turn) {
             ("Completed", healthy, "RolloutCompleted", ""),
             ("Progressing", why.1, why.0, why.2),
         ] {
-            conditions::set(rollout, &Condition { kind, holds, reason, message }, &now);
+            conditions::set(rollout, &DesiredCondition { kind, holds, reason, message }, &now);
         }
     });
 }
 
 /// Why the update was given up. A condition keeps it from look to look.
-fn given_up(turn: &Turn) -> String {
+fn given_up(turn: &RolloutTurn) -> String {
     let plain = format!("Rollout aborted update to revision {}", turn.revision);
     if let Some(why) = &turn.given_up {
         return format!("{plain}: {why}");
@@ -81,7 +81,7 @@ fn selector(rollout: &Value) -> String {
 }
 
 /// The phase and why. What stops it comes first, then what holds it, then what is still to do.
-fn told(turn: &Turn, status: &Value, given_up: &str) -> (&'static str, String) {
+fn told(turn: &RolloutTurn, status: &Value, given_up: &str) -> (&'static str, String) {
     let count = |field: &str| json::int(status, field, 0);
     if json::is_true(status, "/abort") && !turn.is_promoted() {
         return ("Degraded", format!("{ABORTED}: {given_up}"));

@@ -1,12 +1,12 @@
 //! A restart: pods older than the wanted moment are replaced, a few at a time.
 
-use super::{Turn, sizes};
+use super::{RolloutTurn, sizes};
 use crate::clock;
 use crate::controllers::replica_sets;
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
-pub(super) fn move_on(world: &mut World, turn: &mut Turn) {
+pub(super) fn move_on(world: &mut ClusterWorld, turn: &mut RolloutTurn) {
     let Some(wanted) = json::text(&turn.rollout, "/spec/restartAt").map(str::to_owned) else { return };
     let Some(at) = clock::read(&wanted) else { return };
     if turn.is_paused() || json::text(&turn.status, "/restartedAt") == Some(wanted.as_str()) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::Occurrence;
-use super::{Turn, hash_of};
+use super::{RolloutTurn, hash_of};
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// How many pods of the new and of the stable template are wanted at a weight. Neither is starved while both serve.
 pub(super) fn shares(wanted: i64, weight: i64) -> (i64, i64) {
@@ -29,7 +29,7 @@ pub(super) fn available(set: &Value) -> i64 {
 }
 
 /// Pods above and below the wanted number while they are exchanged.
-pub(super) fn bounds(turn: &Turn) -> (i64, i64) {
+pub(super) fn bounds(turn: &RolloutTurn) -> (i64, i64) {
     let wanted = turn.wanted();
     let quarter = json!("25%");
     let strategy = turn.strategy("canary");
@@ -40,7 +40,7 @@ pub(super) fn bounds(turn: &Turn) -> (i64, i64) {
 }
 
 /// Moves every set towards its share, as far as the bounds allow. Says whether all of them are there.
-pub(super) fn exchange(world: &mut World, turn: &Turn, new: i64, stable: i64) -> bool {
+pub(super) fn exchange(world: &mut ClusterWorld, turn: &RolloutTurn, new: i64, stable: i64) -> bool {
     let wanted = turn.wanted();
     let (surge, missing) = bounds(turn);
     let goal = |set: &Value| match hash_of(set) {
@@ -72,14 +72,14 @@ pub(super) fn exchange(world: &mut World, turn: &Turn, new: i64, stable: i64) ->
 }
 
 /// Sets the size of a ReplicaSet and tells it.
-pub(super) fn scale(world: &mut World, turn: &Turn, set: &Value, to: i64) {
+pub(super) fn scale(world: &mut ClusterWorld, turn: &RolloutTurn, set: &Value, to: i64) {
     let from = size(set);
     if from == to {
         return;
     }
     world.change("replicasets.apps", set, |set| {
         json::set(set, "/spec/replicas", to);
-        World::count_generation(set);
+        ClusterWorld::count_generation(set);
     });
     let direction = if to > from { "up" } else { "down" };
     let message = format!("Scaled {direction} ReplicaSet {} from {from} to {to}", json::name(set));

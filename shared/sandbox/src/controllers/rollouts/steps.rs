@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::{Occurrence, analysis_runs};
-use super::Turn;
+use super::RolloutTurn;
 use crate::clock;
 use crate::json;
-use crate::world::World;
+use crate::world::ClusterWorld;
 
 /// The steps of a rollout; none for another strategy.
 pub(super) fn all(rollout: &Value) -> &[Value] {
@@ -17,13 +17,13 @@ pub(super) fn all(rollout: &Value) -> &[Value] {
 }
 
 /// Where a rollout is.
-pub(super) fn index(turn: &Turn) -> usize {
+pub(super) fn index(turn: &RolloutTurn) -> usize {
     let index = usize::try_from(json::int(&turn.status, "/currentStepIndex", 0)).unwrap_or_default();
     index.min(all(&turn.rollout).len())
 }
 
 /// The weight of the new template at a step: the last one that was set.
-pub(super) fn weight(turn: &Turn) -> i64 {
+pub(super) fn weight(turn: &RolloutTurn) -> i64 {
     let (steps, index) = (all(&turn.rollout), index(turn));
     if index >= steps.len() {
         return 100;
@@ -33,7 +33,7 @@ pub(super) fn weight(turn: &Turn) -> i64 {
 }
 
 /// What becomes of the current step once the pods are where it wants them.
-pub(super) enum Ended {
+pub(super) enum StepOutcome {
     /// On to the next one.
     Done,
     /// Not yet.
@@ -43,20 +43,20 @@ pub(super) enum Ended {
 }
 
 /// Looks at the current step.
-pub(super) fn look(world: &mut World, turn: &mut Turn) -> Ended {
+pub(super) fn look(world: &mut ClusterWorld, turn: &mut RolloutTurn) -> StepOutcome {
     let rollout = turn.rollout.clone();
-    let Some(step) = all(&rollout).get(index(turn)) else { return Ended::Waits };
+    let Some(step) = all(&rollout).get(index(turn)) else { return StepOutcome::Waits };
     if let Some(pause) = step.get("pause") {
         return pause_step(world, turn, pause);
     }
     match step.get("analysis") {
         Some(analysis) => analysis_step(world, turn, analysis),
-        None => Ended::Done,
+        None => StepOutcome::Done,
     }
 }
 
 /// Goes on to the next step.
-pub(super) fn advance(world: &mut World, turn: &mut Turn) {
+pub(super) fn advance(world: &mut ClusterWorld, turn: &mut RolloutTurn) {
     let (count, next) = (all(&turn.rollout).len(), index(turn) + 1);
     json::set(&mut turn.status, "/currentStepIndex", next);
     json::take(&mut turn.status, "/canary/currentStepAnalysisRunStatus");
@@ -67,34 +67,34 @@ pub(super) fn advance(world: &mut World, turn: &mut Turn) {
     world.note(&rollout, what);
 }
 
-fn pause_step(world: &World, turn: &mut Turn, pause: &Value) -> Ended {
+fn pause_step(world: &ClusterWorld, turn: &mut RolloutTurn, pause: &Value) -> StepOutcome {
     let Some(started) = started(turn, "CanaryPauseStep") else {
         if turn.is("/controllerPause") {
             json::set(&mut turn.status, "/controllerPause", false);
-            return Ended::Done;
+            return StepOutcome::Done;
         }
         hold(turn, "CanaryPauseStep", &world.stamp());
-        return Ended::Waits;
+        return StepOutcome::Waits;
     };
-    let Some(lasts) = pause.get("duration").and_then(span) else { return Ended::Waits };
+    let Some(lasts) = pause.get("duration").and_then(span) else { return StepOutcome::Waits };
     let over = clock::after(started, lasts);
     if over > world.now() {
         turn.wake(over);
-        return Ended::Waits;
+        return StepOutcome::Waits;
     }
     json::take(&mut turn.status, "/pauseConditions");
     json::set(&mut turn.status, "/controllerPause", false);
-    Ended::Done
+    StepOutcome::Done
 }
 
 /// When a pause for this reason began, if one stands.
-pub(super) fn started(turn: &Turn, reason: &str) -> Option<Timestamp> {
+pub(super) fn started(turn: &RolloutTurn, reason: &str) -> Option<Timestamp> {
     let standing = json::list(&turn.status, "/pauseConditions").iter().find(|one| one["reason"] == reason)?;
     json::text(standing, "/startTime").and_then(clock::read)
 }
 
 /// Waits for a person.
-pub(super) fn hold(turn: &mut Turn, reason: &str, now: &str) {
+pub(super) fn hold(turn: &mut RolloutTurn, reason: &str, now: &str) {
     json::list_mut(&mut turn.status, "/pauseConditions").push(json!({ "reason": reason, "startTime": now }));
     json::set(&mut turn.status, "/controllerPause", true);
 }
@@ -104,12 +104,12 @@ fn span(duration: &Value) -> Option<Duration> {
     duration.as_u64().map(Duration::from_secs).or_else(|| clock::span(duration.as_str()?))
 }
 
-fn analysis_step(world: &mut World, turn: &mut Turn, analysis: &Value) -> Ended {
+fn analysis_step(world: &mut ClusterWorld, turn: &mut RolloutTurn, analysis: &Value) -> StepOutcome {
     let known = json::text(&turn.status, "/canary/currentStepAnalysisRunStatus/name").map(str::to_owned);
     let namespace = json::namespace(&turn.rollout).to_owned();
     let run = known.and_then(|name| world.find(analysis_runs::RUNS, &namespace, &name));
     let run = run.or_else(|| {
-        let origin = analysis_runs::Origin {
+        let origin = analysis_runs::AnalysisOrigin {
             rollout: &turn.rollout,
             hash: &turn.hash,
             revision: turn.revision,
@@ -117,7 +117,7 @@ fn analysis_step(world: &mut World, turn: &mut Turn, analysis: &Value) -> Ended 
         };
         analysis_runs::begin(world, &origin, analysis)
     });
-    let Some(run) = run else { return Ended::Failed("a template of the analysis is not there".to_owned()) };
+    let Some(run) = run else { return StepOutcome::Failed("a template of the analysis is not there".to_owned()) };
     let phase = json::text(&run, "/status/phase").unwrap_or("Running").to_owned();
     let message = json::text_or_empty(&run, "/status/message").to_owned();
     let mut told = json!({ "name": json::name(&run), "status": phase });
@@ -126,15 +126,15 @@ fn analysis_step(world: &mut World, turn: &mut Turn, analysis: &Value) -> Ended 
     }
     json::set(&mut turn.status, "/canary/currentStepAnalysisRunStatus", told);
     match phase.as_str() {
-        "Successful" => Ended::Done,
-        "Failed" | "Error" => Ended::Failed(format!("Step-based analysis phase error/failed: {message}")),
+        "Successful" => StepOutcome::Done,
+        "Failed" | "Error" => StepOutcome::Failed(format!("Step-based analysis phase error/failed: {message}")),
         "Inconclusive" => {
             if started(turn, "InconclusiveAnalysisRun").is_none() {
                 hold(turn, "InconclusiveAnalysisRun", &world.stamp());
             }
-            Ended::Waits
+            StepOutcome::Waits
         }
-        _ => Ended::Waits,
+        _ => StepOutcome::Waits,
     }
 }
 

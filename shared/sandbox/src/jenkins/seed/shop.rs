@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::job::{Job, Parameter};
-use super::super::plan::{Outcome, Plan, Verdict};
+use super::super::job::{JobParameter, SimulatedJob};
+use super::super::plan::{BuildResult, BuildScript, CaseResult};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const REPOSITORY: &str = "https://git.shop.example/shop/checkout.git";
@@ -19,14 +19,14 @@ pipeline {
 }
 ";
 
-pub(super) fn jobs() -> Vec<Job> {
+pub(super) fn jobs() -> Vec<SimulatedJob> {
     vec![
-        Job::folder("platform").describe("What everything else stands on"),
-        Job::folder("platform/images"),
+        SimulatedJob::folder("platform").describe("What everything else stands on"),
+        SimulatedJob::folder("platform/images"),
         base_image(),
         load_test(),
-        Job::folder("shop").describe("The shop and its parts"),
-        Job::multibranch("shop/checkout").source(REPOSITORY, "main").with_credentials(),
+        SimulatedJob::folder("shop").describe("The shop and its parts"),
+        SimulatedJob::multibranch("shop/checkout").source(REPOSITORY, "main").with_credentials(),
         checkout_main(),
         checkout_feature(),
         deploy(),
@@ -40,9 +40,10 @@ fn seconds(number: u64) -> Duration {
     Duration::from_secs(number)
 }
 
-fn base_image() -> Job {
-    let plan = Plan::new().stage("Build", seconds(4), &["+ docker build -t base:1 .", "Successfully tagged base:1"]);
-    Job::freestyle("platform/images/base")
+fn base_image() -> SimulatedJob {
+    let plan =
+        BuildScript::new().stage("Build", seconds(4), &["+ docker build -t base:1 .", "Successfully tagged base:1"]);
+    SimulatedJob::freestyle("platform/images/base")
         .source("https://git.shop.example/platform/base.git", "main")
         .plan(plan.clone())
         .past(50 * HOUR, plan.clone())
@@ -50,91 +51,95 @@ fn base_image() -> Job {
 }
 
 /// Its builds wait for an agent that nobody has.
-fn load_test() -> Job {
-    Job::pipeline("platform/load-test").on_agent("gpu").describe("Needs an agent with the label gpu")
+fn load_test() -> SimulatedJob {
+    SimulatedJob::pipeline("platform/load-test").on_agent("gpu").describe("Needs an agent with the label gpu")
 }
 
-fn checkout(outcome: Outcome, refunds: Verdict) -> Plan {
+fn checkout(outcome: BuildResult, refunds: CaseResult) -> BuildScript {
     let verdict = match outcome {
-        Outcome::Success => "BUILD SUCCESS",
-        Outcome::Unstable | Outcome::Failure | Outcome::Aborted | Outcome::NotBuilt => "There were test failures",
+        BuildResult::Success => "BUILD SUCCESS",
+        BuildResult::Unstable | BuildResult::Failure | BuildResult::Aborted | BuildResult::NotBuilt => {
+            "There were test failures"
+        }
     };
-    Plan::new()
+    BuildScript::new()
         .stage("Checkout", seconds(2), &["Cloning repository", "Checking out Revision"])
         .stage("Build", seconds(6), &["+ ./gradlew assemble", "> Task :compileJava", "> Task :assemble"])
         .stage("Test", seconds(5), &["+ ./gradlew test", "> Task :test", verdict])
         .change("Mina Hart", "Round refunds to the cent", &["src/main/java/shop/Refunds.java"])
-        .case("shop.CartTest", "addsAnItem", Verdict::Passed)
-        .case("shop.CartTest", "removesAnItem", Verdict::Passed)
+        .case("shop.CartTest", "addsAnItem", CaseResult::Passed)
+        .case("shop.CartTest", "removesAnItem", CaseResult::Passed)
         .case("shop.RefundsTest", "roundsToTheCent", refunds)
-        .case("shop.PaymentTest", "retriesOnce", Verdict::Skipped)
+        .case("shop.PaymentTest", "retriesOnce", CaseResult::Skipped)
         .artifact("build/libs/checkout.txt", "checkout 1.8.2\n")
         .artifact("build/reports/summary.json", "{\"tests\":4}\n")
         .ending(outcome)
 }
 
-fn checkout_main() -> Job {
-    Job::pipeline("shop/checkout/main")
+fn checkout_main() -> SimulatedJob {
+    SimulatedJob::pipeline("shop/checkout/main")
         .source(REPOSITORY, "main")
         .with_credentials()
-        .plan(checkout(Outcome::Success, Verdict::Passed))
-        .past(30 * HOUR, checkout(Outcome::Success, Verdict::Passed))
-        .past(6 * HOUR, checkout(Outcome::Success, Verdict::Passed))
-        .past(HOUR, checkout(Outcome::Unstable, Verdict::Regression))
+        .plan(checkout(BuildResult::Success, CaseResult::Passed))
+        .past(30 * HOUR, checkout(BuildResult::Success, CaseResult::Passed))
+        .past(6 * HOUR, checkout(BuildResult::Success, CaseResult::Passed))
+        .past(HOUR, checkout(BuildResult::Unstable, CaseResult::Regression))
 }
 
-fn checkout_feature() -> Job {
-    Job::pipeline("shop/checkout/feature%2Fgift-cards")
+fn checkout_feature() -> SimulatedJob {
+    SimulatedJob::pipeline("shop/checkout/feature%2Fgift-cards")
         .source(REPOSITORY, "feature/gift-cards")
         .with_credentials()
-        .plan(checkout(Outcome::Success, Verdict::Passed))
-        .past(3 * HOUR, checkout(Outcome::Success, Verdict::Passed))
+        .plan(checkout(BuildResult::Success, CaseResult::Passed))
+        .past(3 * HOUR, checkout(BuildResult::Success, CaseResult::Passed))
 }
 
-fn rollout(outcome: Outcome) -> Plan {
+fn rollout(outcome: BuildResult) -> BuildScript {
     let end = match outcome {
-        Outcome::Success => "deployment \"cart\" successfully rolled out",
-        Outcome::Unstable | Outcome::Failure | Outcome::Aborted | Outcome::NotBuilt => {
+        BuildResult::Success => "deployment \"cart\" successfully rolled out",
+        BuildResult::Unstable | BuildResult::Failure | BuildResult::Aborted | BuildResult::NotBuilt => {
             "error: deployment \"cart\" exceeded its progress deadline"
         }
     };
-    Plan::new()
+    BuildScript::new()
         .stage("Render", seconds(2), &["+ helm template shop charts/shop", "wrote manifest.yaml"])
         .stage("Roll out", seconds(6), &["+ deploy/rollout", "Waiting for deployment \"cart\" rollout to finish", end])
         .artifact("manifest.yaml", "kind: Deployment\n")
         .ending(outcome)
 }
 
-fn deploy() -> Job {
-    Job::pipeline("shop/deploy")
+fn deploy() -> SimulatedJob {
+    SimulatedJob::pipeline("shop/deploy")
         .describe("Rolls a version of the shop out")
         .script(DEPLOY)
-        .parameter(Parameter::choice("ENVIRONMENT", &["staging", "production"]).describe("Where to"))
-        .parameter(Parameter::text("VERSION", "1.8.2").describe("Which version"))
-        .parameter(Parameter::flag("DRY_RUN", false))
-        .parameter(Parameter::text("QM_RUN_ID", "").describe("Filled in by the tool service"))
-        .plan(rollout(Outcome::Success))
-        .past(26 * HOUR, rollout(Outcome::Success))
-        .past(5 * HOUR, rollout(Outcome::Failure))
-        .past(4 * HOUR, rollout(Outcome::Success))
+        .parameter(JobParameter::choice("ENVIRONMENT", &["staging", "production"]).describe("Where to"))
+        .parameter(JobParameter::text("VERSION", "1.8.2").describe("Which version"))
+        .parameter(JobParameter::flag("DRY_RUN", false))
+        .parameter(JobParameter::text("QM_RUN_ID", "").describe("Filled in by the tool service"))
+        .plan(rollout(BuildResult::Success))
+        .past(26 * HOUR, rollout(BuildResult::Success))
+        .past(5 * HOUR, rollout(BuildResult::Failure))
+        .past(4 * HOUR, rollout(BuildResult::Success))
 }
 
 /// With a password, so that its builds cannot be replayed.
-fn publish() -> Job {
-    let plan = Plan::new().stage("Publish", seconds(3), &["+ publish --user robot --password ****", "published"]);
-    Job::pipeline("shop/publish")
-        .parameter(Parameter::password("REGISTRY_PASSWORD", "not-for-eyes"))
-        .parameter(Parameter::lines("NOTES", "first line\nsecond line"))
+fn publish() -> SimulatedJob {
+    let plan =
+        BuildScript::new().stage("Publish", seconds(3), &["+ publish --user robot --password ****", "published"]);
+    SimulatedJob::pipeline("shop/publish")
+        .parameter(JobParameter::password("REGISTRY_PASSWORD", "not-for-eyes"))
+        .parameter(JobParameter::lines("NOTES", "first line\nsecond line"))
         .plan(plan.clone())
         .past(20 * HOUR, plan)
 }
 
-fn legacy_sync() -> Job {
-    let plan = Plan::new().stage("Sync", seconds(1), &["rsync: connection refused"]).ending(Outcome::Failure);
-    Job::freestyle("shop/legacy-sync").disabled().plan(plan.clone()).past(500 * HOUR, plan)
+fn legacy_sync() -> SimulatedJob {
+    let plan =
+        BuildScript::new().stage("Sync", seconds(1), &["rsync: connection refused"]).ending(BuildResult::Failure);
+    SimulatedJob::freestyle("shop/legacy-sync").disabled().plan(plan.clone()).past(500 * HOUR, plan)
 }
 
-fn smoke() -> Job {
-    let plan = Plan::new().stage("Smoke", seconds(3), &["GET / 200", "GET /cart 200"]);
-    Job::freestyle("smoke").plan(plan.clone()).past(12 * HOUR, plan.clone()).past(HOUR / 2, plan)
+fn smoke() -> SimulatedJob {
+    let plan = BuildScript::new().stage("Smoke", seconds(3), &["GET / 200", "GET /cart 200"]);
+    SimulatedJob::freestyle("smoke").plan(plan.clone()).past(12 * HOUR, plan.clone()).past(HOUR / 2, plan)
 }

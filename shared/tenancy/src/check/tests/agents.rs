@@ -1,7 +1,7 @@
 //! What a tenant's file may say about agents and workflows, and exactly how each mistake is told.
 
 use super::servers::{read, told};
-use crate::server::Given;
+use crate::server::ParameterValue;
 use insta::assert_snapshot;
 
 fn file(rest: &str) -> String {
@@ -21,10 +21,10 @@ fn agents_and_workflows_are_read_as_written() {
     .unwrap();
 
     let on_call = &config.agents[0].params["wiki"];
-    assert_eq!(on_call["team"], Given::Text("eu".to_owned()));
-    assert_eq!(on_call["api_key"], Given::Secret("other".to_owned()));
+    assert_eq!(on_call["team"], ParameterValue::Text("eu".to_owned()));
+    assert_eq!(on_call["api_key"], ParameterValue::Secret("other".to_owned()));
     assert_eq!(config.workflows[0].agent.as_deref(), Some("on-call"));
-    assert_eq!(config.workflows[0].params["wiki"]["region"], Given::Text("asia".to_owned()));
+    assert_eq!(config.workflows[0].params["wiki"]["region"], ParameterValue::Text("asia".to_owned()));
     assert!(config.agents[1].params.is_empty() && config.workflows[1].agent.is_none());
 }
 

@@ -1,7 +1,7 @@
 //! What a tenant's file may say about clusters, and exactly how each mistake is told.
 
 use super::{codes, config, told};
-use crate::config::{Cluster, ClusterSource, Impersonate};
+use crate::config::{ClusterEntry, ClusterSource, ImpersonateConfig};
 use insta::assert_snapshot;
 
 fn file(cluster: &str) -> String {
@@ -20,7 +20,7 @@ fn a_cluster_is_read_as_written() {
          - { name: here, in_cluster: true, default_namespace: apps, default: true }\n\
          - { name: play, sandbox: true }\n",
     );
-    let cluster = |name: &str, source| Cluster {
+    let cluster = |name: &str, source| ClusterEntry {
         name: name.into(),
         source,
         namespaces: None,
@@ -29,14 +29,15 @@ fn a_cluster_is_read_as_written() {
         protected: Vec::new(),
         default: false,
     };
-    let prod = Cluster {
+    let prod = ClusterEntry {
         namespaces: Some(vec!["shop".into(), "shop-*".into()]),
         default_namespace: "shop".into(),
-        impersonate: Some(Impersonate { user: "quartermaster:acme".into(), groups: vec!["readers".into()] }),
+        impersonate: Some(ImpersonateConfig { user: "quartermaster:acme".into(), groups: vec!["readers".into()] }),
         protected: vec!["billing".into()],
         ..cluster("prod", ClusterSource::Secret("prod-kubeconfig".into()))
     };
-    let here = Cluster { default_namespace: "apps".into(), default: true, ..cluster("here", ClusterSource::InCluster) };
+    let here =
+        ClusterEntry { default_namespace: "apps".into(), default: true, ..cluster("here", ClusterSource::InCluster) };
     assert_eq!(read.clusters, [prod, here, cluster("play", ClusterSource::Sandbox)]);
 }
 

@@ -1,7 +1,7 @@
 //! What a tenant's file may say about memory, and exactly how each mistake is told.
 
 use super::{codes, config, told};
-use crate::config::{Memory, MemoryStore, SessionWrites, Writers};
+use crate::config::{MemoryConfig, MemoryStore, SessionWrites, Writers};
 use insta::assert_snapshot;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn memory_is_read_as_written() {
         bytes: None,
     };
     let review = Some(Duration::from_secs(7 * 24 * 3600));
-    assert_eq!(read.memory, Memory { review, session_writes: SessionWrites::Ask, stores: vec![full, bare] });
+    assert_eq!(read.memory, MemoryConfig { review, session_writes: SessionWrites::Ask, stores: vec![full, bare] });
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What a tenant's file may say about external servers and parameters, and exactly how each mistake is told.
 
 use super::KNOWN;
-use crate::check::{Known, parse};
+use crate::check::{KnownNames, parse};
 use crate::config::{JenkinsSource, TenantConfig};
-use crate::server::{Accept, Given, Scheme, ServerReach};
-use crate::{Curated, Problem};
+use crate::server::{Accept, ParameterValue, Scheme, ServerReach};
+use crate::{Problem, ServerCatalog};
 use domain::run::OnReject;
 use insta::assert_snapshot;
 
@@ -23,14 +23,14 @@ servers:
 "#;
 
 pub(super) fn read(text: &str) -> Result<TenantConfig, Vec<Problem>> {
-    let (curated, problems) = Curated::marketplace(CATALOG);
+    let (curated, problems) = ServerCatalog::marketplace(CATALOG);
     assert_eq!(problems, []);
     let own_server = |tenant: &domain::Tenant, url: &str| match (tenant.as_str(), url.contains("10.0.0.1")) {
         ("acme", false) => Ok(()),
         ("acme", true) => Err("it is private".to_owned()),
         (_, _) => Err("the operator does not let this tenant".to_owned()),
     };
-    let known = Known { curated: &curated, own_server: &own_server, ..KNOWN };
+    let known = KnownNames { curated: &curated, own_server: &own_server, ..KNOWN };
     parse("acme.yaml", text, &known)
 }
 
@@ -71,9 +71,9 @@ fn servers_are_read_as_written() {
 
     let [wiki, clock] = config.servers.as_slice() else { panic!("two servers") };
     assert_eq!((wiki.id.as_str(), wiki.server.name.as_str(), wiki.accept), ("wiki", "wiki-search", Accept::Each));
-    let text = |text: &str| Given::Text(text.to_owned());
+    let text = |text: &str| ParameterValue::Text(text.to_owned());
     let given: Vec<_> = wiki.params.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    let secret = Given::Secret("wiki_key".to_owned());
+    let secret = ParameterValue::Secret("wiki_key".to_owned());
     assert_eq!(given, [("api_key", secret), ("region", text("eu")), ("team", text("of eu/eu"))]);
     let allow: Vec<String> = wiki.allow.iter().flatten().map(ToString::to_string).collect();
     assert_eq!(allow, ["wiki-read-*", "customer-lookup", "delete-record", "drop-*"]);
@@ -114,7 +114,7 @@ fn a_tool_that_asks_asks_under_the_name_it_gets_when_its_own_is_too_long() {
 fn the_chain_of_a_secret_is_checked_link_by_link() {
     let good = "{ api_key: '{{ params.wiki_key }}', team: web }";
     let config = read(&wiki(good)).unwrap();
-    assert_eq!(config.servers[0].params["api_key"], Given::Secret("wiki.key".to_owned()));
+    assert_eq!(config.servers[0].params["api_key"], ParameterValue::Secret("wiki.key".to_owned()));
 
     assert_snapshot!(told(&wiki("{ api_key: hunter2, team: web }")), @r#"
     acme.yaml:7:22: secret_literal: the secret parameter `api_key` is given plain text
@@ -250,8 +250,8 @@ fn a_server_of_the_tenants_own_is_one_the_operator_lets_it_name() {
                   params: { token: { secret: true, value: '{{ params.key }}' }, space: { default: main } } }";
     let config = read(&file("acme", server)).unwrap();
     let used = &config.servers[0];
-    assert!(used.server.own && used.server.vouch == crate::Vouch::default());
-    assert_eq!(used.params["token"], Given::Secret("key".to_owned()));
+    assert!(used.server.own && used.server.vouch == crate::TrustedEffects::default());
+    assert_eq!(used.params["token"], ParameterValue::Secret("key".to_owned()));
     assert_eq!(used.server.auth.as_ref().map(|auth| auth.scheme), Some(Scheme::Bearer));
     let ServerReach::Http { url } = &used.server.reach else { panic!("a web address") };
     assert_eq!(url.to_string(), "https://own.example/{{ params.space }}/mcp");

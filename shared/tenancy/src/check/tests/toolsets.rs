@@ -1,7 +1,7 @@
 //! What a tenant's file may say about Jenkins servers and chart repositories, and how each mistake is told.
 
 use super::{codes, config, told};
-use crate::config::{JenkinsServer, JenkinsSource, Repository};
+use crate::config::{JenkinsServer, JenkinsSource, RepositoryEntry};
 use insta::assert_snapshot;
 
 #[test]
@@ -26,7 +26,7 @@ fn one_server_needs_no_name_and_several_each_have_one() {
         run_id_parameter: "QM_RUN_ID".into(),
     };
     assert_eq!(one.jenkins, [server("jenkins", address("https://ci.acme.example", None))]);
-    let repository = |name: &str, url: &str, credential: Option<&str>| Repository {
+    let repository = |name: &str, url: &str, credential: Option<&str>| RepositoryEntry {
         name: name.into(),
         url: url.into(),
         credential: credential.map(str::to_owned),

@@ -1,0 +1,73 @@
+"""Runs compiled test binaries two at a time and tells what failed.
+
+    cargo test --no-run --message-format=json-render-diagnostics ... | python3 deploy/lib/run_tests.py
+
+cargo runs one after the other: while the last slow test of one waits for a deadline, nothing else happens. Here each
+binary runs as cargo would run it, in the folder of its package. Whatever fails is shown whole, at the end.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LANES = 2
+# More tests at once than there are cores: most of them wait for a lease, a deadline or another process.
+THREADS = os.environ.get("RUST_TEST_THREADS") or str((os.cpu_count() or 1) + 1)
+TOTALS = re.compile(r"^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", re.M)
+
+
+def binaries(lines):
+    """Package folder and path of each test binary that cargo names, the largest first: it has the most to do."""
+    found = {}
+    for line in lines:
+        message = json.loads(line)
+        if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
+            found[message["executable"]] = pathlib.Path(message["manifest_path"]).parent
+    return sorted(found.items(), key=lambda each: -os.path.getsize(each[0]))
+
+
+def run(binary, folder):
+    environment = {
+        **os.environ,
+        "CARGO_MANIFEST_DIR": str(folder),
+        "INSTA_WORKSPACE_ROOT": str(ROOT),
+        "RUST_TEST_THREADS": THREADS,
+    }
+    begun = time.monotonic()
+    done = subprocess.run([binary], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.returncode, done.stdout, time.monotonic() - begun
+
+
+def main():
+    found = binaries(sys.stdin)
+    if not found:
+        sys.exit("cargo named no test binary")
+    passed, failures = 0, []
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        running = {lanes.submit(run, binary, folder): (binary, folder) for binary, folder in found}
+        for future in concurrent.futures.as_completed(running):
+            binary, folder = running[future]
+            name = f"{folder.relative_to(ROOT)} {pathlib.Path(binary).name.rpartition('-')[0]}"
+            code, output, took = future.result()
+            totals = TOTALS.search(output)
+            passed += int(totals.group(1)) if totals else 0
+            said = totals.group(0).removeprefix("test result: ") if totals else "no result"
+            print(f"{took:7.1f}s  {name}: {said}", flush=True)
+            # A binary that says nothing has not tested anything, whatever its exit code.
+            if code or not totals:
+                failures.append((name, code, output))
+    for name, code, output in failures:
+        print(f"\n----- {name}, exit code {code}\n{output}")
+    print(f"\n{len(found)} binaries, {passed} tests passed, {len(failures)} binaries failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()

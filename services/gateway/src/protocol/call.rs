@@ -1,0 +1,240 @@
+//! `tools/call`: one message as a rule, frames only when there is something to report before the answer.
+//!
+//! Until the first progress, or ten seconds without an answer, the form of the answer is open. Then the call goes on
+//! behind the sink, and its answer is the last frame.
+
+use crate::protocol::cancel::{self, CancelRegistration};
+use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+use crate::protocol::pace::ProgressPace;
+use crate::protocol::sink::{self, Sink};
+use bytes::Bytes;
+use catalog::{NameMatch, Progress};
+use domain::{Code, LoadedToolsets, Outcome, SessionId};
+use executor::{CallRequest, Handle};
+use mcp::{Era, Id, Meta};
+use serde_json::{Map, Value};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// How long a call may be silent before its connection is kept alive by frames.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// One `tools/call`.
+pub(super) struct ToolsCall {
+    pub(super) era: Era,
+    pub(super) id: Id,
+    pub(super) name: String,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) meta: Meta,
+    /// What the address has loaded.
+    pub(super) selection: Option<LoadedToolsets>,
+}
+
+type OutcomeFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Carries out a call, and answers it in one message or through the sink.
+pub(super) async fn call(request: &McpRequest<'_>, call: ToolsCall) -> McpAnswer {
+    let found = request.exchange.snapshot.catalog.find(&call.name);
+    if call.era == Era::Modern
+        && let Some(refusal) = refused_by_tool(request, &call, &found)
+    {
+        return request.exchange.refuse_with(&refusal, None);
+    }
+    let (frames, progress) = mpsc::channel(sink::QUEUE);
+    let cancel = CancellationToken::new();
+    let registered = cancel::register(request, call.era, &call.id, &cancel);
+    let (era, id, trace_id) = (call.era, call.id.clone(), request.exchange.trace_id.clone());
+    let work = work(request, call, &found, frames, cancel);
+    let mut pending = PendingCall { era, id, trace_id, work, progress, _registered: registered };
+    let Some(sink) = &request.sink else {
+        let outcome = pending.work.await;
+        return answer(era, &pending.id, outcome, &pending.trace_id);
+    };
+    let first = tokio::select! {
+        biased;
+        outcome = &mut pending.work => return answer(era, &pending.id, outcome, &pending.trace_id),
+        Some(frame) = pending.progress.recv() => Some(frame),
+        () = tokio::time::sleep(SILENCE) => None,
+    };
+    request.exchange.gateway.tasks.spawn("call stream", pending.send_to(sink.clone(), first));
+    McpAnswer::Streaming
+}
+
+/// What a client of MCP is answered when a call has ended.
+fn answer(era: Era, id: &Id, outcome: Outcome, trace_id: &str) -> McpAnswer {
+    let reply = mcp::encode::outcome(era, id, &outcome, Some(trace_id));
+    match (era, outcome) {
+        (Era::Legacy(_), Outcome::Failed(failure)) if failure.code == Code::Cancelled => McpAnswer::Cancelled,
+        (Era::Legacy(_) | Era::Modern, Outcome::Failed(failure)) => McpAnswer::message(reply, Some(failure)),
+        (Era::Legacy(_) | Era::Modern, Outcome::Done(_) | Outcome::Waiting(_)) => McpAnswer::message(reply, None),
+    }
+}
+
+/// Notes on the span of a call how it ended.
+fn record(span: &tracing::Span, outcome: &Outcome) {
+    let code = outcome.failure().map_or("ok", |failure| failure.code.as_str());
+    span.record("quartermaster.code", code);
+    if outcome.failure().is_some() {
+        span.record("error.type", "tool_error");
+    }
+}
+
+/// The two rungs of the modern ladder that need the tool itself.
+fn refused_by_tool(request: &McpRequest<'_>, call: &ToolsCall, found: &NameMatch<'_>) -> Option<mcp::Refusal> {
+    let NameMatch::Tool(entry) = found else { return None };
+    let definition = entry.definition();
+    if let Some(headers) = &request.headers
+        && let Err(refusal) = mcp::ladder::check_param_headers(&call.id, &definition.strict, &call.arguments, headers)
+    {
+        return Some(refusal);
+    }
+    let needed = definition.needs_client?;
+    let declared = call.meta.client_capabilities.as_ref().is_some_and(|declared| declared.get(needed).is_some());
+    (!declared).then(|| mcp::ladder::missing_capability(call.id.clone(), needed))
+}
+
+/// The call itself, under its span.
+fn work(
+    request: &McpRequest<'_>,
+    call: ToolsCall,
+    found: &NameMatch<'_>,
+    frames: mpsc::Sender<Bytes>,
+    cancel: CancellationToken,
+) -> OutcomeFuture {
+    let ToolsCall { era, id, name, arguments, meta, selection } = call;
+    let McpExchange { gateway, caller, snapshot, trace_id } = &request.exchange;
+    let handle = match (request.handle(era), meta.session) {
+        (Handle::None, Some(session)) => Handle::Told(session),
+        (handle, _) => handle,
+    };
+    // A name that is not in the catalog is the caller's own text and is not recorded.
+    let listed_name = (!matches!(found, NameMatch::Nothing)).then_some(name.as_str());
+    let span = span(&request.exchange, era, &id, listed_name, &handle);
+    if let Some(parent) = &meta.traceparent {
+        telemetry::set_parent(&span, parent, meta.tracestate.as_deref());
+    }
+    let request = CallRequest {
+        caller: Arc::clone(caller),
+        tool: name,
+        arguments,
+        handle,
+        selection,
+        era: match era {
+            Era::Legacy(_) => executor::ClientEra::Legacy,
+            Era::Modern => executor::ClientEra::Modern,
+        },
+        progress: meta.progress_token.map_or_else(Progress::default, |token| progress(token, frames)),
+        cancel,
+        hold: meta.hold_ms.map(Duration::from_millis),
+        idempotency_key: meta.idempotency_key,
+        trace: Some(trace_id.clone()),
+    };
+    let (executor, snapshot, recorded) = (gateway.executor.clone(), Arc::clone(snapshot), span.clone());
+    let work = async move {
+        let outcome = executor.call(&snapshot, request).await;
+        record(&recorded, &outcome);
+        outcome
+    };
+    Box::pin(work.instrument(span))
+}
+
+fn span(exchange: &McpExchange, era: Era, id: &Id, name: Option<&str>, handle: &Handle) -> tracing::Span {
+    tracing::info_span!(
+        "tools/call",
+        otel.name = name.map_or_else(|| "tools/call".to_owned(), |name| format!("tools/call {name}")),
+        otel.kind = "server",
+        mcp.method.name = "tools/call",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = name,
+        jsonrpc.request.id = short(id),
+        quartermaster.tenant = %exchange.caller.tenant,
+        quartermaster.era = era.as_str(),
+        quartermaster.entry = "mcp",
+        quartermaster.session.id = match handle {
+            Handle::None => None,
+            Handle::Transport(text) | Handle::Told(text) => SessionId::parse(text).ok().map(|id| id.to_string()),
+        },
+        quartermaster.code = tracing::field::Empty,
+        error.type = tracing::field::Empty,
+    )
+}
+
+/// Progress as frames: strictly increasing, never waiting. A full queue loses progress, nothing else.
+fn progress(token: mcp::ProgressToken, frames: mpsc::Sender<Bytes>) -> Progress {
+    let last = AtomicU64::new(u64::MAX);
+    Progress::to(move |done, total, message| {
+        let before = last.load(Ordering::Relaxed);
+        if before != u64::MAX && done <= before {
+            return;
+        }
+        last.store(done, Ordering::Relaxed);
+        let progress = mcp::frames::ProgressFrame { done, total, message: message.map(str::to_owned) };
+        frames.try_send(mcp::frames::progress(&token, &progress)).ok();
+    })
+}
+
+/// A request's id for a span, cut.
+fn short(id: &Id) -> String {
+    match id {
+        Id::Text(text) => text.chars().take(64).collect(),
+        Id::Integer(number) => number.to_string(),
+    }
+}
+
+/// A call that is under way.
+struct PendingCall {
+    era: Era,
+    id: Id,
+    trace_id: String,
+    work: OutcomeFuture,
+    progress: mpsc::Receiver<Bytes>,
+    _registered: Option<CancelRegistration>,
+}
+
+impl PendingCall {
+    /// Sends the frames of a call that answers by frames, the answer last.
+    async fn send_to(mut self, sink: Sink, first: Option<Bytes>) {
+        let mut pace = ProgressPace::new();
+        if let Some(first) = first {
+            sink.send(first).await;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(frame) = self.progress.recv() => {
+                    if let Some(frame) = pace.take(frame)
+                        && !sink.send(frame).await
+                        && self.era == Era::Modern
+                    {
+                        return; // the client is gone, and with it the call
+                    }
+                }
+                outcome = &mut self.work => {
+                    let mut last = pace.last();
+                    while let Ok(frame) = self.progress.try_recv() {
+                        last = Some(frame);
+                    }
+                    if let Some(frame) = last {
+                        sink.send(frame).await;
+                    }
+                    if let McpAnswer::Message(McpMessage { reply, .. }) = answer(self.era, &self.id, outcome, &self.trace_id) {
+                        sink.send(reply.body).await;
+                    }
+                    return;
+                }
+                () = sink.gone(), if self.era == Era::Modern => return,
+                () = pace.next() => {
+                    if let Some(frame) = pace.release() {
+                        sink.send(frame).await;
+                    }
+                }
+                () = tokio::time::sleep(sink::KEEP_ALIVE) => sink.keep_alive().await,
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! MCP, method by method, in both eras. The `mcp` crate alone reads and writes bytes; this module decides who answers.
+
+use crate::protocol::call::{self, ToolsCall};
+use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+use crate::protocol::selection::{self, NoSelection};
+use crate::protocol::{cancel, list, stream};
+use bytes::Bytes;
+use catalog::{Catalog, ListAudience};
+use domain::{Code, Failure, LoadedToolsets, TokenScope};
+use executor::Handle;
+use futures_util::FutureExt;
+use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
+use std::panic::AssertUnwindSafe;
+
+/// Answers one message. A panic ends this message and nothing else: it becomes a JSON-RPC error.
+pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
+    let answered = AssertUnwindSafe(request.answer(message)).catch_unwind().await;
+    answered.unwrap_or_else(|_| {
+        let trace_id = &request.exchange.trace_id;
+        tracing::error!(trace_id, "a handler panicked");
+        let failure = Failure::new(Code::Internal, "the request failed inside the service");
+        let body = Refusal::before_call(Era::Modern, None, &failure).body(Some(trace_id));
+        McpAnswer::message(FinishedReply { status: 200, body }, None)
+    })
+}
+
+impl McpRequest<'_> {
+    async fn answer(&self, message: &[u8]) -> McpAnswer {
+        let exchange = &self.exchange;
+        let decoded = match &self.headers {
+            Some(headers) => mcp::decode(headers, message),
+            None => mcp::decode_line(message),
+        };
+        let incoming = match decoded {
+            Ok(incoming) => incoming,
+            Err(refusal) => return exchange.refuse_with(&refusal, None),
+        };
+        let (era, id) = match &incoming {
+            Incoming::Request(envelope) => (envelope.era, Some(envelope.id.clone())),
+            Incoming::Notification(_) | Incoming::Response(_) => (Era::Modern, None),
+        };
+        if let Err(failure) = exchange.require(TokenScope::ToolsRead) {
+            return exchange.refuse(era, id, failure);
+        }
+        let select = |text| selection::read(&exchange.snapshot, &exchange.caller, text);
+        let selection = match self.selection.map(select).transpose() {
+            Ok(selection) => selection,
+            Err(none) => {
+                let refusal = none.refusal(era, id);
+                let failure = match none {
+                    NoSelection::Denied(failure) => Some(*failure),
+                    NoSelection::Malformed(_) | NoSelection::Unknown(..) => None,
+                };
+                return exchange.refuse_with(&refusal, failure);
+            }
+        };
+        match incoming {
+            Incoming::Request(envelope) => self.request(*envelope, selection).await,
+            Incoming::Notification(notification) => self.notified(notification).await,
+            // The service never asks a client anything, so nobody waits for this.
+            Incoming::Response(_) if self.session.is_some() => McpAnswer::Accepted,
+            Incoming::Response(_) => exchange.refuse_with(&Refusal::unexpected_response(), None),
+        }
+    }
+
+    async fn request(&self, envelope: RequestEnvelope, selection: Option<LoadedToolsets>) -> McpAnswer {
+        let RequestEnvelope { era, id, request, meta } = envelope;
+        let result = match request {
+            Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
+            Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
+            Request::Discover => {
+                Ok(mcp::encode::discover_result(&instructions(&self.exchange.snapshot.catalog, true)).into())
+            }
+            Request::ToolsList { cursor } => self.list(era, selection, cursor.as_deref()).await,
+            Request::ToolsCall { name, arguments } => {
+                return call::call(self, ToolsCall { era, id, name, arguments, meta, selection }).await;
+            }
+            Request::Listen { tools_list_changed } => {
+                return match &self.sink {
+                    Some(sink) => stream::listen(&self.exchange, sink.clone(), id, tools_list_changed),
+                    None => McpAnswer::NeedsStream,
+                };
+            }
+        };
+        match result {
+            Ok(result) => McpAnswer::result(&id, &result),
+            Err(failure) => self.exchange.refuse(era, Some(id), failure),
+        }
+    }
+
+    /// Opens a session; later requests of the transport name it.
+    async fn initialize(&self, id: Id, requested: &str, selection: Option<LoadedToolsets>) -> McpAnswer {
+        let revision = mcp::LegacyRevision::negotiate(requested);
+        let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
+        let wanted = domain::SessionMode::Write; // the most the token and the tenant allow; loading is judged again
+        let assignment = domain::Assignment::default();
+        match gateway.executor.open_session(snapshot, caller, wanted, selection, assignment).await {
+            Ok(session) => {
+                let result = mcp::encode::initialize_result(revision, &instructions(&snapshot.catalog, false));
+                let reply = FinishedReply { status: 200, body: mcp::encode::result(&id, &result) };
+                McpAnswer::Message(McpMessage { reply, failure: None, session: Some(session.id) })
+            }
+            Err(failure) => self.exchange.refuse(Era::Legacy(revision), Some(id), failure),
+        }
+    }
+
+    async fn list(&self, era: Era, selection: Option<LoadedToolsets>, cursor: Option<&str>) -> Result<Bytes, Failure> {
+        let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
+        let catalog = &snapshot.catalog;
+        let page = match self.handle(era) {
+            handle @ Handle::Transport(_) => {
+                let session = gateway.executor.session(snapshot, caller, &handle).await?.session;
+                let view = ListAudience::Growing { grown: session.grown };
+                list::page(gateway, catalog, &session.loaded, view, era, cursor)?
+            }
+            Handle::None | Handle::Told(_) => {
+                let loaded = selection.as_ref().unwrap_or(catalog.defaults());
+                list::page(gateway, catalog, loaded, ListAudience::Fixed, era, cursor)?
+            }
+        };
+        Ok(page.bytes)
+    }
+
+    /// Checks that the session a request names is one of this caller's; without a name there is nothing to check.
+    async fn check_session(&self, era: Era) -> Result<(), Failure> {
+        let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
+        match self.handle(era) {
+            Handle::None => Ok(()),
+            handle @ (Handle::Transport(_) | Handle::Told(_)) => {
+                gateway.executor.session(snapshot, caller, &handle).await.map(|_| ())
+            }
+        }
+    }
+
+    async fn notified(&self, notification: Notification) -> McpAnswer {
+        if let (Notification::Cancelled { request_id }, Some(session)) = (notification, &self.session) {
+            cancel::cancel(&self.exchange, session.clone(), request_id).await;
+        }
+        McpAnswer::Accepted
+    }
+}
+
+/// What a client is told about the service: which toolsets are listed, and which can be loaded.
+fn instructions(catalog: &Catalog, modern: bool) -> String {
+    let names = |default| catalog.toolsets().iter().filter(move |t| t.default == default).map(|t| t.name.as_str());
+    let (listed, loadable): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());
+    mcp::instructions::write(&listed, &loadable, modern)
+}

@@ -1,0 +1,116 @@
+//! What a transport hands over with a request, and what it gets back.
+
+use crate::app::Gateway;
+use crate::protocol::sink::Sink;
+use domain::{Caller, Code, Failure, SessionId, TokenScope};
+use executor::{Handle, Snapshot};
+use mcp::{Era, FinishedReply, Id, ProtocolHeaders, Refusal};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Who asks, and against what the request is judged.
+#[derive(Clone)]
+pub struct McpExchange {
+    /// The service.
+    pub gateway: Arc<Gateway>,
+    /// Who asks.
+    pub caller: Arc<Caller>,
+    /// The caller's tenant as it was when the request came; it stays so to the request's end.
+    pub snapshot: Arc<Snapshot>,
+    /// The request's trace id.
+    pub trace_id: String,
+}
+
+impl McpExchange {
+    /// Refuses a caller whose token lacks a scope.
+    pub fn require(&self, scope: TokenScope) -> Result<(), Failure> {
+        require(&self.caller, scope)
+    }
+
+    /// Ends a session of the caller, for every replica.
+    pub async fn close_session(&self, session: String) -> Result<(), Failure> {
+        self.gateway.executor.close_session(&self.caller, &Handle::Transport(session)).await
+    }
+
+    /// The answer that refuses a request before there was a call.
+    pub fn refuse(&self, era: Era, id: Option<Id>, failure: Failure) -> McpAnswer {
+        let refusal = Refusal::before_call(era, id, &failure);
+        self.refuse_with(&refusal, Some(failure))
+    }
+
+    /// The answer around a refusal that is already written, with the failure behind it if there is one.
+    pub fn refuse_with(&self, refusal: &Refusal, failure: Option<Failure>) -> McpAnswer {
+        McpAnswer::message(refusal.reply(Some(&self.trace_id)), failure)
+    }
+}
+
+/// Refuses a caller whose token lacks a scope.
+pub fn require(caller: &Caller, scope: TokenScope) -> Result<(), Failure> {
+    if caller.scopes.allow(scope) {
+        return Ok(());
+    }
+    let failure = Failure::new(Code::InsufficientScope, format!("the token lacks the scope {scope}"));
+    Err(failure.details(json!({ "scope": scope.as_str() })))
+}
+
+/// An MCP message as a transport received it, without its bytes.
+pub struct McpRequest<'a> {
+    /// Who asks.
+    pub exchange: McpExchange,
+    /// The protocol's headers, which must agree with the message. A transport without headers has `None`.
+    pub headers: Option<ProtocolHeaders<'a>>,
+    /// The session the transport names: by a header, or because its connection opened one. Only the legacy era has it.
+    pub session: Option<String>,
+    /// The toolsets that the address fixes, as they stand in it.
+    pub selection: Option<&'a str>,
+    /// Where frames go that come before an answer; `None` if the client can take none.
+    pub sink: Option<Sink>,
+}
+
+impl McpRequest<'_> {
+    /// The transport's session. The modern era has none: one that is named nevertheless is ignored there.
+    pub(super) fn handle(&self, era: Era) -> Handle {
+        match (era, &self.session) {
+            (Era::Legacy(_), Some(session)) => Handle::Transport(session.clone()),
+            (Era::Legacy(_), None) | (Era::Modern, _) => Handle::None,
+        }
+    }
+}
+
+/// What becomes of an MCP message.
+#[derive(Debug)]
+pub enum McpAnswer {
+    /// One message.
+    Message(McpMessage),
+    /// The answer and everything before it goes to the sink.
+    Streaming,
+    /// The message was accepted and wants no answer.
+    Accepted,
+    /// The client cancelled the request, and the legacy protocol wants no answer to it.
+    Cancelled,
+    /// The answer is a stream, and the client can take none.
+    NeedsStream,
+}
+
+/// An answer in one message.
+#[derive(Debug)]
+pub struct McpMessage {
+    /// The message, and the HTTP status that goes with it.
+    pub reply: FinishedReply,
+    /// Why it is a refusal, if it is one.
+    pub failure: Option<Box<Failure>>,
+    /// The session that this message opens.
+    pub session: Option<SessionId>,
+}
+
+impl McpAnswer {
+    /// An answer in one message.
+    pub(super) fn message(reply: FinishedReply, failure: Option<Failure>) -> McpAnswer {
+        McpAnswer::Message(McpMessage { reply, failure: failure.map(Box::new), session: None })
+    }
+
+    /// An answer around a finished result.
+    pub(super) fn result(id: &Id, result: &[u8]) -> McpAnswer {
+        McpAnswer::message(FinishedReply { status: 200, body: mcp::encode::result(id, result) }, None)
+    }
+}

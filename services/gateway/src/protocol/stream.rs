@@ -1,0 +1,141 @@
+//! Event streams: bounded, kept alive, ended by whoever leaves first.
+//!
+//! A stream holds no meaning: it says when to look, and losing one costs the client a look. Wake-ups come from the
+//! store (a session moved, on whichever replica) and from this process (a tenant's catalog changed).
+
+use crate::app::Gateway;
+use crate::protocol::exchange::{McpAnswer, McpExchange};
+use crate::protocol::sink::{KEEP_ALIVE, Sink};
+use domain::{Caller, Code, Failure, Moment, SessionId, Tenant, TokenScope};
+use executor::Handle;
+use mcp::{Era, Id};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Topic, WakeUp};
+use tokio::sync::broadcast;
+
+/// A notice goes out a moment after the wake-up, so that it does not overtake the answer that caused it.
+const AFTER_THE_ANSWER: Duration = Duration::from_millis(25);
+/// An open stream keeps its session alive; looked at this often.
+const STILL_THERE: Duration = Duration::from_secs(300);
+
+/// `subscriptions/listen`: notices about the tenant's catalog, in the modern era.
+pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: bool) -> McpAnswer {
+    let mut changes = exchange.gateway.tenants.changes();
+    let (gateway, caller) = (Arc::clone(&exchange.gateway), Arc::clone(&exchange.caller));
+    exchange.gateway.tasks.spawn("listen", async move {
+        let stopping = gateway.tasks.stopping().clone();
+        sink.send(mcp::frames::acknowledged(&id, list_changed)).await;
+        loop {
+            tokio::select! {
+                () = sink.gone() => return,
+                () = stopping.cancelled() => break,
+                () = expiry(&gateway, &caller) => break,
+                () = tokio::time::sleep(KEEP_ALIVE) => sink.keep_alive().await,
+                () = changed(&mut changes, &caller.tenant) => {
+                    if list_changed && !sink.send(mcp::frames::list_changed(Some(&id))).await {
+                        return;
+                    }
+                }
+            }
+        }
+        sink.send(mcp::frames::listen_end(&id)).await;
+    });
+    McpAnswer::Streaming
+}
+
+/// Sends the notices of one legacy session. The newest stream of a session is the only one.
+pub async fn follow_session(exchange: &McpExchange, session: String, sink: Sink) -> McpAnswer {
+    let McpExchange { gateway, caller, snapshot, trace_id } = exchange;
+    if let Err(failure) = exchange.require(TokenScope::ToolsRead) {
+        return exchange.refuse(Era::Modern, None, failure);
+    }
+    let id = match gateway.executor.session(snapshot, caller, &Handle::Transport(session)).await {
+        Ok(versioned) => versioned.session.id,
+        Err(failure) => return exchange.refuse(Era::Modern, None, failure),
+    };
+    let store = gateway.store.of(&caller.tenant);
+    let owner = format!("{}/{trace_id}", gateway.replica);
+    // Watched before the stream is taken, so that a later taker is heard.
+    let watch = store.watch();
+    if let Err(error) = store.sessions().take_stream(id, &owner, gateway.lives).await {
+        tracing::warn!(%error, "a stream could not be taken");
+        return exchange.refuse(Era::Modern, None, Failure::new(error.code(), "the state store did not answer"));
+    }
+    let follower = Follower { gateway: Arc::clone(gateway), caller: Arc::clone(caller), id, owner };
+    gateway.tasks.spawn("session stream", follower.run(sink, watch));
+    McpAnswer::Streaming
+}
+
+struct Follower {
+    gateway: Arc<Gateway>,
+    caller: Arc<Caller>,
+    id: SessionId,
+    owner: String,
+}
+
+impl Follower {
+    async fn run(self, sink: Sink, mut watch: store::TenantWatch) {
+        let mut changes = self.gateway.tenants.changes();
+        let stopping = self.gateway.tasks.stopping().clone();
+        let mut look = tokio::time::interval_at(tokio::time::Instant::now() + STILL_THERE, STILL_THERE);
+        let mut fresh = true; // every watch begins with a resync, and at the beginning there is nothing to tell
+        loop {
+            let moved = tokio::select! {
+                () = sink.gone() => return,
+                () = stopping.cancelled() => return,
+                () = expiry(&self.gateway, &self.caller) => return,
+                () = tokio::time::sleep(KEEP_ALIVE) => { sink.keep_alive().await; false }
+                _ = look.tick() => { if !self.alive().await { return } false }
+                () = changed(&mut changes, &self.caller.tenant) => true,
+                wake = watch.next() => match wake {
+                    WakeUp::Topic(Topic::Session(id)) => id == self.id,
+                    WakeUp::Topic(Topic::StreamOwner { session, owner }) if session == self.id && owner != self.owner => return,
+                    WakeUp::Topic(Topic::Catalog) => true,
+                    WakeUp::Topic(_) => false,
+                    WakeUp::Resync => !std::mem::take(&mut fresh),
+                },
+            };
+            if moved {
+                tokio::time::sleep(AFTER_THE_ANSWER).await;
+                if !self.alive().await || !sink.send(mcp::frames::list_changed(None)).await {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether the session is still there; asking keeps it so. A store that does not answer proves nothing.
+    async fn alive(&self) -> bool {
+        let Some(snapshot) = self.gateway.tenants.find(&self.caller.tenant) else { return false };
+        let handle = Handle::Transport(self.id.to_string());
+        match self.gateway.executor.session(&snapshot, &self.caller, &handle).await {
+            Ok(_) => true,
+            Err(failure) => failure.code != Code::SessionNotFound,
+        }
+    }
+}
+
+/// Resolves when this tenant's catalog changed, or may have.
+async fn changed(changes: &mut broadcast::Receiver<Tenant>, tenant: &Tenant) {
+    loop {
+        match changes.recv().await {
+            Ok(whose) if whose == *tenant => return,
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Resolves when the caller's token has ended: a stream must not outlive it.
+async fn expiry(gateway: &Gateway, caller: &Caller) {
+    let left = |now: Moment| caller.expires_at.since(now);
+    loop {
+        let left = left(gateway.clock.now());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(Duration::from_secs(60))).await;
+    }
+}

@@ -1,0 +1,184 @@
+//! The REST turn: open a session, take this turn's schema set, call.
+//!
+//! It is not MCP: the host rebuilds its tool array each turn, so the list may grow.
+
+use crate::protocol::exchange::McpExchange;
+use crate::protocol::list::{self, ListForm};
+use catalog::{CachedToolsPage, ListAudience, Progress};
+use domain::{Assignment, Code, Content, Failure, Outcome, RunId, Session, SessionMode, TokenScope, ToolOutput};
+use executor::{CallRequest, Handle};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// The longest a request waits: common clients give up at a minute.
+pub const LONGEST_WAIT_MS: u64 = 55_000;
+
+/// What a session is opened with.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRequest {
+    #[serde(default = "read_mode")]
+    mode: SessionMode,
+    /// The tenant's agent that works in it.
+    #[serde(default)]
+    agent: Option<String>,
+    /// The tenant's workflow it belongs to.
+    #[serde(default)]
+    workflow: Option<String>,
+    /// Parameters of external servers that the workflow gives, by server.
+    #[serde(default)]
+    params: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+fn read_mode() -> SessionMode {
+    SessionMode::Read
+}
+
+/// One call of a turn.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnCall {
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    /// How long to wait for a decision; calls that only read are answered at once.
+    #[serde(default)]
+    wait_ms: u64,
+    /// Under which a repeated call finds the run it began.
+    #[serde(default)]
+    idempotency_key: Option<String>,
+}
+
+/// What a call is answered with.
+#[derive(Debug)]
+pub struct TurnReply {
+    /// Whether it is a run that is still open, and not yet a result.
+    pub waiting: bool,
+    /// The JSON text.
+    pub body: String,
+}
+
+/// Opens a session, and gives it as JSON.
+pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Value, Failure> {
+    let McpExchange { gateway, caller, snapshot, .. } = exchange;
+    exchange.require(TokenScope::ToolsRead)?;
+    let SessionRequest { mode, agent, workflow, params } = request;
+    if mode == SessionMode::Write {
+        exchange.require(TokenScope::ToolsWrite)?;
+        if snapshot.policy.mode == SessionMode::Read {
+            let message = "this tenant is read-only, so no session can be for writing";
+            return Err(Failure::new(Code::PolicyDenied, message).next("open the session with mode read"));
+        }
+    }
+    let assignment = Assignment { agent, workflow, params };
+    if !assignment.is_empty() {
+        // Refused here rather than at the first call: whoever opens the session can still mend it.
+        let config = gateway.tenants.config_of(&caller.tenant);
+        let unserved = || Failure::new(Code::ForbiddenTenant, "the tenant is not served here");
+        config.ok_or_else(unserved)?.check_assignment(&assignment)?;
+    }
+    let session = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
+    Ok(describe(exchange, &session, None))
+}
+
+/// A session as JSON.
+pub async fn show(exchange: &McpExchange, id: String) -> Result<Value, Failure> {
+    let session = find(exchange, id).await?;
+    let stopped_by = exchange.gateway.executor.stopped_by(&exchange.caller.tenant, session.id).await?;
+    Ok(describe(exchange, &session, stopped_by))
+}
+
+/// This turn's schema set in the named format, ready for the model call.
+pub async fn tools(exchange: &McpExchange, id: String, format: Option<&str>) -> Result<CachedToolsPage, Failure> {
+    let form = match format {
+        None | Some("mcp") => ListForm::RestMcp,
+        Some("openai") => ListForm::OpenAi,
+        Some("anthropic") => ListForm::Anthropic,
+        Some(_) => {
+            let failure = Failure::new(Code::InvalidRequest, "there is no such format");
+            return Err(failure.next("use mcp, openai or anthropic"));
+        }
+    };
+    let session = find(exchange, id).await?;
+    let view = ListAudience::Growing { grown: session.grown };
+    Ok(list::whole(&exchange.gateway, &exchange.snapshot.catalog, &session.loaded, view, form))
+}
+
+/// Carries out one call.
+pub async fn call(exchange: &McpExchange, session: String, call: TurnCall) -> Result<TurnReply, Failure> {
+    exchange.require(TokenScope::ToolsRead)?;
+    let TurnCall { tool, arguments, wait_ms, idempotency_key } = call;
+    let span = tracing::info_span!(
+        "execute_tool",
+        otel.name = "execute_tool",
+        gen_ai.operation.name = "execute_tool",
+        quartermaster.tenant = %exchange.caller.tenant,
+        quartermaster.entry = "rest",
+    );
+    let request = CallRequest {
+        caller: Arc::clone(&exchange.caller),
+        tool,
+        arguments,
+        handle: Handle::Transport(session),
+        selection: None,
+        era: executor::ClientEra::Modern,
+        progress: Progress::default(),
+        cancel: CancellationToken::new(),
+        hold: (wait_ms > 0).then(|| Duration::from_millis(wait_ms.min(LONGEST_WAIT_MS))),
+        idempotency_key,
+        trace: Some(exchange.trace_id.clone()),
+    };
+    let outcome = Box::pin(exchange.gateway.executor.call(&exchange.snapshot, request).instrument(span)).await;
+    reply(outcome, &exchange.trace_id)
+}
+
+/// What a client of the REST turn is answered when a call has ended.
+fn reply(outcome: Outcome, trace_id: &str) -> Result<TurnReply, Failure> {
+    match outcome {
+        Outcome::Done(output) => Ok(TurnReply { waiting: false, body: result(&output, trace_id) }),
+        Outcome::Waiting(run) => {
+            Ok(TurnReply { waiting: true, body: result(&ToolOutput::structured(run.json), trace_id) })
+        }
+        Outcome::Failed(failure) => Err(failure),
+    }
+}
+
+async fn find(exchange: &McpExchange, id: String) -> Result<Session, Failure> {
+    let McpExchange { gateway, caller, snapshot, .. } = exchange;
+    exchange.require(TokenScope::ToolsRead)?;
+    Ok(gateway.executor.session(snapshot, caller, &Handle::Transport(id)).await?.session)
+}
+
+fn describe(exchange: &McpExchange, session: &Session, stopped_by: Option<RunId>) -> Value {
+    let gateway = &exchange.gateway;
+    let last = session.opened_at.plus(gateway.lives.longest);
+    let idle = gateway.clock.now().plus(gateway.lives.idle);
+    json!({
+        "id": session.id.to_string(),
+        "mode": session.mode.as_str(),
+        "loaded_toolsets": session.loaded,
+        "tainted": session.tainted,
+        "assignment": session.assignment,
+        "stopped_by": stopped_by.map(|run| run.to_string()),
+        "opened_at": session.opened_at.to_string(),
+        "expires_at": idle.min(last).to_string(),
+    })
+}
+
+fn result(output: &ToolOutput, trace_id: &str) -> String {
+    let structured = output.structured.as_deref().unwrap_or("null");
+    let blocks: Vec<Value> = output
+        .content
+        .iter()
+        .map(|block| match block {
+            Content::Text(text) => json!({ "type": "text", "text": text }),
+            Content::Block(block) => block.clone(),
+        })
+        .collect();
+    format!(r#"{{"result":{structured},"content":{},"trace_id":"{trace_id}"}}"#, Value::Array(blocks))
+}

@@ -1,0 +1,181 @@
+//! The toolsets of this service, in the order in which their tools are listed. A new kind of target is one line in
+//! [`Toolsets::build`].
+
+use crate::reach::EgressPolicy;
+use crate::settings::Settings;
+use catalog::CatalogEntry;
+use domain::{Code, Tenant};
+use executor::ServiceKeys;
+use external::{ExternalToolset, Upstreams, UpstreamsConfig};
+use helm::HelmToolset;
+use helm::client::Helm;
+use helm::client::charts::{Charts, ChartsConfig};
+use helm::tools::HelmDeps;
+use jenkins::{JenkinsConfig, JenkinsToolset, SimulatedServer};
+use kubernetes::{Argo, Kubernetes, KubernetesConfig, SimulatedCluster};
+use memory::MemoryToolset;
+use memory::documents::Documents;
+use sandbox::jenkins::JenkinsSeed;
+use sandbox::{Sandbox, Seed};
+use std::sync::Arc;
+use store::Store;
+use target::Cursors;
+use tenancy::{Section, TenantConfig};
+use tokio::runtime::Handle;
+use toolset::{AttachContext, AttachError, AttachedToolset, Toolset};
+use vault::Vault;
+
+/// Every toolset of this service.
+pub struct Toolsets {
+    all: Vec<Arc<dyn Toolset>>,
+    tools: Vec<Arc<CatalogEntry>>,
+    /// The documents of a tenant that is attached to nothing: the stores are those of the product.
+    pub notebook: Documents,
+    /// The external servers; `None` where they are left alone.
+    pub upstreams: Option<Upstreams>,
+}
+
+/// What toolsets are made of.
+pub struct ToolsetsParts<'a> {
+    /// The effective settings.
+    pub settings: &'a Settings,
+    /// The state store.
+    pub store: &'a Store,
+    /// The keys of the service.
+    pub keys: &'a ServiceKeys,
+    /// The secrets of all tenants.
+    pub vault: &'a Vault,
+    /// The helm binary.
+    pub helm: Helm,
+}
+
+impl Toolsets {
+    /// Makes each toolset. To be called inside the runtime that simulated targets and background work shall run on.
+    /// Without `with_external` nothing is ever asked of external servers.
+    pub fn build(parts: ToolsetsParts<'_>, with_external: bool) -> anyhow::Result<Toolsets> {
+        let ToolsetsParts { settings, store, keys, vault, helm } = parts;
+        let (reach, cursors) = (EgressPolicy::of(settings), Cursors::new(*keys.page()));
+        let charts = ChartsConfig {
+            cache: settings.upstreams.cache.join("charts"),
+            guard: reach.guard.clone(),
+            hosts: reach.chart_hosts.unwrap_or_default(),
+        };
+        let charts = Charts::new(charts, store.clone())?;
+        let kubernetes = KubernetesConfig {
+            mask_key: *keys.mask(),
+            cursors: cursors.clone(),
+            vault: vault.clone(),
+            loopback: settings.tenants.clusters_on_loopback,
+            over_http: settings.tenants.clusters_over_http,
+            simulate: simulated_clusters(),
+        };
+        let jenkins = JenkinsConfig {
+            cursors: cursors.clone(),
+            vault: vault.clone(),
+            guard: reach.guard.clone(),
+            simulate: simulated_jenkins(),
+        };
+        let notebook = Documents::new(store.clone());
+        let helm = HelmDeps::new(helm, charts, store.clone(), cursors.clone());
+        let mut all: Vec<Arc<dyn Toolset>> = vec![
+            Arc::new(Kubernetes::new(kubernetes)),
+            Arc::new(HelmToolset::new(helm, vault.clone())),
+            Arc::new(Argo::new(cursors.clone())),
+            Arc::new(JenkinsToolset::new(jenkins)),
+            Arc::new(MemoryToolset::new(notebook.clone(), cursors)),
+        ];
+        let tools = listed(&all, false)?;
+        let upstreams = with_external.then(|| {
+            // No tool of an external server can take a name of ours.
+            let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();
+            Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None })
+        });
+        if let Some(upstreams) = &upstreams {
+            all.push(Arc::new(ExternalToolset::new(upstreams.clone(), vault.clone(), reach.guard)));
+        }
+        Ok(Toolsets { all, tools, notebook, upstreams })
+    }
+
+    /// These toolsets and no others. External servers are left alone.
+    pub fn of(all: Vec<Arc<dyn Toolset>>, notebook: Documents) -> Result<Toolsets, AttachError> {
+        let tools = listed(&all, false)?;
+        Ok(Toolsets { all, tools, notebook, upstreams: None })
+    }
+
+    /// The sections of tenants' files that toolsets own.
+    pub fn sections(&self) -> Vec<Section> {
+        self.all.iter().filter_map(|toolset| toolset.section()).collect()
+    }
+
+    /// Every built-in tool, attached to no target, as it is listed where a tenant has one target of each kind.
+    pub fn tools(&self) -> &[Arc<CatalogEntry>] {
+        &self.tools
+    }
+
+    /// The same, as for a tenant with several targets of each kind.
+    pub fn tools_for_several(&self) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
+        listed(&self.all, true)
+    }
+
+    /// The codes that toolsets raise besides those of the path of a call.
+    pub fn codes(&self) -> Vec<Code> {
+        let own = self.all.iter().flat_map(|toolset| toolset.codes().iter().copied());
+        target::codes::ALL.iter().copied().chain(own).collect()
+    }
+
+    /// Whether a tenant is offered a toolset of this name.
+    pub fn offers(&self, toolset: &str, config: &TenantConfig) -> bool {
+        let named = self.all.iter().find(|known| known.names().contains(&toolset));
+        named.is_some_and(|known| toolset::offers(&**known, config))
+    }
+
+    /// Attaches every toolset to a tenant, or none: the first that cannot be attached ends it. `before` is what the tenant
+    /// has now; targets that stay as they are keep their connections.
+    pub fn attach(
+        &self,
+        config: &TenantConfig,
+        before: &[Arc<dyn AttachedToolset>],
+    ) -> Result<Vec<Arc<dyn AttachedToolset>>, AttachError> {
+        let tenant: &Tenant = &config.tenant;
+        let mut attached: Vec<Arc<dyn AttachedToolset>> = Vec::with_capacity(self.all.len());
+        for (n, toolset) in self.all.iter().enumerate() {
+            let one = toolset.attach(&AttachContext { tenant, config, before: before.get(n), others: &attached })?;
+            attached.push(one);
+        }
+        Ok(attached)
+    }
+
+    /// Forgets a tenant that is served no longer.
+    pub fn detach(&self, tenant: &Tenant) {
+        self.all.iter().for_each(|toolset| toolset.detach(tenant));
+    }
+}
+
+fn listed(all: &[Arc<dyn Toolset>], several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
+    let each = all.iter().map(|toolset| toolset.tools(several)).collect::<Result<Vec<_>, _>>()?;
+    Ok(each.into_iter().flatten().collect())
+}
+
+/// Starts simulated clusters on the current runtime.
+fn simulated_clusters() -> kubernetes::SimulateCluster {
+    let runtime = Handle::current();
+    Arc::new(move || {
+        let sandbox = runtime.block_on(Sandbox::start(Seed::shop()))?;
+        Ok(SimulatedCluster { kubeconfig: sandbox.kubeconfig(), running: Box::new(sandbox) })
+    })
+}
+
+/// Starts simulated Jenkins servers on the current runtime.
+fn simulated_jenkins() -> jenkins::SimulateServer {
+    let runtime = Handle::current();
+    Arc::new(move || {
+        let server = runtime.block_on(sandbox::jenkins::SimulatedJenkins::start(JenkinsSeed::shop()))?;
+        Ok(SimulatedServer {
+            url: server.url(),
+            port: server.address().port(),
+            user: server.user().to_owned(),
+            token: server.token().to_owned(),
+            running: Box::new(server),
+        })
+    })
+}

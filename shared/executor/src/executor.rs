@@ -1,0 +1,83 @@
+//! The executor itself: what every step of a call needs. The steps are in modules of their own.
+
+use crate::keys::ServiceKeys;
+use crate::notice::RunEvents;
+use crate::tasks::Tasks;
+use domain::{Caller, Code, TokenScope};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use store::{Actor, ActorKind, SessionConfig, Store};
+
+/// How replicas share the work of carrying runs out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leases {
+    /// How long an owner may be silent.
+    pub lease: Duration,
+    /// How often it says that it lives.
+    pub renew_every: Duration,
+}
+
+/// Carries out calls.
+#[derive(Clone)]
+pub struct Executor {
+    pub(crate) store: Store,
+    pub(crate) tasks: Tasks,
+    pub(crate) lives: SessionConfig,
+    pub(crate) keys: Arc<ServiceKeys>,
+    pub(crate) leases: Leases,
+    pub(crate) notices: RunEvents,
+    /// The codes that toolsets raise, to read the record of a failed run back.
+    pub(crate) codes: Arc<[Code]>,
+    /// Whether nothing new may be recorded for a person to decide.
+    pub(crate) closed: Arc<AtomicBool>,
+}
+
+impl Executor {
+    /// An executor on this store; sessions live this long, and what is digested is keyed with these keys.
+    pub fn new(store: Store, tasks: Tasks, lives: SessionConfig, keys: Arc<ServiceKeys>, leases: Leases) -> Executor {
+        Executor {
+            store,
+            tasks,
+            lives,
+            keys,
+            leases,
+            notices: RunEvents::default(),
+            codes: Arc::default(),
+            closed: Arc::default(),
+        }
+    }
+
+    /// The same executor, telling of its runs.
+    #[must_use]
+    pub fn telling(self, notices: RunEvents) -> Executor {
+        Executor { notices, ..self }
+    }
+
+    /// The same executor, for toolsets that raise these codes.
+    #[must_use]
+    pub fn with_codes(self, codes: Vec<Code>) -> Executor {
+        Executor { codes: codes.into(), ..self }
+    }
+
+    /// Closes or opens the gate: while the store is nearly full, or may forget, nobody is asked to sign anything new.
+    /// Decisions and outcomes of what was recorded before go on.
+    pub fn close_gate(&self, closed: bool) {
+        self.closed.store(closed, Ordering::Relaxed);
+    }
+
+    /// Who acts, as the audit log names them.
+    pub(crate) fn actor(&self, caller: &Caller) -> Actor {
+        let token = caller.token.map(|token| self.keys.token_digest(&caller.tenant, &token));
+        Actor { principal: caller.principal.clone(), kind: kind_of(caller), scopes: caller.scopes, token }
+    }
+}
+
+/// Agents call tools; a token that decides runs and calls nothing is a person's.
+fn kind_of(caller: &Caller) -> ActorKind {
+    if !caller.scopes.allow(TokenScope::ToolsRead) && caller.scopes.allow(TokenScope::RunsDecide) {
+        ActorKind::Person
+    } else {
+        ActorKind::Agent
+    }
+}

@@ -1,0 +1,119 @@
+//! A call whose audit entry is open: opened by the store together with everything policy wants to know, and closed
+//! once, whatever becomes of the call.
+
+use crate::executor::Executor;
+use crate::failures::{chain, no_store};
+use crate::request::{CallRequest, Handle, no_session};
+use crate::snapshot::Snapshot;
+use catalog::NameMatch;
+use domain::{Call, CallId, Code, Failure, Moment, Outcome};
+use futures_util::FutureExt;
+use policy::CallEvidence;
+use std::sync::atomic::AtomicBool;
+use store::{ApprovalLookup, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, TenantStore};
+use tracing::Instrument;
+
+/// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
+/// Only [`Executor::open`] makes one, from the store's receipt.
+pub(crate) struct OpenCall {
+    receipt: Option<OpenAuditEntry>,
+    call: CallId,
+    pub(crate) shelf: TenantStore,
+    pub(crate) held: Option<store::VersionedSession>,
+    /// The store's time when the call began.
+    pub(crate) now: Moment,
+    /// Whether the session is known to be tainted by now.
+    pub(crate) tainted: AtomicBool,
+}
+
+impl Executor {
+    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action.
+    pub(crate) async fn open(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call,
+        target: Option<String>,
+        request: &CallRequest,
+    ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
+        let asks = policy::question(&snapshot.policy, call).is_some();
+        let gated = asks.then(|| ApprovalLookup {
+            digest: call.digest(),
+            key: request.idempotency_key.as_deref(),
+            reviewed: is_reviewed(snapshot, call),
+            most_waiting: snapshot.approvals.most_waiting,
+        });
+        let actor = self.actor(&call.caller);
+        let opening = CallOpening {
+            call,
+            kind: actor.kind,
+            args: self.keys.audit_digest(&call.caller.tenant, call.digest()),
+            token: actor.token,
+            target,
+            trace: request.trace.clone(),
+            session: call.session,
+            lives: self.lives,
+            gated,
+        };
+        let shelf = self.store.of(&call.caller.tenant);
+        let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
+        let begun = begun.map_err(|error| no_store(&error))?;
+        let evidence = match (CallEvidence::of_session(&begun), &request.handle) {
+            (Some(evidence), _) => Ok(evidence),
+            (None, Handle::None) => {
+                let loaded = request.selection.as_ref().unwrap_or_else(|| snapshot.catalog.defaults());
+                Ok(CallEvidence::of_address(&begun, loaded.clone()))
+            }
+            (None, Handle::Transport(_) | Handle::Told(_)) => Err(no_session(&request.handle)),
+        };
+        let CallStart { receipt, session: held, now, past, .. } = begun;
+        let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
+        let open = OpenCall { call: receipt.call(), receipt: Some(receipt), shelf, held, now, tainted };
+        match evidence {
+            Ok(evidence) => Ok((open, evidence, past)),
+            Err(failure) => {
+                open.close(&Outcome::Failed(failure.clone())).await;
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl OpenCall {
+    /// The call whose entry is open.
+    pub(crate) fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Closes the entry; queued, since the reply need not wait for it.
+    pub(crate) async fn close(mut self, outcome: &Outcome) {
+        if let Some(receipt) = self.receipt.take() {
+            let facts = match outcome {
+                Outcome::Failed(failure) => CloseFacts { code: Some(failure.code), bytes: 0 },
+                Outcome::Done(_) | Outcome::Waiting(_) => {
+                    CloseFacts { code: None, bytes: outcome.structured().map_or(0, str::len) as u64 }
+                }
+            };
+            if let Err(error) = self.shelf.audit().close(receipt, &facts).await {
+                tracing::error!(error = %chain(&error), "an audit entry could not be closed");
+            }
+        }
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let Some(receipt) = self.receipt.take() else { return };
+        let facts = CloseFacts { code: Some(Code::Cancelled), bytes: 0 };
+        // Nobody can wait here: the entry is queued at once, or the queue is full and it stays open for the sweeper.
+        if self.shelf.audit().close(receipt, &facts).now_or_never().is_none() {
+            tracing::error!("the audit queue is full; the entry of a vanished call stays open");
+        }
+    }
+}
+
+fn is_reviewed(snapshot: &Snapshot, call: &Call) -> bool {
+    match snapshot.catalog.find(call.tool.as_str()) {
+        NameMatch::Tool(entry) => entry.definition().reviewed.is_some(),
+        NameMatch::Virtual(_) | NameMatch::Nothing => false,
+    }
+}

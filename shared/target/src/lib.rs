@@ -1,0 +1,27 @@
+//! What every kind of target has in common, whichever toolset reaches it.
+//!
+//! Reading order: [`grammar`] (checked texts for arguments), [`grep`] (a search expression), [`cursor`] (where a long
+//! result goes on), [`reply`] (what every answer has, and how it is kept within its bounds), [`written`] (text of
+//! programs as it may be shown), [`marked`] (arguments as people are shown them), [`Targets`] (which target a call means),
+//! [`Breaker`] and [`TargetSlots`] (how hard one target is pressed), [`codes`] (what several toolsets raise).
+//!
+//! One [`Breaker`] and one set of [`TargetSlots`] belong to one target of one tenant, so that a target that is down or slow
+//! costs nobody else anything.
+//!
+//! Not here: what is sent to a target (see the toolsets), and who may call what (see `policy`).
+
+mod breaker;
+pub mod codes;
+pub mod cursor;
+pub mod grammar;
+pub mod grep;
+pub mod marked;
+pub mod reply;
+mod slots;
+mod targets;
+pub mod written;
+
+pub use breaker::{Breaker, BreakerAttempt};
+pub use cursor::{CursorClock, Cursors};
+pub use slots::{TargetSlot, TargetSlots, TooManyRequests};
+pub use targets::{NameTaken, NamedTarget, TargetWords, Targets};

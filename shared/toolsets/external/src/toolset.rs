@@ -1,0 +1,157 @@
+//! How external servers join a tenant: its section `servers` becomes the servers whose tools it is offered.
+//!
+//! What a server offers changes while the tenant stays the same, so each server of a tenant is one live value that is
+//! kept up to date in the background and taken over from one configuration to the next. [`AttachedToolset::entries`] says what
+//! it offers now.
+
+use crate::{ExternalServerConfig, LinkTarget, TargetReach, Upstreams, codes};
+use catalog::CatalogEntry;
+use domain::{Assignment, Code, Failure, Tenant};
+use egress::header::HeaderName;
+use egress::{AddressGuard, Url};
+use redact::SecretText;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tenancy::{ResolvedAuth, ResolvedReach, ResolvedServer, Scheme, ServerUse, TenantConfig};
+use toolset::{AttachContext, AttachError, AttachedToolset, Toolset};
+use vault::Vault;
+
+/// The tools of external servers. It attaches last, because nothing about it can fail.
+pub struct ExternalToolset {
+    upstreams: Upstreams,
+    vault: Vault,
+    guard: AddressGuard,
+}
+
+/// The external servers of one tenant.
+pub struct TenantExternal {
+    upstreams: Upstreams,
+    tenant: Tenant,
+}
+
+impl TenantExternal {
+    /// Tools that were offered and are withheld now, because their definitions are not the accepted ones any more.
+    pub fn withheld(&self) -> BTreeSet<String> {
+        self.upstreams.withheld(&self.tenant)
+    }
+}
+
+impl ExternalToolset {
+    /// For all tenants of the process, which may name addresses that this guard lets through.
+    pub fn new(upstreams: Upstreams, vault: Vault, guard: AddressGuard) -> ExternalToolset {
+        ExternalToolset { upstreams, vault, guard }
+    }
+
+    fn configure(&self, config: &Arc<TenantConfig>, used: &ServerUse) -> ExternalServerConfig {
+        let server = &used.server;
+        let address = ServerAddress {
+            config: Arc::clone(config),
+            id: used.id.clone(),
+            vault: self.vault.clone(),
+            guard: server.own.then(|| self.guard.clone()),
+        };
+        let (vault, tenant) = (self.vault.clone(), config.tenant.clone());
+        ExternalServerConfig {
+            id: used.id.clone(),
+            description: server.description.clone(),
+            target: Arc::new(move |assignment| address.target(assignment)),
+            scrubber: Arc::new(move || vault.scrubber_of_all(&tenant)),
+            limits: server.limits.clone(),
+            allow: used.allow.clone(),
+            vouch: server.vouch.clone(),
+            accept: used.accept,
+            own: server.own,
+        }
+    }
+}
+
+impl Toolset for ExternalToolset {
+    fn names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn tools(&self, _several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
+        Ok(Vec::new())
+    }
+
+    fn is_configured(&self, config: &TenantConfig) -> bool {
+        !config.servers.is_empty()
+    }
+
+    fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
+        let config = Arc::new(attach.config.clone());
+        let servers = config.servers.iter().map(|used| self.configure(&config, used)).collect();
+        self.upstreams.replace(attach.tenant, servers);
+        self.upstreams.touch(attach.tenant);
+        Ok(Arc::new(TenantExternal { upstreams: self.upstreams.clone(), tenant: attach.tenant.clone() }))
+    }
+
+    fn detach(&self, tenant: &Tenant) {
+        self.upstreams.remove(tenant);
+    }
+
+    fn codes(&self) -> &'static [Code] {
+        codes::ALL
+    }
+}
+
+impl AttachedToolset for TenantExternal {
+    fn entries(&self) -> Vec<Arc<CatalogEntry>> {
+        self.upstreams.entries(&self.tenant)
+    }
+}
+
+/// What is needed to say where a server is, each time it is asked.
+struct ServerAddress {
+    config: Arc<TenantConfig>,
+    id: String,
+    vault: Vault,
+    /// What the tenant's own addresses may lead to; `None` for an entry of the operator's catalog.
+    guard: Option<AddressGuard>,
+}
+
+impl ServerAddress {
+    fn target(&self, assignment: &Assignment) -> Result<LinkTarget, Failure> {
+        let ResolvedServer { reach, headers, auth, params } = self.config.resolve(&self.id, assignment)?;
+        let mut sent = Vec::with_capacity(headers.len() + 1);
+        for (name, value) in headers {
+            sent.push((header(&name)?, SecretText::new(value)));
+        }
+        if let Some(ResolvedAuth { header: name, scheme, secret }) = auth {
+            let secret = self.vault.read(&self.config.tenant, &secret)?;
+            let value = match scheme {
+                Scheme::Bearer => SecretText::new(format!("Bearer {}", secret.expose())),
+                Scheme::Raw => secret,
+            };
+            sent.push((header(&name)?, value));
+        }
+        let (reach, guard) = match reach {
+            ResolvedReach::Http { url } => {
+                let guard = self.guard.clone().map_or_else(|| operators(&url), Ok)?;
+                let url = guard.parse(&url).map_err(|refused| {
+                    Failure::new(codes::UPSTREAM_REFUSED, format!("the external server cannot be reached: {refused}"))
+                        .next("ask the tenant's admin or the operator to correct its address")
+                })?;
+                (TargetReach::Http { url }, guard)
+            }
+            ResolvedReach::Process { command, args, env } => {
+                (TargetReach::Process { command, args, env }, AddressGuard::default())
+            }
+        };
+        Ok(LinkTarget { reach, headers: sent, params, guard })
+    }
+}
+
+/// What an entry of the operator's catalog may lead to: exactly the port it names, in private networks too. Parameters
+/// stand behind the host, so a tenant moves neither.
+fn operators(url: &str) -> Result<AddressGuard, Failure> {
+    let port = Url::parse(url).ok().and_then(|url| url.port_or_known_default());
+    let port =
+        port.ok_or_else(|| Failure::new(codes::UPSTREAM_REFUSED, "the external server has no usable address"))?;
+    Ok(AddressGuard { private: true, ports: vec![port] })
+}
+
+fn header(name: &str) -> Result<HeaderName, Failure> {
+    HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| Failure::new(Code::ConfigInvalid, format!("`{name}` is no name of a header")))
+}

@@ -1,0 +1,414 @@
+//! What installing and upgrading have in common: one plan, rehearsed for the preview and carried out for the run.
+
+use super::chart::{self, ChartText, VersionText};
+use super::grammar::{ChartValues, HelmTimeout, ReleaseName};
+use super::objects::{Difference, differences, identity};
+use super::release::{FullRevision, ReleaseRef, RevisionSummary, read};
+use super::settled::{LABEL, after_failure, labelled, probed};
+use super::sheet::{ReleasePreview, shown};
+use super::{HelmDeps, fault, hold, risks};
+use crate::client::charts::Archive;
+use crate::client::invocation::DryRun;
+use crate::client::{Invocation, Subcommand};
+use catalog::{ProbeResult, ToolPreview};
+use domain::{Code, Failure};
+use kubernetes::client::KnownSecrets;
+use kubernetes::k8s::at;
+use kubernetes::k8s::diff_text::unified;
+use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
+use policy::Permit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+use target::grammar::Label;
+use target::marked::marked;
+
+/// How long all looks of a preview may take together.
+const PREVIEW: Duration = Duration::from_secs(28);
+/// How many objects are named in an answer.
+const RESOURCES: usize = 100;
+
+/// A call that installs or upgrades.
+pub(super) struct ReleaseRequest<'a> {
+    pub(super) release: &'a ReleaseName,
+    pub(super) chart: &'a ChartText,
+    pub(super) version: Option<&'a VersionText>,
+    pub(super) namespace: Option<&'a Label>,
+    pub(super) cluster: Option<&'a Label>,
+    pub(super) values: Option<&'a ChartValues>,
+    pub(super) wait: bool,
+    pub(super) patience: HelmTimeout,
+    pub(super) how: ChangeMode,
+}
+
+/// What is done with the release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChangeMode {
+    Install { create_namespace: bool },
+    Upgrade { keep: KeepValues, install: bool, rollback: bool },
+}
+
+/// What becomes of the values a release has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum KeepValues {
+    Reset,
+    Reuse,
+    #[default]
+    ResetThenReuse,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ReleaseOutput {
+    release: String,
+    namespace: String,
+    revision: u64,
+    status: String,
+    chart: String,
+    /// The sha256 of the chart's archive.
+    digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_revision: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    rolled_back: bool,
+    /// What the chart says to whoever installs it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    notes: String,
+    resources: Vec<String>,
+    /// What would change, for a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+    #[serde(flatten)]
+    common: ClusterReplyFields,
+}
+
+impl ReleaseOutput {
+    /// Whether it holds words of the chart's author.
+    pub(super) fn speaks(&self) -> bool {
+        !self.notes.is_empty()
+    }
+}
+
+/// A plan: where, from what, and with which chart.
+struct ReleasePlan<'a> {
+    spot: ReleaseRef<'a>,
+    /// The newest revision that is there; nothing, or one that was uninstalled, for a new release.
+    newest: Option<RevisionSummary>,
+    archive: Archive,
+}
+
+impl ReleaseRequest<'_> {
+    async fn plan<'p>(
+        &self,
+        kit: &'p HelmDeps,
+        permit: &'p Permit,
+        time: Duration,
+    ) -> Result<ReleasePlan<'p>, Failure> {
+        let cluster = at::cluster(&kit.clusters, permit, self.cluster)?.within(time);
+        let spot = ReleaseRef::of(kit, cluster, self.namespace, self.release)?;
+        spot.unprotected()?;
+        let newest = spot.past().await?.last().cloned();
+        if let Some(newest) = &newest {
+            // A revision that a run of ours is making is pending, and not abandoned.
+            if newest.is_pending() {
+                hold::free(kit, permit, &spot).await?;
+            }
+            spot.unlocked(newest)?;
+        }
+        let there = newest.as_ref().is_some_and(|newest| newest.status != "uninstalled");
+        match (self.how, there) {
+            (ChangeMode::Install { .. }, true) => {
+                return Err(Failure::new(
+                    crate::codes::RELEASE_EXISTS,
+                    format!("there is a release {} in {}", spot.name, spot.namespace),
+                )
+                .next("use helm_upgrade, or another name"));
+            }
+            (ChangeMode::Upgrade { install: false, .. }, false) => return Err(spot.not_found().await),
+            (ChangeMode::Install { .. } | ChangeMode::Upgrade { .. }, _) => {}
+        }
+        let archive = kit.charts.of(permit).fetch(&self.chart.chart()?, &chart::range(self.version)?).await?;
+        Ok(ReleasePlan { spot, newest, archive })
+    }
+
+    /// Everything but whether it is a rehearsal.
+    fn asked(&self, plan: &ReleasePlan<'_>) -> Invocation {
+        let subcommand = match self.how {
+            ChangeMode::Install { .. } => Subcommand::Install,
+            ChangeMode::Upgrade { .. } => Subcommand::Upgrade,
+        };
+        let values = self.values.cloned().unwrap_or_default().document();
+        let asked = plan.spot.ask(subcommand).values(values).flag("--output", "json");
+        let asked = asked.flag("--timeout", self.patience.helms_own()).wait(self.wait);
+        let asked = match self.how {
+            ChangeMode::Install { create_namespace } => {
+                // A release that was uninstalled and kept its history does not stand in the way of a new one.
+                asked.switch_if(create_namespace, "--create-namespace").switch_if(plan.newest.is_some(), "--replace")
+            }
+            ChangeMode::Upgrade { keep, install, rollback } => {
+                let keep = match keep {
+                    KeepValues::Reset => "--reset-values",
+                    KeepValues::Reuse => "--reuse-values",
+                    KeepValues::ResetThenReuse => "--reset-then-reuse-values",
+                };
+                asked
+                    .switch(keep)
+                    .flag("--history-max", 10)
+                    .switch_if(install, "--install")
+                    .rollback_on_failure(rollback)
+            }
+        };
+        asked.positional(&plan.spot.name).positional(plan.archive.path.display())
+    }
+
+    /// What helm says would be.
+    async fn rehearsed(&self, plan: &ReleasePlan<'_>, dry: DryRun) -> Result<FullRevision, Failure> {
+        let finished = plan.spot.run(self.asked(plan).dry_run(dry)).await?;
+        match finished.success() {
+            true => read(finished.text()?),
+            false => Err(fault::of(&plan.spot.cluster, &KnownSecrets::default(), &finished)),
+        }
+    }
+
+    /// What an approver is shown.
+    pub(super) async fn preview(
+        &self,
+        kit: &HelmDeps,
+        permit: &Permit,
+        args: &impl Serialize,
+    ) -> Result<Option<ToolPreview>, Failure> {
+        let plan = self.plan(kit, permit, PREVIEW).await?;
+        hold::free(kit, permit, &plan.spot).await?;
+        let then = self.rehearsed(&plan, DryRun::Server).await?;
+        let now = match &plan.newest {
+            Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
+            Some(_) | None => None,
+        };
+        let sheet = self.sheet(&plan, now.as_ref(), &then).await?;
+        kit.pins.note(permit.run(), &plan.archive.sha256);
+        let values = self.values.map(ChartValues::value).unwrap_or_default();
+        let shown = plan.spot.cluster.masked_values(values, &known(&plan, now.as_ref(), &then)?);
+        let arguments = marked(args, |args| {
+            if args.get("values").is_some_and(Value::is_object) {
+                args["values"] = shown;
+            }
+        });
+        let verb = if plan.newest.is_some() { "upgrade" } else { "install" };
+        let summary =
+            format!("{verb} release {}/{} with chart {}", plan.spot.namespace, plan.spot.name, then.chart_name());
+        Ok(Some(sheet.drawn(summary, arguments)))
+    }
+
+    async fn sheet(
+        &self,
+        plan: &ReleasePlan<'_>,
+        now: Option<&FullRevision>,
+        then: &FullRevision,
+    ) -> Result<ReleasePreview, Failure> {
+        let (spot, archive) = (&plan.spot, &plan.archive);
+        let mut sheet = ReleasePreview::of(spot, plan.newest.as_ref());
+        sheet.judge(format!("chart {} {}, sha256 {}", archive.name, archive.version, archive.sha256));
+        if !then.app_version().is_empty() {
+            let before = plan.newest.as_ref().map(|newest| newest.app_version.as_str()).unwrap_or("none");
+            sheet.line(format!("app version {before} → {}", then.app_version()));
+        }
+        self.tell_flags(&mut sheet);
+        let known = known(plan, now, then)?;
+        let (objects, hooks) = (then.objects()?, then.hook_objects()?);
+        for hook in then.hooks.iter().filter(|hook| !hook.is_test()) {
+            sheet.judge(format!("hook: {}", hook.line()));
+        }
+        let installs = now.is_none();
+        for (path, _) in &archive.contents.crds {
+            match installs {
+                true => sheet.warn(format!(
+                    "The chart brings custom resource definitions ({path}), which are for the whole cluster and stay."
+                )),
+                false => sheet.warn("The chart's custom resource definitions are not touched by an upgrade."),
+            }
+        }
+        if installs && !archive.contents.crds.is_empty() && spot.cluster.allowed().is_some() {
+            return Err(Failure::new(
+                kubernetes::codes::NAMESPACE_DENIED,
+                "the chart brings custom resource definitions, which are for the whole cluster",
+            )
+            .next("ask an admin to install them; the tenant may use some namespaces only"));
+        }
+        if archive.contents.may_look_up {
+            sheet.warn(
+                "The chart may look things up in the cluster while it is rendered, so it may come out otherwise.",
+            );
+        }
+        let everything: Vec<Value> = objects.iter().chain(&hooks).cloned().collect();
+        risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| sheet.warn(warning));
+        let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
+        tell_values(&mut sheet, spot, &known, now, then);
+        sheet.differences(differences(&spot.cluster, &known, &before, &objects));
+        Ok(sheet)
+    }
+
+    fn tell_flags(&self, sheet: &mut ReleasePreview) {
+        let wait = if self.wait { "waits until it is ready" } else { "does not wait" };
+        sheet.line(format!("{wait}, at most {} for each step", self.patience.helms_own()));
+        match self.how {
+            ChangeMode::Install { create_namespace: true } => sheet.line("creates the namespace if it is missing"),
+            ChangeMode::Upgrade { rollback: true, .. } => sheet.line("rolls back by itself if it fails"),
+            ChangeMode::Install { create_namespace: false } | ChangeMode::Upgrade { rollback: false, .. } => {}
+        }
+    }
+
+    /// What a look says about a run whose answer was lost.
+    pub(super) async fn probe(&self, kit: &HelmDeps, permit: &Permit) -> Result<ProbeResult, Failure> {
+        let cluster = at::cluster(&kit.clusters, permit, self.cluster)?;
+        let spot = ReleaseRef::of(kit, cluster, self.namespace, self.release)?;
+        let past = spot.past().await?;
+        let made = labelled(&spot, &past, permit.run()).await?;
+        Ok(probed(&past, made))
+    }
+
+    /// Does it, or for a call that only reads says what would be done.
+    pub(super) async fn run(&self, kit: &HelmDeps, permit: &Permit, dry: bool) -> Result<ReleaseOutput, Failure> {
+        let plan = self.plan(kit, permit, self.patience.ours() + super::release::LOOK * 2).await?;
+        if dry {
+            // Rendered here: a chart's `lookup` sees nothing, so that no call that only reads pulls secrets through it.
+            return self.dry(&plan).await;
+        }
+        kit.pins.check(permit.run(), &plan.archive.sha256)?;
+        Box::pin(hold::holding(kit, permit, &plan.spot, self.carry_out(permit, &plan))).await
+    }
+
+    async fn dry(&self, plan: &ReleasePlan<'_>) -> Result<ReleaseOutput, Failure> {
+        let then = self.rehearsed(plan, DryRun::Client).await?;
+        let now = match &plan.newest {
+            Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
+            Some(_) | None => None,
+        };
+        let known = known(plan, now.as_ref(), &then)?;
+        let before = now.as_ref().map(FullRevision::objects).transpose()?.unwrap_or_default();
+        let found: Vec<Difference> = differences(&plan.spot.cluster, &known, &before, &then.objects()?);
+        let mut changed = self.changed(plan, &then, &known)?;
+        changed.status = "dry-run".to_owned();
+        changed.diff = Some(shown(&found).trim_start().to_owned());
+        Ok(changed)
+    }
+
+    async fn carry_out(&self, permit: &Permit, plan: &ReleasePlan<'_>) -> Result<ReleaseOutput, Failure> {
+        let (spot, base) = (&plan.spot, plan.newest.as_ref().map_or(0, |newest| newest.revision));
+        let run = permit.run().map(|run| run.to_string()).unwrap_or_default();
+        // Once more under the hold: whoever was first has moved it on.
+        if spot.past().await?.last().map(|newest| newest.revision) != plan.newest.as_ref().map(|newest| newest.revision)
+        {
+            return Err(Failure::new(Code::Stale, "the release moved on meanwhile; nothing was sent")
+                .next("look at it again, then call again"));
+        }
+        let asked = self
+            .asked(plan)
+            .flag("--labels", format!("{LABEL}={run}"))
+            .flag("--description", format!("quartermaster {run}"))
+            .within(self.patience.ours());
+        let finished = spot.run(asked).await?;
+        if finished.success() {
+            let made: FullRevision = match finished.text().and_then(read) {
+                Ok(made) => made,
+                Err(_) => spot.standing(Some(base + 1)).await?,
+            };
+            let known = made.secrets(&spot.cluster)?;
+            return self.changed(plan, &made, &known);
+        }
+        let failure = fault::of(&spot.cluster, &KnownSecrets::default(), &finished);
+        let made = after_failure(spot, base, failure).await?;
+        let standing = spot.standing(Some(made.revision)).await?;
+        let known = standing.secrets(&spot.cluster)?;
+        self.changed(plan, &standing, &known)
+    }
+
+    fn changed(
+        &self,
+        plan: &ReleasePlan<'_>,
+        made: &FullRevision,
+        known: &KnownSecrets,
+    ) -> Result<ReleaseOutput, Failure> {
+        let spot = &plan.spot;
+        let all = made.objects()?;
+        let mut common = ClusterNote::answer(
+            &spot.cluster,
+            Some(&spot.namespace),
+            (self.cluster.is_some(), self.namespace.is_some()),
+        );
+        if all.len() > RESOURCES {
+            let omitted = target::reply::Omitted { items: (all.len() - RESOURCES) as u64, ..Default::default() };
+            common.cut(omitted, "see all with helm_get show=manifest");
+        }
+        let (notes, _) =
+            target::written::shown(&spot.cluster.masked_text(&made.info.notes, known), target::written::KeptEnd::First);
+        Ok(ReleaseOutput {
+            release: spot.name.clone(),
+            namespace: spot.namespace.clone(),
+            revision: made.revision,
+            status: made.info.status.clone(),
+            chart: format!("{}-{}", plan.archive.name, plan.archive.version),
+            digest: plan.archive.sha256.clone(),
+            from_revision: plan.newest.as_ref().map(|newest| newest.revision),
+            rolled_back: false,
+            notes,
+            resources: all.iter().take(RESOURCES).map(identity).collect(),
+            diff: None,
+            common,
+        })
+    }
+}
+
+/// What is secret in either of the two.
+fn known(plan: &ReleasePlan<'_>, now: Option<&FullRevision>, then: &FullRevision) -> Result<KnownSecrets, Failure> {
+    let before = now.map(|now| now.secrets(&plan.spot.cluster)).transpose()?.unwrap_or_default();
+    Ok(before.and(then.secrets(&plan.spot.cluster)?))
+}
+
+/// How the values would differ, and which would be lost.
+fn tell_values(
+    sheet: &mut ReleasePreview,
+    spot: &ReleaseRef<'_>,
+    known: &KnownSecrets,
+    now: Option<&FullRevision>,
+    then: &FullRevision,
+) {
+    let masked = |standing: &FullRevision| spot.cluster.masked_values(Value::Object(standing.config.clone()), known);
+    let before = now.map(masked).unwrap_or_else(|| json!({}));
+    let after = masked(then);
+    if let Some(text) = unified(Some(&before), Some(&after)) {
+        sheet.line("values:");
+        text.lines().skip(2).for_each(|line| sheet.line(line));
+    }
+    let mut lost = Vec::new();
+    dropped("", &before, &after, &mut lost);
+    if !lost.is_empty() {
+        let named: Vec<&str> = lost.iter().take(10).map(String::as_str).collect();
+        sheet.warn(format!("Values the release has now would be lost: {}.", named.join(", ")));
+    }
+}
+
+/// The paths of values that were set and would not be any more.
+fn dropped(at: &str, before: &Value, after: &Value, lost: &mut Vec<String>) {
+    let (Some(before), after) = (before.as_object(), after.as_object()) else { return };
+    for (key, value) in before {
+        let path = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+        match after.and_then(|after| after.get(key)) {
+            None => lost.push(path),
+            Some(after) => dropped(&path, value, after, lost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_would_be_lost_are_named() {
+        let mut lost = Vec::new();
+        dropped("", &json!({ "a": { "b": 1, "c": 2 }, "d": 3 }), &json!({ "a": { "b": 9 } }), &mut lost);
+        assert_eq!(lost, ["a.c", "d"]);
+    }
+}

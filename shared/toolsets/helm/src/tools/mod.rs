@@ -1,0 +1,95 @@
+//! The helm toolset: releases looked at and changed by the real helm binary, with the identity of the k8s tools.
+//!
+//! Reading order: the small values a call is made of (`grammar`, `chart`); one release and what helm knows of it (`release`);
+//! what a chart renders (`objects`) and which of it is risky (`risks`); what helm says when it refuses (`fault`); how a
+//! release is kept to one run (`hold`) and a chart to the bytes that were shown (`pins`); what an approver is shown
+//! (`sheet`, `lines`); what install and upgrade have in common (`change`), and what is left of a run (`settled`).
+//! Then one file for each tool.
+//!
+//! Not here: how helm is started and where charts come from (see `helm`), requests and masking (see `cluster`).
+
+mod change;
+mod chart;
+mod fault;
+mod grammar;
+mod hold;
+mod lines;
+mod objects;
+mod pins;
+mod release;
+mod risks;
+mod settled;
+mod sheet;
+
+mod get;
+mod list;
+mod search;
+mod show;
+mod template;
+
+mod install;
+mod recover;
+mod repo;
+mod rollback;
+mod test;
+mod uninstall;
+mod upgrade;
+
+use crate::client::Helm;
+use crate::client::charts::{Charts, TenantCharts};
+use catalog::validate::BadSchema;
+use catalog::{CatalogEntry, CompiledTools};
+use kubernetes::client::Clusters;
+use kubernetes::k8s::ClusterToolList;
+use pins::ChartPins;
+use std::sync::Arc;
+use store::Store;
+use target::cursor::Cursors;
+
+/// The name of the toolset.
+pub const TOOLSET: &str = "helm";
+
+/// What its tools reach.
+#[derive(Debug, Clone)]
+pub struct HelmDeps {
+    helm: Helm,
+    charts: Charts,
+    clusters: Clusters,
+    store: Store,
+    cursors: Cursors,
+    pins: ChartPins,
+}
+
+impl HelmDeps {
+    /// The binary, where charts come from, the store that keeps runs apart, and where long results go on. It reaches no
+    /// cluster and no repository yet.
+    pub fn new(helm: Helm, charts: Charts, store: Store, cursors: Cursors) -> HelmDeps {
+        HelmDeps { helm, charts, clusters: Clusters::none(), store, cursors, pins: ChartPins::default() }
+    }
+
+    /// The same for one tenant.
+    #[must_use]
+    pub fn for_tenant(&self, clusters: Clusters, charts: TenantCharts) -> HelmDeps {
+        HelmDeps { clusters, charts: self.charts.for_tenant(charts), ..self.clone() }
+    }
+}
+
+/// Its tools, read list first. With one cluster the argument that names it is not listed; it is understood either way.
+pub fn list(kit: &HelmDeps, shapes: &CompiledTools, many_clusters: bool) -> Result<Vec<Arc<CatalogEntry>>, BadSchema> {
+    let listed = ClusterToolList { shapes, clusters: &kit.clusters, many_clusters };
+    let kit = || kit.clone();
+    Ok(vec![
+        listed.entry(list::ReleaseListTool { kit: kit() })?,
+        listed.entry(get::ReleaseGet { kit: kit() })?,
+        Arc::new(shapes.entry(search::ChartSearch { kit: kit() })?),
+        Arc::new(shapes.entry(show::ChartShow { kit: kit() })?),
+        listed.entry(template::TemplateTool { kit: kit() })?,
+        listed.entry(install::Install { kit: kit() })?,
+        listed.entry(upgrade::Upgrade { kit: kit() })?,
+        listed.entry(rollback::RollbackTool { kit: kit() })?,
+        listed.entry(uninstall::Uninstall { kit: kit() })?,
+        listed.entry(recover::Recover { kit: kit() })?,
+        listed.entry(test::Test { kit: kit() })?,
+        Arc::new(shapes.entry(repo::Repo { kit: kit() })?),
+    ])
+}

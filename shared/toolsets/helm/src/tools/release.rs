@@ -1,0 +1,306 @@
+//! One release, and what helm knows of it: its revisions, and any of them in full.
+
+use super::grammar::ReleaseName;
+use super::{HelmDeps, fault, objects};
+use crate::client::{HelmResult, Invocation, Subcommand};
+use crate::codes;
+use domain::outcome::near;
+use domain::{Code, Failure, Moment};
+use kubernetes::client::{Cluster, KnownSecrets};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use std::time::Duration;
+use target::grammar::Label;
+
+/// How long a look may take. Ten seconds more, and the tool's own deadline is over.
+pub(super) const LOOK: Duration = Duration::from_secs(18);
+/// How many revisions are read.
+const REVISIONS: u32 = 256;
+
+/// Where a release is. Its namespace was judged.
+pub(super) struct ReleaseRef<'a> {
+    kit: &'a HelmDeps,
+    pub(super) cluster: Cluster<'a>,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// One revision, as the history tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct RevisionSummary {
+    pub(super) revision: u64,
+    #[serde(default)]
+    pub(super) updated: String,
+    #[serde(default)]
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) chart: String,
+    #[serde(default)]
+    pub(super) app_version: String,
+    #[serde(default)]
+    pub(super) description: String,
+}
+
+impl RevisionSummary {
+    /// Whether helm is at work on it, or was when it ended.
+    pub(super) fn is_pending(&self) -> bool {
+        self.status.starts_with("pending-") || self.status == "uninstalling"
+    }
+
+    /// How long ago that began.
+    pub(super) fn age(&self, now: Moment) -> Option<Duration> {
+        Moment::parse(&self.updated).map(|then| now.since(then))
+    }
+}
+
+/// One revision in full. Not masked.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct FullRevision {
+    #[serde(rename = "version")]
+    pub(super) revision: u64,
+    pub(super) info: ReleaseInfo,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) config: serde_json::Map<String, Value>,
+    #[serde(default)]
+    manifest: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) hooks: Vec<Hook>,
+    /// Only what helm was just asked to do says which chart it is.
+    #[serde(default)]
+    pub(super) chart: Value,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct ReleaseInfo {
+    #[serde(default)]
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default)]
+    pub(super) last_deployed: String,
+    #[serde(default)]
+    pub(super) notes: String,
+}
+
+/// Something that runs before or after.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Hook {
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) manifest: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) events: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) last_run: LastRun,
+}
+
+/// How a hook ended.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct LastRun {
+    #[serde(default)]
+    pub(super) started_at: String,
+    #[serde(default)]
+    pub(super) phase: String,
+}
+
+impl Hook {
+    /// Whether it is run by `helm_test` alone.
+    pub(super) fn is_test(&self) -> bool {
+        self.events.iter().any(|event| event == "test" || event == "test-success")
+    }
+
+    /// One line for people.
+    pub(super) fn line(&self) -> String {
+        let text = format!("{} {} ({})", self.kind, self.name, self.events.join(", "));
+        text.chars().filter(|c| !c.is_control()).take(300).collect()
+    }
+}
+
+/// Go writes `null` for what is empty.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
+impl FullRevision {
+    /// Its objects. Not masked.
+    pub(super) fn objects(&self) -> Result<Vec<Value>, Failure> {
+        objects::read(&self.manifest)
+    }
+
+    /// The objects of its hooks. Not masked.
+    pub(super) fn hook_objects(&self) -> Result<Vec<Value>, Failure> {
+        let mut all = Vec::new();
+        for hook in &self.hooks {
+            all.extend(objects::read(&hook.manifest)?);
+        }
+        Ok(all)
+    }
+
+    /// What its Secrets hold, wherever they are.
+    pub(super) fn secrets(&self, cluster: &Cluster<'_>) -> Result<KnownSecrets, Failure> {
+        let of_hooks = KnownSecrets::of(cluster, &self.hook_objects()?);
+        Ok(KnownSecrets::of(cluster, &self.objects()?).and(of_hooks))
+    }
+
+    /// `web-1.2.3`, where the chart is told.
+    pub(super) fn chart_name(&self) -> String {
+        let text = |key: &str| self.chart["metadata"][key].as_str().unwrap_or_default().to_owned();
+        format!("{}-{}", text("name"), text("version"))
+    }
+
+    /// The version of what it installs, where the chart is told.
+    pub(super) fn app_version(&self) -> String {
+        self.chart["metadata"]["appVersion"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl<'a> ReleaseRef<'a> {
+    /// The release a call means, in a namespace the tenant may use.
+    pub(super) fn of(
+        kit: &'a HelmDeps,
+        cluster: Cluster<'a>,
+        namespace: Option<&Label>,
+        release: &ReleaseName,
+    ) -> Result<ReleaseRef<'a>, Failure> {
+        let namespace = cluster.namespace(namespace.map(Label::as_str))?;
+        Ok(ReleaseRef { kit, cluster, namespace, name: release.as_str().to_owned() })
+    }
+
+    /// Wants a namespace that may be changed.
+    pub(super) fn unprotected(&self) -> Result<(), Failure> {
+        match self.cluster.protects(&self.namespace) {
+            true => Err(protected(&self.namespace)),
+            false => Ok(()),
+        }
+    }
+
+    /// A call of helm about this namespace.
+    pub(super) fn ask(&self, subcommand: Subcommand) -> Invocation {
+        Invocation::new(subcommand).flag("--namespace", &self.namespace).within(LOOK)
+    }
+
+    /// Runs helm, whatever comes of it.
+    pub(super) async fn run(&self, asked: Invocation) -> Result<HelmResult, Failure> {
+        self.kit.helm.run_at(&self.cluster, asked).await
+    }
+
+    /// What helm prints, if it ends well.
+    pub(super) async fn text(&self, asked: Invocation) -> Result<String, Failure> {
+        let finished = self.run(asked).await?;
+        match finished.success() {
+            true => finished.text().map(str::to_owned),
+            false => Err(fault::of(&self.cluster, &KnownSecrets::default(), &finished)),
+        }
+    }
+
+    /// Its revisions, oldest first; none if there is no such release.
+    pub(super) async fn past(&self) -> Result<Vec<RevisionSummary>, Failure> {
+        let asked =
+            self.ask(Subcommand::History).flag("--output", "json").flag("--max", REVISIONS).positional(&self.name);
+        match self.text(asked).await {
+            Ok(text) => read(&text),
+            Err(failure) if failure.code == codes::RELEASE_NOT_FOUND => Ok(Vec::new()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Its revisions, oldest first, the newest apart.
+    pub(super) async fn history(&self) -> Result<(Vec<RevisionSummary>, RevisionSummary), Failure> {
+        let past = self.past().await?;
+        match past.last().cloned() {
+            Some(newest) => Ok((past, newest)),
+            None => Err(self.not_found().await),
+        }
+    }
+
+    /// One revision in full; the newest unless one is named.
+    pub(super) async fn standing(&self, revision: Option<u64>) -> Result<FullRevision, Failure> {
+        let asked = self.ask(Subcommand::Status).flag("--output", "json").maybe("--revision", revision);
+        match self.text(asked.positional(&self.name)).await {
+            Ok(text) => read(&text),
+            Err(failure) if failure.code == codes::RELEASE_NOT_FOUND => match (revision, self.past().await) {
+                (Some(revision), Ok(past)) if !past.is_empty() => Err(no_revision(revision, &past)),
+                (_, _) => Err(self.not_found().await),
+            },
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The values of a revision with those of its chart beneath. Not masked.
+    pub(super) async fn all_values(&self, revision: u64) -> Result<Value, Failure> {
+        let asked =
+            self.ask(Subcommand::GetValues).switch("--all").flag("--output", "json").flag("--revision", revision);
+        read(&self.text(asked.positional(&self.name)).await?)
+    }
+
+    /// The labels of a revision.
+    pub(super) async fn labels(&self, revision: u64) -> Result<Value, Failure> {
+        let asked = self.ask(Subcommand::GetMetadata).flag("--output", "json").flag("--revision", revision);
+        let metadata: Value = read(&self.text(asked.positional(&self.name)).await?)?;
+        Ok(metadata["labels"].clone())
+    }
+
+    /// The failure for a release that is not there, with near ones among those the caller may list.
+    pub(super) async fn not_found(&self) -> Failure {
+        let asked = self.ask(Subcommand::List).all_states().flag("--output", "json").flag("--max", REVISIONS);
+        let listed: Value = match self.text(asked).await {
+            Ok(text) => serde_json::from_str(&text).unwrap_or_default(),
+            Err(_) => Value::Null,
+        };
+        let names = listed.as_array().into_iter().flatten().filter_map(|release| release["name"].as_str());
+        let meant = near(&self.name, names);
+        Failure::new(codes::RELEASE_NOT_FOUND, format!("there is no release {} in {}", self.name, self.namespace))
+            .next(if meant.is_empty() { "list what is there with helm_list" } else { "use did_you_mean, or helm_list" })
+            .did_you_mean(meant)
+    }
+
+    /// Refuses while the newest revision is pending: helm would, and an abandoned one is freed by a run of its own.
+    pub(super) fn unlocked(&self, newest: &RevisionSummary) -> Result<(), Failure> {
+        if !newest.is_pending() {
+            return Ok(());
+        }
+        let age = newest.age(self.kit.cursors.now()).unwrap_or_default().as_secs();
+        let message = format!("revision {} is {} since {age} s", newest.revision, newest.status);
+        Err(Failure::new(codes::RELEASE_LOCKED, message)
+            .next("wait if somebody is at work on it; otherwise free it with helm_recover")
+            .details(json!({ "revision": newest.revision, "status": newest.status, "age_s": age })))
+    }
+}
+
+/// The failure for a revision that is not there.
+pub(super) fn no_revision(revision: u64, past: &[RevisionSummary]) -> Failure {
+    let known: Vec<String> = past.iter().rev().take(10).map(|past| past.revision.to_string()).collect();
+    Failure::new(kubernetes::codes::REVISION_NOT_FOUND, format!("the release has no revision {revision}"))
+        .next(format!("use one of: {}", known.join(", ")))
+}
+
+/// The failure for a namespace in which nothing is changed.
+pub(super) fn protected(namespace: &str) -> Failure {
+    Failure::new(kubernetes::codes::PROTECTED, format!("namespace {namespace} is protected"))
+        .next("do not retry; nothing is changed there through this service")
+}
+
+/// Reads what helm printed.
+pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        tracing::warn!(line = error.line(), column = error.column(), "helm printed something unexpected");
+        Failure::new(Code::Internal, "helm answered in a form that is not understood")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_empty_reads_as_nothing() {
+        let text = r#"{"name":"a","version":3,"info":{"status":"deployed"},"config":null,"hooks":null,"manifest":""}"#;
+        let standing: FullRevision = read(text).unwrap();
+        assert_eq!((standing.revision, standing.hooks.len(), standing.objects().unwrap().len()), (3, 0, 0));
+        let hook: Hook = read(r#"{"name":"t","events":["test"],"last_run":{"phase":"Succeeded"}}"#).unwrap();
+        assert!(hook.is_test());
+    }
+}

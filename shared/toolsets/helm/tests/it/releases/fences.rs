@@ -1,0 +1,87 @@
+//! What a tenant may not reach with a chart, whatever the chart renders.
+
+use crate::releases::world::World;
+use kubernetes::client::{Impersonation, NamespacePattern};
+use serde_json::{Value, json};
+
+fn install(values: Value) -> Value {
+    json!({ "release": "shop", "chart": "stable/web", "values": values })
+}
+
+#[tokio::test]
+async fn objects_outside_the_allowed_namespaces_are_refused_before_anybody_is_asked() {
+    let Some(world) = World::fenced().await else { return };
+    let fine = world.preview("helm_install", install(json!({}))).await;
+    assert!(fine.is_ok(), "{fine:?}");
+
+    let elsewhere = world.preview("helm_install", install(json!({ "elsewhere": "default" }))).await.unwrap_err();
+    assert_eq!(elsewhere.code, kubernetes::codes::NAMESPACE_DENIED);
+    assert!(elsewhere.message.contains("shop-config"), "{elsewhere}");
+    let wide = world.preview("helm_install", install(json!({ "role": true }))).await.unwrap_err();
+    assert_eq!(wide.code, kubernetes::codes::NAMESPACE_DENIED);
+    let other = json!({ "release": "shop", "chart": "stable/web", "namespace": "default" });
+    assert_eq!(world.preview("helm_install", other).await.unwrap_err().code, kubernetes::codes::NAMESPACE_DENIED);
+    assert_eq!(
+        world.run("helm_list", json!({ "namespace": "default" })).await.unwrap_err().code,
+        kubernetes::codes::NAMESPACE_DENIED
+    );
+    assert!(world.run("helm_list", json!({ "namespace": "*" })).await.is_ok());
+}
+
+#[tokio::test]
+async fn nothing_is_changed_in_a_protected_namespace() {
+    let Some(world) =
+        World::with(|config, namespace| config.protected = vec![NamespacePattern::parse(namespace).unwrap()]).await
+    else {
+        return;
+    };
+    for (tool, args) in [
+        ("helm_install", install(json!({}))),
+        ("helm_upgrade", install(json!({}))),
+        ("helm_rollback", json!({ "release": "shop" })),
+        ("helm_uninstall", json!({ "release": "shop" })),
+        ("helm_recover", json!({ "release": "shop" })),
+        ("helm_test", json!({ "release": "shop" })),
+    ] {
+        assert_eq!(world.preview(tool, args.clone()).await.unwrap_err().code, kubernetes::codes::PROTECTED, "{tool}");
+        assert_eq!(world.run(tool, args).await.unwrap_err().code, kubernetes::codes::PROTECTED, "{tool}");
+    }
+    let reaching = json!({ "release": "shop", "chart": "stable/web", "namespace": "default", "values": { "elsewhere": "kube-system" } });
+    assert_eq!(world.preview("helm_install", reaching).await.unwrap_err().code, kubernetes::codes::PROTECTED);
+}
+
+#[tokio::test]
+async fn what_reaches_further_is_a_warning_to_whoever_signs() {
+    let Some(world) = World::new().await else { return };
+    let drawn = world.preview("helm_install", install(json!({ "role": true, "privileged": true }))).await.unwrap();
+    assert!(
+        drawn.warnings.iter().any(|w| w.contains("whole cluster") && w.contains("ClusterRole shop-role")),
+        "{:?}",
+        drawn.warnings
+    );
+    assert!(
+        drawn.warnings.iter().any(|w| w.contains("privileged") && w.contains("Deployment shop-web")),
+        "{:?}",
+        drawn.warnings
+    );
+
+    world
+        .run(
+            "helm_install",
+            json!({ "release": "shop", "chart": "stable/web", "values": { "greeting": "hi" }, "timeout_s": 60 }),
+        )
+        .await
+        .unwrap();
+    let reset = json!({ "release": "shop", "chart": "stable/web", "keep_values": "reset" });
+    let drawn = world.preview("helm_upgrade", reset).await.unwrap();
+    assert!(drawn.warnings.iter().any(|w| w.contains("would be lost: greeting")), "{:?}", drawn.warnings);
+}
+
+#[tokio::test]
+async fn ci8_helm_acts_as_whom_the_tenant_acts_and_nobody_else() {
+    let who = Impersonation { user: "stranger".to_owned(), groups: vec!["visitors".to_owned()] };
+    let Some(world) = World::with(|config, _| config.impersonate = Some(who)).await else { return };
+    let failure = world.run("helm_list", json!({})).await.unwrap_err();
+    assert_eq!(failure.code, target::codes::FORBIDDEN, "{failure:?}");
+    assert!(failure.details.unwrap()["message"].as_str().unwrap().contains("stranger"));
+}

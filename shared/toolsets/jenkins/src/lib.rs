@@ -1,0 +1,13 @@
+//! The toolset `jenkins`: jobs and builds looked at, started and stopped, through the remote API.
+//!
+//! Reading order: [`client`] (narrow handles that need a permit; all that touches a server), [`tools`] (the tools, one
+//! file each).
+//!
+//! Not here: who may call what (see `policy`).
+
+pub mod client;
+pub mod codes;
+pub mod tools;
+mod toolset;
+
+pub use toolset::{JenkinsConfig, JenkinsToolset, SimulateServer, SimulatedServer, TenantJenkins};

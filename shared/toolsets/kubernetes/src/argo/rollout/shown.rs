@@ -1,0 +1,235 @@
+//! What an approver is shown of an action: where the Rollout is, what happens next, and what is skipped or lost by it.
+
+use super::super::kinds::ArgoObject;
+use super::super::tree::{self, RolloutRevision};
+use super::super::view::{RolloutView, Strategy, step_words};
+use super::plan::ArgoRolloutPlan;
+use super::{ArgoRolloutAction, Args};
+use crate::client::Cluster;
+use crate::k8s::diff_text::unified;
+use crate::k8s::get::visible;
+use crate::k8s::images::Images;
+use crate::k8s::judged::{self, fingerprint, heading};
+use catalog::ToolPreview;
+use domain::Failure;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Steps that are written out.
+const MOST_STEPS: usize = 40;
+
+pub(super) async fn drawn(
+    cluster: &Cluster<'_>,
+    seen: &ArgoObject,
+    args: &Args,
+    plan: &ArgoRolloutPlan,
+) -> Result<ToolPreview, Failure> {
+    let view = RolloutView::of(&seen.live);
+    let action = args.action.as_str();
+    let known = visible(tree::revisions(cluster, &seen.target, &seen.live).await)?.unwrap_or_default();
+    let mut sheet =
+        ArgoRolloutPreview { text: format!("{action}: {}\n", heading(cluster, &seen.target)), warnings: Vec::new() };
+    sheet.now(view);
+    match args.action {
+        ArgoRolloutAction::Pause => sheet.line("then: it stays where it is until it is resumed"),
+        ArgoRolloutAction::Resume => sheet.resume(view),
+        ArgoRolloutAction::Promote => sheet.promote(view, &known, plan),
+        ArgoRolloutAction::PromoteFull => sheet.promote_full(view, &known),
+        ArgoRolloutAction::Abort => sheet.abort(view, &known),
+        ArgoRolloutAction::Retry => sheet.retry(view),
+        ArgoRolloutAction::Restart => {
+            let (pods, few) = (view.replicas(), view.max_unavailable());
+            sheet.line(format!("then: {pods} pods are replaced, at most {few} of them missing at a time"));
+        }
+        ArgoRolloutAction::Undo => sheet.undo(view, plan),
+        ArgoRolloutAction::SetImage => sheet.set_image(view, plan),
+    }
+    let to = plan.revision.map(|to| format!(" to revision {to}")).unwrap_or_default();
+    let noop = if plan.sends.is_empty() { " (nothing would change)" } else { "" };
+    let summary = format!("{action} {}{to}{noop}", seen.target);
+    let fingerprint = fingerprint(cluster, &seen.target, &seen.live, facts(view, args.action, plan));
+    Ok(judged::drawn(summary, &sheet.text, sheet.warnings, fingerprint))
+}
+
+/// What must still be so. Where the Rollout is by itself counts only for what is about that.
+fn facts(view: RolloutView<'_>, action: ArgoRolloutAction, plan: &ArgoRolloutPlan) -> Value {
+    let about = match action {
+        ArgoRolloutAction::Pause | ArgoRolloutAction::Resume => json!([view.is_paused()]),
+        ArgoRolloutAction::Promote => {
+            json!([view.step(), view.holds(), view.is_paused(), view.generation(), view.is_unpausing()])
+        }
+        ArgoRolloutAction::PromoteFull | ArgoRolloutAction::Abort | ArgoRolloutAction::Retry => {
+            json!([view.is_aborted(), view.generation()])
+        }
+        ArgoRolloutAction::Restart => json!([view.replicas(), view.max_unavailable()]),
+        ArgoRolloutAction::Undo => json!([plan.revision, plan.templates]),
+        ArgoRolloutAction::SetImage => json!(plan.images),
+    };
+    json!({
+        "action": action.as_str(), "strategy": view.strategy_text(), "current": view.current_hash(),
+        "stable": view.stable_hash(), "about": about,
+    })
+}
+
+struct ArgoRolloutPreview {
+    text: String,
+    warnings: Vec<String>,
+}
+
+impl ArgoRolloutPreview {
+    fn line(&mut self, line: impl AsRef<str>) {
+        writeln!(self.text, "{}", line.as_ref()).ok();
+    }
+
+    fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
+    }
+
+    fn now(&mut self, view: RolloutView<'_>) {
+        let (phase, why) = view.phase();
+        self.line(format!("now: {phase}{}", why.map(|why| format!(", {why}")).unwrap_or_default()));
+        self.line(format!("strategy: {}", view.strategy().as_str()));
+        if let Some(step) = view.step() {
+            self.line(at_step("step", view, step));
+        }
+        if let Some(weight) = view.weight() {
+            self.line(format!("traffic: {weight}% to the new version"));
+        }
+        if let Some((name, phase)) = view.analysis() {
+            self.line(format!("analysis: {name}, {phase}"));
+        }
+    }
+
+    fn resume(&mut self, view: RolloutView<'_>) {
+        match view.holds().is_empty() {
+            true => self.line("then: it goes on with its steps"),
+            false => self.line("then: it is still held by its own step; promote goes on from there"),
+        }
+    }
+
+    fn promote(&mut self, view: RolloutView<'_>, known: &[RolloutRevision], plan: &ArgoRolloutPlan) {
+        if plan.sends.is_empty() {
+            self.line("then: nothing; a promote is under way already");
+            return;
+        }
+        if view.is_paused() {
+            self.line("then: the pause that a person set is lifted");
+        }
+        match (view.strategy(), plan.step_from, plan.step_to) {
+            (Strategy::Canary, Some(from), Some(to)) => {
+                self.line(at_step("next", view, to));
+                self.line(format!("traffic: {}% -> {}%", view.weight_at(from), view.weight_at(to)));
+            }
+            (Strategy::BlueGreen, _, _) => self.switch(view, known),
+            (Strategy::Canary | Strategy::Other, _, _) => {}
+        }
+        if view.is_inconclusive() {
+            self.warn("The analysis of this step came to no conclusion, and is passed over.");
+        } else if view.analysis().is_some_and(|(_, phase)| phase == "Running") {
+            self.warn("The analysis of this step is still running, and is not waited for.");
+        }
+    }
+
+    fn promote_full(&mut self, view: RolloutView<'_>, known: &[RolloutRevision]) {
+        let skipped = view.steps().get(view.step().unwrap_or_default()..).unwrap_or_default();
+        for (n, step) in skipped.iter().take(MOST_STEPS).enumerate() {
+            self.line(format!("skipped: step {}, {}", view.step().unwrap_or_default() + n + 1, step_words(step)));
+        }
+        if skipped.len() > MOST_STEPS {
+            self.line(format!("skipped: {} more steps", skipped.len() - MOST_STEPS));
+        }
+        let analyses = skipped.iter().filter(|step| step["analysis"].is_object()).count();
+        match view.strategy() {
+            Strategy::BlueGreen => {
+                self.switch(view, known);
+                self.warn("Pauses and analyses before the switch are skipped.");
+            }
+            Strategy::Canary | Strategy::Other => {
+                self.line("traffic: 100% to the new version");
+                self.warn(format!("{} steps are skipped, {analyses} of them analyses.", skipped.len()));
+            }
+        }
+    }
+
+    fn switch(&mut self, view: RolloutView<'_>, known: &[RolloutRevision]) {
+        let service = view.strategy_text()["blueGreen"]["activeService"].as_str().unwrap_or_default();
+        let (from, to) = (told(known, view.stable_hash()), told(known, view.current_hash()));
+        self.line(format!("then: service {} switches from {from} to {to}", redact::message(service)));
+    }
+
+    fn abort(&mut self, view: RolloutView<'_>, known: &[RolloutRevision]) {
+        self.line(format!("then: {} serves alone", told(known, view.stable_hash())));
+        self.line("note: spec.template still holds the new version; undo or set_image changes that");
+    }
+
+    fn retry(&mut self, view: RolloutView<'_>) {
+        self.line("then: the new version comes in again, from the first step");
+        self.steps(view);
+    }
+
+    fn undo(&mut self, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
+        if let Some(workload) = view.workload_ref() {
+            let text = |key: &str| redact::message(workload[key].as_str().unwrap_or_default());
+            self.line(format!("written to: {} {}", text("kind"), text("name")));
+        }
+        self.images(plan.images.as_ref());
+        match plan.is_stable {
+            true => self.line("then: that version is the stable one, so no steps are run"),
+            false => {
+                self.line("then: it is kept as a new revision, and the steps run again");
+                self.steps(view);
+            }
+        }
+        let framed = |template: &Value| json!({ "spec": { "template": template } });
+        let diff = plan.templates.as_ref().and_then(|(now, then)| unified(Some(&framed(now)), Some(&framed(then))));
+        self.line(format!("\n{}", diff.unwrap_or_else(|| "nothing would change".to_owned())));
+    }
+
+    fn set_image(&mut self, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
+        self.images(plan.images.as_ref());
+        if plan.sends.is_empty() {
+            self.line("then: nothing; it has these images already");
+            return;
+        }
+        self.line("then: a new revision comes in");
+        self.steps(view);
+    }
+
+    fn images(&mut self, images: Option<&Images>) {
+        for (name, from, to) in images.into_iter().flat_map(Images::changed) {
+            self.line(format!(
+                "image of {}: {} -> {}",
+                redact::message(name),
+                redact::message(from),
+                redact::message(to)
+            ));
+        }
+    }
+
+    fn steps(&mut self, view: RolloutView<'_>) {
+        const FIRST: usize = 5;
+        let words: Vec<String> = view.steps().iter().take(FIRST).map(step_words).collect();
+        if !words.is_empty() {
+            let more = view.steps().len().saturating_sub(FIRST);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            self.line(format!("first steps: {}{more}", words.join("; ")));
+        }
+    }
+}
+
+/// `step 2 of 5, pause until promoted`, counted as people count.
+fn at_step(what: &str, view: RolloutView<'_>, step: usize) -> String {
+    let steps = view.steps();
+    match steps.get(step) {
+        Some(words) => format!("{what}: step {} of {}, {}", step + 1, steps.len(), step_words(words)),
+        None => format!("{what}: all {} steps are done", steps.len()),
+    }
+}
+
+/// A revision by its hash, with its images.
+fn told(known: &[RolloutRevision], hash: &str) -> String {
+    match known.iter().find(|kept| kept.hash == hash) {
+        Some(kept) => format!("revision {} ({})", kept.number, redact::message(&kept.images().join(", "))),
+        None => "an unknown revision".to_owned(),
+    }
+}

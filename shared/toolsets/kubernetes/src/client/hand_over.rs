@@ -1,0 +1,91 @@
+//! A kubeconfig for one other program: helm. It has the identity our own clients have, and nothing of the source besides.
+//!
+//! Its text goes into a file and nowhere else. Certificates and tokens are inside, so that whoever reads the file needs no
+//! other; a token that is renewed on disk is good for longer than the one call the file is made for.
+
+use crate::client::cluster::Cluster;
+use crate::client::fault;
+use crate::client::kubeconfig::{self, BadSource};
+use crate::client::line::NoClusterAnswer;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::{Code, Failure};
+use kube::config::AuthInfo;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use tokio::io::AsyncWriteExt as _;
+
+impl Cluster<'_> {
+    /// Writes a kubeconfig for this cluster, as this identity, to a new file that only we can read.
+    pub async fn hand_over(&self, file: &Path) -> Result<(), Failure> {
+        let text = self.written_out().await.map_err(|bad| fault::of_read(&NoClusterAnswer::Credential(bad)))?;
+        let written = async {
+            let mut file = tokio::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).await?;
+            file.write_all(text.as_bytes()).await?;
+            file.flush().await
+        };
+        written.await.map_err(|error| {
+            tracing::warn!(%error, "a kubeconfig cannot be written");
+            Failure::new(Code::Internal, "the credential cannot be handed to helm")
+        })
+    }
+
+    async fn written_out(&self) -> Result<String, BadSource> {
+        let config = kubeconfig::load(self.config()).await?.config;
+        let mut user = identity(&config.auth_info).await?;
+        let mut server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        if config.cluster_url.scheme_str() == Some("http")
+            && self.simulated()
+            && let Some(Value::String(token)) = user.remove("token")
+        {
+            // Go's client sends no token over plain HTTP; the sandbox, which is on this machine, takes it in the path.
+            server = format!("{server}/{token}");
+        }
+        let mut cluster = Map::from_iter([("server".to_owned(), json!(server))]);
+        if let Some(authorities) = &config.root_cert {
+            let bundle: String = authorities.iter().map(|der| pem(der)).collect();
+            cluster.insert("certificate-authority-data".to_owned(), json!(STANDARD.encode(bundle)));
+        }
+        if let Some(name) = &config.tls_server_name {
+            cluster.insert("tls-server-name".to_owned(), json!(name));
+        }
+        // JSON is YAML, so this is a kubeconfig.
+        Ok(json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": "one", "cluster": cluster }],
+            "users": [{ "name": "one", "user": user }],
+            "contexts": [{ "name": "one", "context": {
+                "cluster": "one", "user": "one", "namespace": config.default_namespace,
+            } }],
+            "current-context": "one",
+        })
+        .to_string())
+    }
+}
+
+/// Who we are there, with the contents of files instead of their names.
+async fn identity(auth: &AuthInfo) -> Result<Map<String, Value>, BadSource> {
+    let Ok(Value::Object(mut user)) = serde_json::to_value(auth) else { return Err(BadSource::NotAKubeconfig) };
+    user.retain(|_, value| !value.is_null());
+    if let Some(Value::String(file)) = user.remove("tokenFile") {
+        let token = String::from_utf8(read(&file).await?).map_err(|_| BadSource::Unreadable)?;
+        user.insert("token".to_owned(), json!(token.trim()));
+    }
+    for (name, data) in [("client-certificate", "client-certificate-data"), ("client-key", "client-key-data")] {
+        if let Some(Value::String(file)) = user.remove(name) {
+            user.insert(data.to_owned(), json!(STANDARD.encode(read(&file).await?)));
+        }
+    }
+    Ok(user)
+}
+
+async fn read(file: &str) -> Result<Vec<u8>, BadSource> {
+    tokio::fs::read(file).await.map_err(|_| BadSource::Unreadable)
+}
+
+fn pem(der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}

@@ -1,0 +1,238 @@
+//! Where a cluster is and who we are there, read from its source and vetted.
+//!
+//! A kubeconfig in a tenant's configuration is untrusted: it may start no program, read no file of ours and switch no
+//! check off. The operator's own file may name certificate and token files. Neither may start a program.
+
+use crate::client::config::{ClusterConfig, ClusterEndpoint, KeptSecret, SecretText};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use redact::NotAtHand;
+use sha2::{Digest, Sha256};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The largest kubeconfig.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// Why a credential cannot be used. Holds no part of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(in crate::client) enum BadSource {
+    #[error("the kubeconfig cannot be read")]
+    Unreadable,
+    #[error("the tenant has no such kubeconfig")]
+    Gone,
+    #[error("the kubeconfig is larger than 256 KiB")]
+    TooLarge,
+    #[error("the kubeconfig is not one, or its current context is incomplete")]
+    NotAKubeconfig,
+    #[error("the kubeconfig names {0}, which is not allowed")]
+    Refused(&'static str),
+    #[error("this process does not run in a cluster")]
+    NotInCluster,
+}
+
+/// A source as it was read: what to connect with, and by what a change is noticed.
+pub(in crate::client) struct LoadedKubeconfig {
+    pub(in crate::client) config: kube::Config,
+    /// Equal for equal credentials.
+    pub(in crate::client) fingerprint: [u8; 32],
+    pub(in crate::client) stamp: SourceStamp,
+}
+
+/// What a source depends on, as it was when it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::client) struct SourceStamp {
+    files: Vec<(PathBuf, Option<(SystemTime, u64)>)>,
+    kept: Option<(KeptSecret, Option<[u8; 32]>)>,
+}
+
+impl SourceStamp {
+    /// Of a secret that was read as this text.
+    fn of_kept(secret: &KeptSecret, text: Option<&SecretText>) -> SourceStamp {
+        let digest = text.map(|text| fingerprint(&[text.expose().as_bytes()]));
+        SourceStamp { kept: Some((secret.clone(), digest)), ..SourceStamp::default() }
+    }
+
+    async fn of(paths: Vec<PathBuf>) -> SourceStamp {
+        let mut seen = Vec::with_capacity(paths.len());
+        for path in paths {
+            let facts = tokio::fs::metadata(&path).await.ok();
+            let facts = facts.and_then(|facts| Some((facts.modified().ok()?, facts.len())));
+            seen.push((path, facts));
+        }
+        SourceStamp { files: seen, kept: None }
+    }
+
+    /// The same things as they are now.
+    pub(in crate::client) async fn now(&self) -> SourceStamp {
+        match &self.kept {
+            Some((secret, _)) => SourceStamp::of_kept(secret, secret.read().ok().as_ref()),
+            None => SourceStamp::of(self.files.iter().map(|(path, _)| path.clone()).collect()).await,
+        }
+    }
+}
+
+/// Reads and vets the source of a cluster.
+pub(in crate::client) async fn load(config: &ClusterConfig) -> Result<LoadedKubeconfig, BadSource> {
+    let (text, kubeconfig, stamp) = match &config.source {
+        ClusterEndpoint::Loopback(address) if address.ip().is_loopback() => {
+            return loopback(config, &address.to_string());
+        }
+        ClusterEndpoint::Loopback(_) => return Err(BadSource::Refused("an address that is not this machine")),
+        ClusterEndpoint::InCluster => return in_cluster(config).await,
+        ClusterEndpoint::KubeconfigText(text) => {
+            let kubeconfig = parse(text.expose())?;
+            (text.expose().to_owned(), kubeconfig, SourceStamp::default())
+        }
+        ClusterEndpoint::SecretFile { path, .. } => {
+            let text = tokio::fs::read_to_string(path).await.map_err(|_| BadSource::Unreadable)?;
+            let kubeconfig = parse(&text)?;
+            (text, kubeconfig, SourceStamp::of(vec![path.clone()]).await)
+        }
+        ClusterEndpoint::Kept { secret, .. } => {
+            let text = secret.read().map_err(|not| match not {
+                NotAtHand::Gone => BadSource::Gone,
+                NotAtHand::Unreadable => BadSource::Unreadable,
+            })?;
+            (text.expose().to_owned(), parse(text.expose())?, SourceStamp::of_kept(secret, Some(&text)))
+        }
+        ClusterEndpoint::Kubeconfig(path) => {
+            let text = tokio::fs::read_to_string(path).await.map_err(|_| BadSource::Unreadable)?;
+            let mut kubeconfig = parse(&text)?;
+            let files = absolute(&mut kubeconfig, path.parent().unwrap_or(Path::new("/")));
+            let stamp = SourceStamp::of(std::iter::once(path.clone()).chain(files).collect()).await;
+            (text, kubeconfig, stamp)
+        }
+    };
+    let (operator, loopback) = match config.source {
+        ClusterEndpoint::Kubeconfig(_) => (true, true),
+        ClusterEndpoint::SecretFile { loopback, .. } | ClusterEndpoint::Kept { loopback, .. } => (false, loopback),
+        ClusterEndpoint::KubeconfigText(_) | ClusterEndpoint::InCluster | ClusterEndpoint::Loopback(_) => {
+            (false, config.simulated)
+        }
+    };
+    vet(&kubeconfig, operator, loopback)?;
+    let mut built = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|_| BadSource::NotAKubeconfig)?;
+    // The environment of this process is no part of a tenant's configuration.
+    built.proxy_url = None;
+    built.accept_invalid_certs = false;
+    built.auth_info.impersonate = None;
+    built.auth_info.impersonate_groups = None;
+    let fingerprint = fingerprint(&[text.as_bytes(), format!("{stamp:?}").as_bytes()]);
+    Ok(LoadedKubeconfig { config: finish(built, config), fingerprint, stamp })
+}
+
+fn loopback(config: &ClusterConfig, address: &str) -> Result<LoadedKubeconfig, BadSource> {
+    let uri = format!("http://{address}").parse().map_err(|_| BadSource::NotAKubeconfig)?;
+    let fingerprint = fingerprint(&[address.as_bytes()]);
+    Ok(LoadedKubeconfig { config: finish(kube::Config::new(uri), config), fingerprint, stamp: SourceStamp::default() })
+}
+
+async fn in_cluster(config: &ClusterConfig) -> Result<LoadedKubeconfig, BadSource> {
+    const HOME: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let built = kube::Config::incluster().map_err(|_| BadSource::NotInCluster)?;
+    let stamp = SourceStamp::of(vec![Path::new(HOME).join("token"), Path::new(HOME).join("ca.crt")]).await;
+    let fingerprint = fingerprint(&[built.cluster_url.to_string().as_bytes(), format!("{stamp:?}").as_bytes()]);
+    Ok(LoadedKubeconfig { config: finish(built, config), fingerprint, stamp })
+}
+
+/// What every connection has in common, besides its timeouts.
+fn finish(mut built: kube::Config, config: &ClusterConfig) -> kube::Config {
+    if let Some(who) = &config.impersonate {
+        built.auth_info.impersonate = Some(who.user.clone());
+        built.auth_info.impersonate_groups = Some(who.groups.clone());
+    }
+    built.default_namespace.clone_from(&config.default_namespace);
+    built
+}
+
+fn parse(text: &str) -> Result<Kubeconfig, BadSource> {
+    if text.len() > MOST_BYTES {
+        return Err(BadSource::TooLarge);
+    }
+    Kubeconfig::from_yaml(text).map_err(|_| BadSource::NotAKubeconfig)
+}
+
+/// Makes the file names of the operator's kubeconfig absolute, as kubectl reads them, and tells which there are.
+fn absolute(kubeconfig: &mut Kubeconfig, home: &Path) -> Vec<PathBuf> {
+    let clusters = kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut());
+    let users = kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut());
+    let of_clusters = clusters.flat_map(|cluster| [&mut cluster.certificate_authority]);
+    let of_users = users.flat_map(|user| [&mut user.client_certificate, &mut user.client_key, &mut user.token_file]);
+    of_clusters
+        .chain(of_users)
+        .flatten()
+        .map(|name| {
+            let path = home.join(&*name);
+            *name = path.to_string_lossy().into_owned();
+            path
+        })
+        .collect()
+}
+
+/// Refuses what a kubeconfig may not say. Every entry is looked at, not only those of the current context.
+fn vet(kubeconfig: &Kubeconfig, operator: bool, loopback: bool) -> Result<(), BadSource> {
+    let refuse = |is: bool, what| if is { Err(BadSource::Refused(what)) } else { Ok(()) };
+    for cluster in kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
+        refuse(cluster.insecure_skip_tls_verify == Some(true), "insecure-skip-tls-verify")?;
+        refuse(cluster.proxy_url.as_ref().is_some_and(|url| !url.is_empty()), "a proxy")?;
+        refuse(!operator && cluster.certificate_authority.is_some(), "a file (certificate-authority)")?;
+        vet_server(cluster.server.as_deref().unwrap_or_default(), loopback)?;
+    }
+    for user in kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()) {
+        vet_user(user, operator)?;
+    }
+    Ok(())
+}
+
+fn vet_user(user: &AuthInfo, operator: bool) -> Result<(), BadSource> {
+    let refuse = |is: bool, what| if is { Err(BadSource::Refused(what)) } else { Ok(()) };
+    refuse(user.exec.is_some(), "a program to run (exec)")?;
+    refuse(user.auth_provider.is_some(), "an auth-provider")?;
+    refuse(user.impersonate.is_some() || user.impersonate_groups.is_some(), "an identity to act as")?;
+    refuse(user.impersonate_uid.is_some() || user.impersonate_user_extra.is_some(), "an identity to act as")?;
+    if operator {
+        return Ok(());
+    }
+    refuse(user.token_file.is_some(), "a file (tokenFile)")?;
+    refuse(user.client_certificate.is_some(), "a file (client-certificate)")?;
+    refuse(user.client_key.is_some(), "a file (client-key)")
+}
+
+/// TLS everywhere but on this machine, and this machine only for the operator. Literal addresses nobody runs an API
+/// server at (link-local, where clouds keep their metadata; unspecified; multicast) are refused for everybody.
+fn vet_server(server: &str, loopback_ok: bool) -> Result<(), BadSource> {
+    let uri: http::Uri = server.parse().map_err(|_| BadSource::NotAKubeconfig)?;
+    let host = uri.host().ok_or(BadSource::NotAKubeconfig)?;
+    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+    let is_loopback = literal.is_some_and(|ip| ip.to_canonical().is_loopback()) || host == "localhost";
+    if is_loopback && !loopback_ok {
+        return Err(BadSource::Refused("this machine as its server"));
+    }
+    let is_strange = literal.map(|ip| ip.to_canonical()).is_some_and(|ip| match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.is_unspecified() || ip.is_multicast(),
+    });
+    if is_strange {
+        return Err(BadSource::Refused("an address no cluster has"));
+    }
+    match uri.scheme_str() {
+        Some("https") => Ok(()),
+        Some("http") if is_loopback => Ok(()),
+        _ => Err(BadSource::Refused("a server without TLS")),
+    }
+}
+
+fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests;

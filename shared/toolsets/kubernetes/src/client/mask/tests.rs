@@ -1,0 +1,202 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+const PLAIN: &str = "s3cr3t-sesame-77";
+const ENCODED: &str = "czNjcjN0LXNlc2FtZS03Nw==";
+
+fn masker() -> Masker {
+    Masker::new(&[1; 32], &Tenant::parse("acme").unwrap(), &[])
+}
+
+fn shown(mut value: Value, detail: MaskDetail) -> String {
+    masker().object(&mut value, detail);
+    value.to_string()
+}
+
+/// Every place a secret is known to hide.
+fn corpus() -> Vec<(&'static str, Value)> {
+    let secret = json!({ "kind": "Secret", "data": { "k": ENCODED } });
+    let text = secret.to_string();
+    let twice = json!({ "spec": { "manifest": text } }).to_string();
+    let env = json!({ "name": "API_TOKEN", "value": PLAIN });
+    vec![
+        ("data", secret.clone()),
+        ("stringData", json!({ "kind": "Secret", "stringData": { "k": PLAIN } })),
+        ("data that is no text", json!({ "kind": "Secret", "data": { "k": [PLAIN] } })),
+        ("data that is no object", json!({ "kind": "Secret", "data": PLAIN })),
+        ("kind in another case", json!({ "kind": "SECRET", "data": { "k": ENCODED } })),
+        ("without its kind", json!({ "type": "Opaque", "data": { "k": ENCODED } })),
+        ("tls without its kind", json!({ "type": "kubernetes.io/tls", "data": { "tls.key": ENCODED } })),
+        ("stringData without its kind", json!({ "stringData": { "k": PLAIN } })),
+        ("a list", json!({ "kind": "List", "items": [secret.clone()] })),
+        ("a typed list", json!({ "kind": "SecretList", "items": [{ "data": { "k": ENCODED } }] })),
+        ("a helm release", json!({ "kind": "Secret", "type": "helm.sh/release.v1", "data": { "release": ENCODED } })),
+        (
+            "a helm release in a ConfigMap",
+            json!({ "kind": "ConfigMap", "metadata": { "labels": { "owner": "helm" } }, "data": { "release": PLAIN } }),
+        ),
+        (
+            "a ControllerRevision",
+            json!({ "kind": "ControllerRevision", "data": { "spec": { "template": { "spec": { "containers": [{ "env": [env.clone()] }] } } } } }),
+        ),
+        ("a Secret in a ControllerRevision", json!({ "kind": "ControllerRevision", "data": secret.clone() })),
+        (
+            "last applied",
+            json!({ "kind": "ConfigMap", "metadata": { "annotations": { "kubectl.kubernetes.io/last-applied-configuration": text } } }),
+        ),
+        (
+            "last applied of a Secret",
+            json!({ "kind": "Secret", "metadata": { "annotations": { "kubectl.kubernetes.io/last-applied-configuration": format!("not json {PLAIN}") } } }),
+        ),
+        (
+            "last applied that is no JSON",
+            json!({ "kind": "Pod", "metadata": { "annotations": { "kubectl.kubernetes.io/last-applied-configuration": PLAIN } } }),
+        ),
+        ("embedded JSON", json!({ "kind": "ConfigMap", "data": { "a.json": text } })),
+        ("embedded twice", json!({ "kind": "ConfigMap", "data": { "a.json": twice } })),
+        (
+            "embedded YAML",
+            json!({ "kind": "ConfigMap", "data": { "a.yaml": format!("apiVersion: v1\nkind: Secret\ndata:\n  k: {ENCODED}\n") } }),
+        ),
+        (
+            "embedded YAML in a list",
+            json!({ "kind": "ConfigMap", "data": { "a.yaml": format!("items:\n- kind: \"Secret\"\n  data:\n    k: {ENCODED}\n") } }),
+        ),
+        ("a key of a ConfigMap", json!({ "kind": "ConfigMap", "data": { "db-password": PLAIN } })),
+        ("env", json!({ "spec": { "containers": [{ "env": [env] }] } })),
+        ("a header of a probe", json!({ "httpHeaders": [{ "name": "Authorization", "value": PLAIN }] })),
+        ("a flag", json!({ "args": [format!("--db-password={PLAIN}")] })),
+        ("a flag and its value", json!({ "command": ["run", "--token", PLAIN] })),
+        ("a flag in a script", json!({ "args": ["-c", format!("mysql --password={PLAIN} -e x")] })),
+        ("an address", json!({ "spec": { "url": format!("https://user:{PLAIN}@host/x") } })),
+        ("a field of a custom kind", json!({ "kind": "Database", "spec": { "clientSecret": PLAIN } })),
+        ("a message", json!({ "kind": "Event", "message": format!("login failed: password={PLAIN}") })),
+        ("a token", json!({ "kind": "TokenRequest", "status": { "token": PLAIN } })),
+    ]
+}
+
+#[test]
+fn no_secret_of_the_corpus_is_shown() {
+    for (place, value) in corpus() {
+        for detail in [MaskDetail::Clean, MaskDetail::Full] {
+            let text = shown(value.clone(), detail);
+            assert!(!text.contains(PLAIN) && !text.contains(ENCODED), "{place}: {text}");
+        }
+    }
+}
+
+#[test]
+fn masking_again_changes_nothing() {
+    for (place, mut value) in corpus() {
+        masker().object(&mut value, MaskDetail::Full);
+        let once = value.to_string();
+        masker().object(&mut value, MaskDetail::Full);
+        assert_eq!(value.to_string(), once, "{place}");
+    }
+}
+
+#[test]
+fn what_is_no_secret_is_left_as_it_is() {
+    let harmless = json!({
+        "kind": "Deployment",
+        "metadata": { "name": "token-service", "annotations": { "note": "see the password policy" } },
+        "spec": {
+            "image": "registry.example/app@sha256:5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9",
+            "env": [
+                { "name": "TOKEN_FILE", "value": "/var/run/token" },
+                { "name": "PASSWORD", "value": "$(DB_PASSWORD)" },
+                { "name": "SECRET_NAME", "value": "db" },
+                { "name": "KEY", "valueFrom": { "secretKeyRef": { "name": "db", "key": "password" } } },
+            ],
+            "args": ["--port=80", "--tls-secret-name=db", "--", "run"],
+            "volumes": [{ "name": "v", "secret": { "secretName": "db" } }],
+            "automountServiceAccountToken": false,
+            "config": "{\"a\":1}",
+        },
+    });
+    let mut value = harmless.clone();
+    masker().object(&mut value, MaskDetail::Full);
+    assert_eq!(value, harmless);
+}
+
+#[test]
+fn a_value_that_only_pretends_to_be_a_mark_is_masked() {
+    let fake = json!({ "kind": "Secret", "stringData": { "k": format!("masked:16:{PLAIN}"), "l": format!("masked:{PLAIN}") } });
+    assert!(!shown(fake, MaskDetail::Full).contains(PLAIN));
+}
+
+#[test]
+fn text_is_masked_by_its_looks() {
+    let jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4";
+    for text in [
+        format!("token: {jwt}"),
+        format!("Bearer {jwt}"),
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIB\nAAAA\n-----END RSA PRIVATE KEY-----".to_owned(),
+        "-----BEGIN PRIVATE KEY-----\nMIIB\nAAAA and it never ends".to_owned(),
+        "key AKIAABCDEFGHIJKLMNOP used".to_owned(),
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789".to_owned(),
+        "postgres://app:MIIBMIIB@db/x".to_owned(),
+    ] {
+        let masked = masker().text(&text);
+        assert!(masked.contains("masked:"), "{masked}");
+        for part in ["MIIB", "AKIAABC", "abcdefghij", "SflKxw"] {
+            assert!(!masked.contains(part), "{masked}");
+        }
+    }
+    for plain in ["the token expired", "GET /healthz 200", "secret \"db\" not found", "password must be set"] {
+        assert_eq!(masker().text(plain), plain);
+    }
+}
+
+#[test]
+fn noise_is_dropped_unless_everything_is_wanted() {
+    let pod = json!({
+        "metadata": { "name": "p", "managedFields": [{}], "annotations": { "quartermaster/run": "run_x", "kubectl.kubernetes.io/last-applied-configuration": "{}" } },
+        "spec": {
+            "tolerations": [{ "key": "node.kubernetes.io/not-ready", "tolerationSeconds": 300 }],
+            "volumes": [{ "name": "kube-api-access-abc" }, { "name": "mine" }],
+        },
+    });
+    assert_eq!(
+        shown(pod.clone(), MaskDetail::Clean),
+        json!({ "metadata": { "name": "p" }, "spec": { "volumes": [{ "name": "mine" }] } }).to_string()
+    );
+    assert_eq!(shown(pod.clone(), MaskDetail::Full), pod.to_string());
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), "\\PC{0,20}".prop_map(Value::from)];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let key = prop_oneof![
+            "[a-z]{1,6}",
+            Just("data".to_owned()),
+            Just("items".to_owned()),
+            Just("annotations".to_owned()),
+            Just("kind".to_owned())
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(key, inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// A Secret is masked wherever in a value it turns up, as an object or as text; nothing makes the masker fail.
+    #[test]
+    fn a_secret_is_masked_wherever_it_turns_up(mut around in anything(), path in prop::collection::vec("[a-z]{1,5}", 0..4), as_text: bool) {
+        let secret = json!({ "kind": "Secret", "data": { "k": ENCODED }, "stringData": { "l": PLAIN } });
+        let secret = if as_text { Value::String(secret.to_string()) } else { secret };
+        crate::client::sealed::set(&mut around, &format!("/{}", path.join("/")), secret);
+        for detail in [MaskDetail::Clean, MaskDetail::Full] {
+            let text = shown(around.clone(), detail);
+            prop_assert!(!text.contains(PLAIN) && !text.contains(ENCODED), "{}", text);
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_masked(text in "\\PC{0,200}") {
+        masker().text(&text);
+    }
+}

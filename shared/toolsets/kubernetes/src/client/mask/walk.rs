@@ -1,0 +1,226 @@
+//! Objects: what an object is decides what of it is masked, wherever it turns up.
+
+use super::words;
+use super::{MaskDetail, Masker};
+use serde_json::{Map, Value};
+
+/// kubectl's copy of what was applied: the whole object once more, as text.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Text longer than this is not read as JSON; if it may hold a Secret it is masked whole.
+const EMBEDDED_MAX: usize = 1024 * 1024;
+
+/// Masks any value.
+pub(super) fn value(masker: &Masker, value: &mut Value, detail: MaskDetail) {
+    match value {
+        Value::Object(map) => object(masker, map, detail),
+        Value::Array(items) => items.iter_mut().for_each(|item| self::value(masker, item, detail)),
+        Value::String(text) => string(masker, text, detail),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Masks every string there is.
+pub(super) fn contents(masker: &Masker, value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(|value| contents(masker, value)),
+        Value::Array(items) => items.iter_mut().for_each(|item| contents(masker, item)),
+        Value::String(text) => *text = masker.mark_encoded(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Masks what stands under a name that says that it is secret, however deep, unless its own name only says where one is.
+pub(super) fn settings(masker: &Masker, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if words::looks_secret(key) { beneath(masker, value) } else { settings(masker, value) }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| settings(masker, item)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn beneath(masker: &Masker, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let named = map.iter_mut().filter(|(key, _)| !words::is_pointer(key));
+            named.for_each(|(_, value)| beneath(masker, value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| beneath(masker, item)),
+        Value::String(text) => hide(masker, text),
+        Value::Number(number) => *value = Value::String(masker.mark(number.to_string().as_bytes())),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+fn object(masker: &Masker, map: &mut Map<String, Value>, detail: MaskDetail) {
+    let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let secret = masker.is_secret_kind(&kind) || (kind.is_empty() && looks_like_secret(map));
+    if secret {
+        hide_data(masker, map);
+    }
+    // The items of a typed list do not repeat their kind.
+    let of_secrets = kind.strip_suffix("List").is_some_and(|stem| masker.is_secret_kind(stem));
+    if of_secrets {
+        for item in map.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(item) = item {
+                hide_data(masker, item);
+            }
+        }
+    }
+    if kind == "ConfigMap" {
+        hide_config(masker, map);
+    }
+    if let Some(Value::Object(annotations)) = map.get_mut("annotations") {
+        last_applied(masker, annotations, detail);
+    }
+    named_value(masker, map);
+    for (key, value) in map.iter_mut() {
+        match value {
+            Value::String(text) if words::is_secret_field(key) => hide(masker, text),
+            Value::Array(items) if matches!(key.as_str(), "args" | "command") => argv(masker, items, detail),
+            // Already marks; and what is masked is not read again.
+            Value::Object(_) if secret && matches!(key.as_str(), "data" | "stringData") => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(_) | Value::Array(_) | Value::Object(_) => self::value(masker, value, detail),
+        }
+    }
+}
+
+/// A Secret that lost its kind on the way, such as an item of a list or a part of a stored revision.
+fn looks_like_secret(map: &Map<String, Value>) -> bool {
+    let kind_of = |t: &str| {
+        t == "Opaque"
+            || t.starts_with("kubernetes.io/")
+            || t.starts_with("helm.sh/release")
+            || t.starts_with("bootstrap.kubernetes.io/")
+    };
+    map.contains_key("stringData")
+        || (map.get("data").is_some_and(Value::is_object)
+            && map.get("type").and_then(Value::as_str).is_some_and(kind_of))
+}
+
+fn hide_data(masker: &Masker, map: &mut Map<String, Value>) {
+    for (key, encoded) in [("data", true), ("stringData", false)] {
+        match map.get_mut(key) {
+            Some(Value::Object(data)) => {
+                for value in data.values_mut() {
+                    *value = Value::String(match &*value {
+                        Value::String(text) if words::is_mark(text) => text.clone(),
+                        Value::String(text) if encoded => masker.mark_encoded(text),
+                        Value::String(text) => masker.mark(text.as_bytes()),
+                        other @ (Value::Null
+                        | Value::Bool(_)
+                        | Value::Number(_)
+                        | Value::Array(_)
+                        | Value::Object(_)) => masker.mark(other.to_string().as_bytes()),
+                    });
+                }
+            }
+            Some(Value::Null) | None => {}
+            Some(Value::String(text)) => hide(masker, text),
+            Some(other) => *other = Value::String(masker.mark(other.to_string().as_bytes())),
+        }
+    }
+    if let Some(annotations) =
+        map.get_mut("metadata").and_then(|meta| meta.get_mut("annotations")).and_then(Value::as_object_mut)
+    {
+        annotations.remove(LAST_APPLIED);
+    }
+}
+
+/// A ConfigMap is meant to be read; keys that look secret are not, nor is a helm release kept in one.
+fn hide_config(masker: &Masker, map: &mut Map<String, Value>) {
+    let of_helm = map.get("metadata").is_some_and(|meta| meta["labels"]["owner"] == "helm");
+    for (key, value) in map.get_mut("data").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let Value::String(text) = value
+            && (words::looks_secret(key) || (of_helm && key == "release"))
+        {
+            hide(masker, text);
+        }
+    }
+}
+
+fn last_applied(masker: &Masker, annotations: &mut Map<String, Value>, detail: MaskDetail) {
+    let Some(applied) = annotations.get_mut(LAST_APPLIED) else { return };
+    let read = applied.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    match (detail, read) {
+        (MaskDetail::Clean, _) | (_, None) => {
+            annotations.remove(LAST_APPLIED);
+        }
+        (MaskDetail::Full, Some(copy)) if is_secret_within(masker, &copy) => {
+            annotations.remove(LAST_APPLIED);
+        }
+        (MaskDetail::Full, Some(mut copy)) => {
+            value(masker, &mut copy, detail);
+            *applied = Value::String(copy.to_string());
+        }
+    }
+}
+
+fn is_secret_within(masker: &Masker, value: &Value) -> bool {
+    value["kind"].as_str().is_some_and(|kind| masker.is_secret_kind(kind))
+}
+
+/// `{name, value}`: an environment variable or a header whose name says that the value is secret.
+fn named_value(masker: &Masker, map: &mut Map<String, Value>) {
+    let secret = map.get("name").and_then(Value::as_str).is_some_and(words::looks_secret);
+    if secret && let Some(Value::String(text)) = map.get_mut("value") {
+        hide(masker, text);
+    }
+}
+
+/// Arguments: `--password=x`, and the element after `--password`.
+fn argv(masker: &Masker, items: &mut [Value], detail: MaskDetail) {
+    let mut next_is_secret = false;
+    for item in items {
+        let Value::String(text) = item else {
+            next_is_secret = false;
+            value(masker, item, detail);
+            continue;
+        };
+        if std::mem::take(&mut next_is_secret) && !text.starts_with('-') {
+            hide(masker, text);
+            continue;
+        }
+        next_is_secret =
+            text.starts_with('-') && !text.contains('=') && words::looks_secret(text.trim_start_matches('-'));
+        string(masker, text, detail);
+    }
+}
+
+/// A string may be a text, or a whole object once more.
+fn string(masker: &Masker, text: &mut String, detail: MaskDetail) {
+    let trimmed = text.trim_start();
+    let embedded = trimmed.starts_with('{') || trimmed.starts_with('[');
+    if text.len() > EMBEDDED_MAX && embedded {
+        hide(masker, text);
+        return;
+    }
+    if embedded && let Ok(mut inner) = serde_json::from_str::<Value>(text) {
+        let before = inner.clone();
+        value(masker, &mut inner, detail);
+        if inner != before {
+            *text = inner.to_string();
+        }
+        return;
+    }
+    if words::holds_secret_manifest(text) {
+        hide(masker, text);
+        return;
+    }
+    let masked = masker.text(text);
+    if masked != *text {
+        *text = masked;
+    }
+}
+
+fn hide(masker: &Masker, text: &mut String) {
+    // A mark stands for itself; an empty value is no secret, and `$(VAR)` is only a reference.
+    if text.is_empty() || words::is_mark(text) || (text.starts_with("$(") && text.ends_with(')')) {
+        return;
+    }
+    *text = masker.mark(text.as_bytes());
+}

@@ -1,0 +1,156 @@
+//! The objects of a kind, page by page.
+
+use super::super::pages::ObjectsPageToken;
+use super::super::project::{self, ObjectRow, config::last_seen};
+use super::super::reply::{ClusterNote, MOST_ROWS, Omitted, ROOM, rows_that_fit};
+use super::super::selector::{FieldSelector, LabelSelector};
+use super::{Args, GetView, K8sGet, K8sGetOutput};
+use crate::client::{Cluster, KindScope, ListQuery, MaskDetail};
+use crate::k8s::at;
+use domain::Failure;
+use policy::Permit;
+use serde_json::{Value, json};
+
+/// Whole objects are large: few of them fit into an answer, so few are asked for at once.
+const FULL_PAGE: u32 = 20;
+const SUMMARY_PAGE: u32 = 100;
+/// How many events are looked through for the newest ones, and in which steps.
+const MOST_EVENTS: usize = 2_500;
+const EVENT_PAGE: u32 = 500;
+const NARROW: &str = "narrow with namespace, selector or field_selector, or go on with next_cursor";
+
+/// One page as rows, before it is cut.
+struct Rows {
+    rows: Vec<ObjectRow>,
+    next: Option<String>,
+    remaining: Option<u64>,
+    warnings: Vec<String>,
+}
+
+impl K8sGet {
+    pub(super) async fn several(
+        &self,
+        permit: &Permit,
+        cluster: &Cluster<'_>,
+        place: &KindScope,
+        args: &Args,
+    ) -> Result<K8sGetOutput, Failure> {
+        let spot = match &args.cursor {
+            Some(cursor) => self.kit.cursors.open(permit, args, cursor)?,
+            None => ObjectsPageToken::default(),
+        };
+        let Rows { rows, next, remaining, warnings } = match place.kind().kind() {
+            "Event" if matches!(place.kind().group(), "" | "events.k8s.io") => {
+                self.events(cluster, place, args).await?
+            }
+            _ => self.page(cluster, place, args, spot.c.clone()).await?,
+        };
+        if rows.is_empty() && args.cursor.is_none() {
+            at::explain_empty(cluster, place).await?;
+        }
+        let rows: Vec<ObjectRow> = rows.into_iter().skip(spot.o).collect();
+        let (rows, left) = rows_that_fit(rows, ROOM);
+        let mut found = K8sGetOutput::of(place, ClusterNote::answer_at(cluster, place, args.named()));
+        if let Some(spot) = spot.after(rows.len(), left, next) {
+            found.common.next_cursor = Some(self.kit.cursors.seal(permit, args, &spot)?);
+            let items = u64::try_from(left).unwrap_or_default() + remaining.unwrap_or_default();
+            found.common.cut(Omitted { items, ..Omitted::default() }, NARROW);
+            found.remaining = remaining.map(|_| items).or((left > 0).then_some(items));
+        }
+        found.common.warnings = warnings;
+        found.count = Some(rows.len());
+        found.items = Some(rows);
+        Ok(found)
+    }
+
+    async fn page(
+        &self,
+        cluster: &Cluster<'_>,
+        place: &KindScope,
+        args: &Args,
+        token: Option<String>,
+    ) -> Result<Rows, Failure> {
+        let (group, kind) = (place.kind().group(), place.kind().kind());
+        let whole = args.view() == GetView::Full;
+        let limit = if whole { FULL_PAGE } else { SUMMARY_PAGE };
+        let query = ListQuery { limit, cursor: token, ..query(args) };
+        if !whole && args.path.is_none() && !project::knows(group, kind) {
+            let table = cluster.table(place, &query).await?;
+            let rows = table_rows(table.columns, table.rows, args.everywhere());
+            return Ok(Rows { rows, next: table.cursor, remaining: table.remaining, warnings: table.warnings });
+        }
+        let detail = if whole { MaskDetail::Full } else { MaskDetail::Clean };
+        let page = cluster.list(place, &query, detail).await?;
+        let rows = page.items.into_iter().map(|object| self.shown(place, args, object)).collect();
+        Ok(Rows { rows, next: page.cursor, remaining: page.remaining, warnings: page.warnings })
+    }
+
+    fn shown(&self, place: &KindScope, args: &Args, mut object: Value) -> ObjectRow {
+        args.clean(&mut object);
+        if let Some(path) = &args.path {
+            let mut row = project::head(&object, args.everywhere());
+            row.insert("value".to_owned(), path.find(&object).cloned().unwrap_or_default());
+            return row;
+        }
+        match (args.view(), object) {
+            (GetView::Full, Value::Object(fields)) => fields,
+            (_, object) => {
+                let (group, kind) = (place.kind().group(), place.kind().kind());
+                project::row(group, kind, &object, args.everywhere(), self.kit.cursors.now())
+            }
+        }
+    }
+
+    /// Events, the newest first. The cluster gives them in the order of their names, so all are looked at, up to a bound.
+    async fn events(&self, cluster: &Cluster<'_>, place: &KindScope, args: &Args) -> Result<Rows, Failure> {
+        let mut query = ListQuery { limit: EVENT_PAGE, ..query(args) };
+        let (mut all, mut warnings): (Vec<(String, ObjectRow)>, Vec<String>) = (Vec::new(), Vec::new());
+        loop {
+            let page = cluster.list(place, &query, MaskDetail::Clean).await?;
+            for event in page.items {
+                let at = last_seen(&event).unwrap_or_default().to_owned();
+                all.push((at, self.shown(place, args, event)));
+            }
+            warnings.extend(page.warnings);
+            query.cursor = page.cursor;
+            if query.cursor.is_none() {
+                break;
+            }
+            if all.len() >= MOST_EVENTS {
+                warnings.push(format!("there are more events; the newest of the first {} are shown", all.len()));
+                break;
+            }
+        }
+        // RFC 3339 in UTC sorts as text.
+        all.sort_by(|(a, _), (b, _)| b.cmp(a));
+        Ok(Rows { rows: all.into_iter().map(|(_, row)| row).collect(), next: None, remaining: None, warnings })
+    }
+}
+
+fn query(args: &Args) -> ListQuery {
+    ListQuery {
+        labels: args.selector.as_ref().map(|s| LabelSelector::as_str(s).to_owned()),
+        fields: args.field_selector.as_ref().map(|s| FieldSelector::as_str(s).to_owned()),
+        ..ListQuery::default()
+    }
+}
+
+/// The server's columns as rows: a column's name in small letters is the key.
+pub(super) fn table_rows(columns: Vec<String>, rows: Vec<crate::client::TableRow>, everywhere: bool) -> Vec<ObjectRow> {
+    let key = |name: &String| name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    let keys: Vec<String> = columns.iter().map(key).collect();
+    rows.into_iter()
+        .take(MOST_ROWS)
+        .map(|found| {
+            let mut row = ObjectRow::new();
+            for (key, cell) in keys.iter().zip(found.cells) {
+                row.insert(key.clone(), cell);
+            }
+            row.insert("name".to_owned(), json!(found.name));
+            if let (true, Some(namespace)) = (everywhere, found.namespace) {
+                row.insert("namespace".to_owned(), json!(namespace));
+            }
+            row
+        })
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! What a person judges before a change, as one value: the target and the facts that were weighed.
+//!
+//! The value is compared once more before anything is sent. So it holds what would make the yes mean something else (the
+//! object itself, a template, a list of pods that lose data) and nothing that moves by itself (status, counts, versions).
+//!
+//! Not here: changes of an object's own fields, which are judged by their difference (see [`preview`](super::preview)).
+
+use crate::client::{Cluster, ResourceRef};
+use catalog::ToolPreview;
+use domain::Failure;
+use domain::json::{canonical, sha256_hex};
+use serde_json::{Value, json};
+
+/// How many letters of a fingerprint are shown.
+const DIGEST: usize = 16;
+
+/// The fingerprint of a target, as it was read, and of what was judged about it.
+pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &ResourceRef, object: &Value, facts: Value) -> String {
+    let (kind, uid) = (target.kind().full_name(), &object["metadata"]["uid"]);
+    let all = json!([cluster.name(), kind, target.namespace(), target.name(), uid, facts]);
+    sha256_hex(canonical(&all).as_bytes())
+}
+
+/// The preview. Its text ends with the beginning of the fingerprint: two texts are the same only if what was judged is,
+/// although the text itself does not say all of it.
+pub(crate) fn drawn(summary: String, text: &str, warnings: Vec<String>, fingerprint: String) -> ToolPreview {
+    let text = format!("{}\njudged: sha256 {}\n", text.trim_end(), &fingerprint[..DIGEST]);
+    ToolPreview { summary, text, warnings, arguments: None, fingerprint }
+}
+
+/// The beginning of every preview: where it would happen.
+pub(crate) fn heading(cluster: &Cluster<'_>, target: &ResourceRef) -> String {
+    let simulated = if cluster.simulated() { " (simulated)" } else { "" };
+    format!("{target} on cluster {}{simulated}", cluster.name())
+}
+
+/// Wants a namespace that may be changed. A deed that cannot be rehearsed is refused here, before anybody is asked.
+pub(crate) fn unprotected(cluster: &Cluster<'_>, target: &ResourceRef) -> Result<(), Failure> {
+    match target.namespace().filter(|namespace| cluster.protects(namespace)) {
+        Some(namespace) => Err(Failure::new(crate::codes::PROTECTED, format!("namespace {namespace} is protected"))
+            .next("do not retry; nothing is changed there through this service")),
+        None => Ok(()),
+    }
+}

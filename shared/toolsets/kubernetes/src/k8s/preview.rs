@@ -1,0 +1,337 @@
+//! What an approver is shown of a change, and what must still be so when it is carried out.
+//!
+//! A sheet keeps the two apart. What is *shown* may be shortened and may hold numbers that move by themselves (pods that
+//! are ready); what is *judged* goes into the fingerprint: which object, its uid and generation (or a digest of the
+//! object without its status, for kinds that count no generations), every difference in full, and the warnings. So a
+//! status that moves leaves a yes alone, and whatever the approver judged voids it.
+//!
+//! The shown text carries the uid and a digest of the whole difference. Two texts are therefore the same only if they
+//! are about the same objects and the same difference, also where some of it was cut.
+//!
+//! Not here: what the live target adds to a change (see [`radius`](super::radius)).
+
+use super::clean;
+use super::diff_text::unified;
+use super::kind_name::is_wide;
+use crate::client::{Cluster, ResourceRef};
+use catalog::ToolPreview;
+use domain::{Failure, json};
+use serde_json::{Value, json};
+
+/// The most lines and bytes that are shown. Whoever shows them folds what is longer, and nothing is to be lost in a fold.
+const MOST_LINES: usize = 180;
+const MOST_BYTES: usize = 20 * 1024;
+/// Below so many lines a difference is shown without the lines around it.
+const CROWDED: usize = 12;
+/// How many letters of a digest are shown.
+const DIGEST: usize = 16;
+
+/// A preview in the making.
+#[derive(Debug)]
+pub(crate) struct PreviewBuilder {
+    judged: Vec<Value>,
+    lines: Vec<String>,
+    differences: Vec<(String, String)>,
+    warnings: Vec<String>,
+}
+
+impl PreviewBuilder {
+    /// An empty sheet about this cluster.
+    pub(crate) fn of(cluster: &Cluster<'_>) -> PreviewBuilder {
+        let simulated = if cluster.simulated() { " (simulated)" } else { "" };
+        let lines = vec![format!("cluster {}{simulated}", cluster.name())];
+        PreviewBuilder {
+            judged: vec![json!({ "cluster": cluster.name() })],
+            lines,
+            differences: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The object a change is about, as it is now. Kinds that reach far are named as such.
+    pub(crate) fn about(&mut self, what: &str, target: &ResourceRef, live: &Value) {
+        let title = self.identified(what, target, live);
+        self.line(title);
+    }
+
+    /// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid),
+    /// so what was asked for is judged.
+    pub(crate) fn creates(&mut self, target: &ResourceRef, asked: &Value, then: &Value) {
+        self.judged.push(json!({ "object": name(target), "uid": null, "asked": digest(asked) }));
+        self.wide(target);
+        let (_, then) = named_only(None, then);
+        self.difference(&format!("create {target}"), &digest(asked), unified(None, Some(&then)).unwrap_or_default());
+    }
+
+    /// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
+    pub(crate) fn untried(&mut self, what: &str, asked: &Value) {
+        self.judged.push(json!({ "untried": what, "asked": digest(asked) }));
+        let (_, shown) = named_only(None, asked);
+        let title = format!("create {what}, untried");
+        self.difference(&title, &digest(asked), unified(None, Some(&shown)).unwrap_or_default());
+    }
+
+    /// An object that would be changed, and whether it would be at all.
+    pub(crate) fn changes(&mut self, target: &ResourceRef, now: &Value, then: &Value) -> bool {
+        let (before, after) = (cleaned(now), cleaned(then));
+        let mut found = Vec::new();
+        differences("", Some(&before), Some(&after), &mut found);
+        let any = !found.is_empty();
+        let title = self.identified(if any { "change" } else { "leave as it is:" }, target, now);
+        let digest = digest(&Value::Array(found));
+        self.judged.push(json!({ "difference": digest }));
+        if any {
+            let (now, then) = named_only(Some(now), then);
+            self.difference(&title, &digest, unified(now.as_ref(), Some(&then)).unwrap_or_default());
+        } else {
+            self.line(title);
+        }
+        any
+    }
+
+    /// Says something that may be otherwise by the time it is done.
+    pub(crate) fn line(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    /// Says something that must still be so.
+    pub(crate) fn judge(&mut self, line: impl Into<String>) {
+        let line = line.into();
+        self.judged.push(Value::from(line.as_str()));
+        self.lines.push(line);
+    }
+
+    /// Warns. A warning is judged, so it holds no number that moves by itself.
+    pub(crate) fn warn(&mut self, warning: impl Into<String>) {
+        let warning = warning.into();
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// What a look found. Where the cluster lets nobody look, the approver is told that instead; a kind the cluster
+    /// does not have is nothing to look at; whatever else went wrong leaves no preview.
+    pub(crate) fn seen<T>(&mut self, looked: Result<T, Failure>, what: &str) -> Result<Option<T>, Failure> {
+        match looked {
+            Ok(found) => Ok(Some(found)),
+            Err(failure) if failure.code == crate::codes::UNKNOWN_KIND => Ok(None),
+            Err(failure) if failure.code == target::codes::FORBIDDEN => {
+                self.warn(format!("The tenant's credential may not look at {what}, so they are not counted here."));
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The finished preview.
+    pub(crate) fn drawn(self, summary: impl Into<String>) -> ToolPreview {
+        let judged = json!({ "judged": self.judged, "warnings": self.warnings });
+        let many = self.differences.len().max(1);
+        let each = |overhead: usize| MOST_LINES.saturating_sub(self.lines.len() + overhead * many) / many;
+        // A title and a blank line for each; where that leaves too little, only the title.
+        let (lines, blank) = if each(2) < CROWDED { (each(1), "") } else { (each(2), "\n") };
+        let mut text = self.lines.join("\n");
+        for (title, difference) in &self.differences {
+            text.push_str(&format!("{blank}\n{title}{}", cut(difference, lines.max(1), MOST_BYTES / many)));
+        }
+        ToolPreview {
+            summary: summary.into(),
+            text,
+            warnings: self.warnings,
+            arguments: None,
+            fingerprint: format!("k8s:{}", json::sha256_hex(json::canonical(&judged).as_bytes())),
+        }
+    }
+
+    fn difference(&mut self, title: &str, digest: &str, text: String) {
+        self.differences.push((format!("{title}, sha256 {}", &digest[..DIGEST]), text));
+    }
+
+    /// Judges which object it is, and gives the line that says so.
+    fn identified(&mut self, what: &str, target: &ResourceRef, live: &Value) -> String {
+        let uid = live["metadata"]["uid"].as_str().unwrap_or("none");
+        self.judged.push(json!({ "object": name(target), "uid": uid, "version": version(live) }));
+        self.wide(target);
+        format!("{what} {target}, uid {uid}")
+    }
+
+    fn wide(&mut self, target: &ResourceRef) {
+        if is_wide(target.kind().plural()) {
+            self.warn(format!("A {} reaches further than one workload.", target.kind().kind()));
+        }
+    }
+}
+
+/// The first lines, each on a line of its own, and how many are left out. Where there is little room, only what changes.
+fn cut(difference: &str, most: usize, most_bytes: usize) -> String {
+    let changes = |line: &&str| most >= CROWDED || line.starts_with(['+', '-']);
+    // The first two say which side is which.
+    let lines: Vec<&str> = difference.lines().skip(2).filter(changes).collect();
+    let mut out = String::new();
+    for (n, line) in lines.iter().enumerate() {
+        let left = lines.len() - n;
+        if (n + 1 == most && left > 1) || out.len() + line.len() > most_bytes {
+            out.push_str(&format!("\n… and {left} more lines"));
+            break;
+        }
+        out.push('\n');
+        out.push_str(line);
+    }
+    out
+}
+
+/// The resolved name of an object: two of them are the same only if they are one object.
+fn name(target: &ResourceRef) -> Value {
+    json!([target.kind().full_name(), target.namespace(), target.name()])
+}
+
+/// What a live object would have to keep for a yes to still be about it.
+pub(crate) fn version(live: &Value) -> Value {
+    match live["metadata"]["generation"].as_u64() {
+        Some(generation) => json!(generation),
+        None => json!(digest(&cleaned(live))),
+    }
+}
+
+fn cleaned(object: &Value) -> Value {
+    let mut object = object.clone();
+    clean::for_diff(&mut object);
+    object
+}
+
+fn digest(value: &Value) -> String {
+    json::sha256_hex(json::canonical(value).as_bytes())
+}
+
+/// Every place where two values differ, with what stands there.
+fn differences(at: &str, now: Option<&Value>, then: Option<&Value>, found: &mut Vec<Value>) {
+    match (now, then) {
+        (now, then) if now == then => {}
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            for (key, value) in before {
+                differences(&format!("{at}/{key}"), Some(value), after.get(key), found);
+            }
+            for (key, value) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
+                differences(&format!("{at}/{key}"), None, Some(value), found);
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) if before.len() == after.len() => {
+            for (n, (before, after)) in before.iter().zip(after).enumerate() {
+                differences(&format!("{at}/{n}"), Some(before), Some(after), found);
+            }
+        }
+        (now, then) => found.push(json!([at, now, then])),
+    }
+}
+
+/// The same two objects with secrets by the name of their key only: whether a value is another one is said, and nothing
+/// about it, not even its length.
+fn named_only(now: Option<&Value>, then: &Value) -> (Option<Value>, Value) {
+    fn hide(value: &mut Value, before: Option<&Value>, otherwise: &str) {
+        match value {
+            Value::String(text) if is_mark(text) => {
+                let same = before.is_none_or(|before| before.as_str() == Some(text.as_str()));
+                *text = if same { "(secret)".to_owned() } else { otherwise.to_owned() };
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    hide(value, before.and_then(|before| before.get(key.as_str())), otherwise);
+                }
+            }
+            Value::Array(items) => {
+                for (n, item) in items.iter_mut().enumerate() {
+                    hide(item, before.and_then(|before| before.get(n)), otherwise);
+                }
+            }
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let (mut shown, mut after) = (now.cloned(), then.clone());
+    hide(&mut after, now, "(secret, another one)");
+    if let Some(shown) = &mut shown {
+        hide(shown, None, "(secret)");
+    }
+    (shown, after)
+}
+
+/// Whether a text is the mark that stands for a masked value: `masked:<bytes>:<hex>`.
+fn is_mark(text: &str) -> bool {
+    let Some((bytes, hex)) = text.strip_prefix("masked:").and_then(|rest| rest.split_once(':')) else { return false };
+    let digits = |text: &str, fits: fn(u8) -> bool| !text.is_empty() && text.bytes().all(fits);
+    digits(bytes, |b| b.is_ascii_digit()) && digits(hex, |b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(now: &Value, then: &Value) -> Vec<Value> {
+        let mut out = Vec::new();
+        differences("", Some(now), Some(then), &mut out);
+        out
+    }
+
+    #[test]
+    fn every_difference_is_found_once_and_nothing_else() {
+        let now = json!({ "a": 1, "b": { "c": [1, 2], "d": "x" }, "gone": true });
+        let then = json!({ "a": 1, "b": { "c": [1, 3], "d": "x" }, "new": [] });
+        assert_eq!(
+            found(&now, &then),
+            [json!(["/b/c/1", 2, 3]), json!(["/gone", true, null]), json!(["/new", null, []])]
+        );
+        assert_eq!(found(&now, &now), Vec::<Value>::new());
+        assert_eq!(found(&json!({ "a": [1] }), &json!({ "a": [1, 2] })), [json!(["/a", [1], [1, 2]])]);
+    }
+
+    #[test]
+    fn a_secret_is_shown_by_the_name_of_its_key() {
+        let mark = |n: u8| format!("masked:8:0123456789a{n}");
+        let now = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(2), "gone": mark(3) } });
+        let then = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(4), "new": mark(5) } });
+        let (now, then) = named_only(Some(&now), &then);
+        let text = unified(now.as_ref(), Some(&then)).unwrap();
+        assert!(!text.contains("masked:"), "{text}");
+        for line in ["-  gone: \"(secret)\"", "+  other: \"(secret, another one)\"", "+  new: \"(secret)\""] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(!text.contains("-  same") && !text.contains("+  same"), "{text}");
+        assert!(
+            is_mark("masked:0:00") && !is_mark("masked:x:00") && !is_mark("masked:1:") && !is_mark("unmasked:1:00")
+        );
+    }
+
+    #[test]
+    fn a_version_is_blind_to_status_and_bookkeeping() {
+        let counted = |generation: u64, status: &str| json!({ "metadata": { "generation": generation, "resourceVersion": status }, "status": status });
+        assert_eq!(version(&counted(3, "a")), version(&counted(3, "b")));
+        assert_ne!(version(&counted(3, "a")), version(&counted(4, "a")));
+        let plain = |data: &str, at: &str| json!({ "metadata": { "resourceVersion": at }, "data": data });
+        assert_eq!(version(&plain("x", "1")), version(&plain("x", "2")));
+        assert_ne!(version(&plain("x", "1")), version(&plain("y", "1")));
+    }
+
+    #[test]
+    fn many_differences_share_the_room_and_none_is_lost() {
+        let long = (0..100).map(|n| format!("+line {n}")).collect::<Vec<_>>().join("\n");
+        let long = format!("--- now\n+++ then\n@@ -1 +1 @@\n{long}");
+        for many in [1, 7, 50] {
+            let lines = vec!["cluster a".into()];
+            let mut sheet = PreviewBuilder { judged: vec![], lines, differences: vec![], warnings: vec![] };
+            (0..many).for_each(|n| sheet.difference(&format!("object {n}"), &"0".repeat(64), long.clone()));
+            let text = sheet.drawn("all").text;
+            assert!((0..many).all(|n| text.contains(&format!("object {n}, sha256 0000"))), "{text}");
+            assert!(text.lines().count() <= MOST_LINES && text.contains("+line 0"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_difference_is_cut_at_lines_and_bytes_and_the_rest_is_counted() {
+        let difference = "--- now\n+++ then\n@@ x @@\n a\n-b\n+c\n d";
+        assert_eq!(cut(difference, 20, 100), "\n@@ x @@\n a\n-b\n+c\n d");
+        assert_eq!(cut(difference, 3, 100), "\n-b\n+c");
+        assert_eq!(cut("--- now\n+++ then\n+a\n+b\n+c\n+d", 3, 100), "\n+a\n+b\n… and 2 more lines");
+        assert_eq!(cut("--- now\n+++ then\n+a\n+b\n+c", 3, 100), "\n+a\n+b\n+c");
+        assert_eq!(cut("--- now\n+++ then\n+a\n+bbbbbb", 3, 5), "\n+a\n… and 1 more lines");
+        assert_eq!(cut("", 3, 100), "");
+    }
+}

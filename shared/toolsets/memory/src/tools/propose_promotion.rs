@@ -1,0 +1,97 @@
+//! `memory_propose_promotion`: asks people to adopt a document into another store.
+//!
+//! The proposal is a run like any other, only that nobody is in a hurry: the call answers at once, people take their
+//! time, and a no comes with a reason that the document's history shows. Running it is what approval brings about.
+
+use super::args::PathText;
+use super::{MemoryDeps, TOOLSET, drawn};
+use crate::documents::{DocPath, DocumentAuthor, PromotionRequest, trust};
+use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use domain::{Effect, Failure};
+use policy::Permit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use store::Document;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long people may take, unless the tenant says otherwise.
+const REVIEWED_WITHIN: Duration = DAY.saturating_mul(14);
+
+pub(super) struct ProposePromotion(pub(super) MemoryDeps);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    #[schemars(with = "PathText")]
+    path: DocPath,
+    #[schemars(with = "PathText")]
+    to: DocPath,
+    #[schemars(length(min = 1, max = 500))]
+    reason: String,
+    #[schemars(length(min = 1, max = 2_000))]
+    evidence: Option<String>,
+}
+
+impl Args {
+    fn promote(&self) -> PromotionRequest {
+        let Args { path, to, reason, evidence } = self;
+        PromotionRequest { path: path.clone(), to: to.clone(), reason: reason.clone(), evidence: evidence.clone() }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PromotionOutput {
+    path: String,
+    version: u64,
+    sha256: String,
+    trust: &'static str,
+}
+
+impl Tool for ProposePromotion {
+    const SPEC: ToolSpec = ToolSpec::new(crate::documents::PROMOTION_TOOL, TOOLSET, Effect::Change)
+        .says("Propose a document", "Ask people to adopt a document into another store.")
+        .hint(
+            "For agents whose lessons should reach the whole tenant; people review at their own pace and may reject \
+             it with a reason, so the agent must not wait for it.",
+        )
+        .idempotent()
+        .closed_world()
+        .reviewed(REVIEWED_WITHIN);
+    type Args = Args;
+    type Output = PromotionOutput;
+
+    fn effect(_: &Args) -> Effect {
+        Effect::Change
+    }
+
+    fn about(args: &Args) -> Option<String> {
+        Some(args.to.scope().as_str().to_owned())
+    }
+
+    async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
+        self.0
+            .notebook
+            .sketch_promote(&DocumentAuthor::of(permit), &args.promote())
+            .await
+            .map(|sketch| Some(drawn(sketch)))
+    }
+
+    async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
+        match self.0.notebook.carried(&DocumentAuthor::of(permit), &args.to).await {
+            Ok(Some(found)) => ProbeResult::Done(serde_json::to_string(&adopted(found)).ok()),
+            Ok(None) => ProbeResult::NotDone,
+            Err(_) => ProbeResult::Unknown,
+        }
+    }
+
+    async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<PromotionOutput, Failure> {
+        let written = self.0.notebook.promote(&DocumentAuthor::of(permit), &args.promote()).await?;
+        Ok(adopted(written.document))
+    }
+}
+
+fn adopted(document: Document) -> PromotionOutput {
+    let Document { path, version, sha256, .. } = document;
+    PromotionOutput { path, version, sha256, trust: trust(document.trust) }
+}
