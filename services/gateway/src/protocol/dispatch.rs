@@ -14,7 +14,7 @@ use std::panic::AssertUnwindSafe;
 
 /// Answers one message. A panic ends this message and nothing else: it becomes a JSON-RPC error.
 pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
-    let answered = AssertUnwindSafe(request.answer(message)).catch_unwind().await;
+    let answered = AssertUnwindSafe(request.dispatch(message)).catch_unwind().await;
     answered.unwrap_or_else(|_| {
         let trace_id = &request.exchange.trace_id;
         tracing::error!(trace_id, "a handler panicked");
@@ -25,7 +25,8 @@ pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
 }
 
 impl McpRequest<'_> {
-    async fn answer(&self, message: &[u8]) -> McpAnswer {
+    /// Decodes the message, checks what its address and its token allow, and lets the method's own function answer.
+    async fn dispatch(&self, message: &[u8]) -> McpAnswer {
         let exchange = &self.exchange;
         let decoded = match &self.headers {
             Some(headers) => mcp::decode(headers, message),
@@ -54,22 +55,18 @@ impl McpRequest<'_> {
                 return exchange.refuse_with(&refusal, failure);
             }
         };
-        match incoming {
-            Incoming::Request(envelope) => self.request(*envelope, selection).await,
-            Incoming::Notification(notification) => self.notified(notification).await,
+        let RequestEnvelope { era, id, request, meta } = match incoming {
+            Incoming::Request(envelope) => *envelope,
+            Incoming::Notification(notification) => return self.notified(notification).await,
             // The service never asks a client anything, so nobody waits for this.
-            Incoming::Response(_) if self.session.is_some() => McpAnswer::Accepted,
-            Incoming::Response(_) => exchange.refuse_with(&Refusal::unexpected_response(), None),
-        }
-    }
-
-    async fn request(&self, envelope: RequestEnvelope, selection: Option<LoadedToolsets>) -> McpAnswer {
-        let RequestEnvelope { era, id, request, meta } = envelope;
+            Incoming::Response(_) if self.session.is_some() => return McpAnswer::Accepted,
+            Incoming::Response(_) => return exchange.refuse_with(&Refusal::unexpected_response(), None),
+        };
         let result = match request {
             Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
             Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
             Request::Discover => {
-                Ok(mcp::encode::discover_result(&instructions(&self.exchange.snapshot.catalog, true)).into())
+                Ok(mcp::encode::discover_result(&instructions(&exchange.snapshot.catalog, true)).into())
             }
             Request::ToolsList { cursor } => self.list(era, selection, cursor.as_deref()).await,
             Request::ToolsCall { name, arguments } => {
@@ -77,14 +74,14 @@ impl McpRequest<'_> {
             }
             Request::Listen { tools_list_changed } => {
                 return match &self.sink {
-                    Some(sink) => stream::listen(&self.exchange, sink.clone(), id, tools_list_changed),
+                    Some(sink) => stream::listen(exchange, sink.clone(), id, tools_list_changed),
                     None => McpAnswer::NeedsStream,
                 };
             }
         };
         match result {
             Ok(result) => McpAnswer::result(&id, &result),
-            Err(failure) => self.exchange.refuse(era, Some(id), failure),
+            Err(failure) => exchange.refuse(era, Some(id), failure),
         }
     }
 

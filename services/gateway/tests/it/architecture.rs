@@ -94,11 +94,15 @@ fn the_steps_of_a_call_are_where_the_map_says() {
     let text = map();
     let rows = table(&text, "A `tools/call`, from the handler to the socket", 0);
     assert!(rows.len() <= 15, "a call goes through at most 15 places");
-    for row in rows {
-        let [_, file, function, _] = row.as_slice() else { panic!("{row:?}") };
-        let (file, function) = (file.trim_matches('`'), function.trim_matches('`'));
+    let steps: Vec<(&str, &str)> =
+        rows.iter().map(|row| (row[1].trim_matches('`'), row[2].trim_matches('`'))).collect();
+    for (step, (file, function)) in steps.iter().enumerate() {
         let source = std::fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file {file}"));
-        assert!(source.contains(&format!("fn {function}")), "{file} has no function {function}");
+        let body = source.split_once(&format!("fn {function}")).map(|(_, body)| body);
+        let body = body.unwrap_or_else(|| panic!("{file} has no function {function}"));
+        if let Some((_, next)) = steps.get(step + 1) {
+            assert!(body.contains(&format!("{next}(")), "{function} in {file} does not call {next}");
+        }
     }
 }
 

@@ -157,7 +157,8 @@ impl<'p> Cluster<'p> {
 
     /// A GET whose answer is JSON, not yet masked.
     pub(in crate::client) async fn read_json(&self, request: &ClusterRequest) -> Result<Value, Failure> {
-        let bytes = self.read_bytes(request).await?;
+        let answer = self.read(ClientLane::Read, request).await?;
+        let bytes = answer.bytes(MOST_BYTES, self.deadline).await.map_err(|lost| fault::of_read(&lost))?;
         serde_json::from_slice(&bytes).map_err(|_| {
             let failure =
                 Failure::new(target::codes::TARGET_UNREACHABLE, "the address answers, but not like a Kubernetes API");
@@ -174,12 +175,6 @@ impl<'p> Cluster<'p> {
         let mut value = self.read_json(request).await?;
         self.masker().object(&mut value, detail);
         Ok(value)
-    }
-
-    /// A GET whose answer is taken whole.
-    pub(in crate::client) async fn read_bytes(&self, request: &ClusterRequest) -> Result<Vec<u8>, Failure> {
-        let answer = self.read(ClientLane::Read, request).await?;
-        answer.bytes(MOST_BYTES, self.deadline).await.map_err(|lost| fault::of_read(&lost))
     }
 
     /// A GET, repeated while the server is busy and the deadline allows. Anything but a 2xx is a failure.

@@ -166,7 +166,15 @@ impl Tool for K8sGet {
                 let target = at::target(&place, name)?;
                 Box::pin(self.one(&cluster, &place, &target, &args)).await
             }
-            None => Box::pin(self.several(permit, &cluster, &place, &args)).await,
+            None => {
+                let token = self.page_token(permit, &args)?;
+                let page = Box::pin(self.page(&cluster, &place, &args, token.c.clone())).await?;
+                if page.rows.is_empty() && args.cursor.is_none() {
+                    at::explain_empty(&cluster, &place).await?;
+                }
+                let answer = K8sGetOutput::of(&place, ClusterNote::answer_at(&cluster, &place, args.named()));
+                self.fitted(permit, answer, &args, token, page)
+            }
         }
     }
 }

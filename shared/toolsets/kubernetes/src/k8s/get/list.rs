@@ -2,11 +2,10 @@
 
 use super::super::pages::ObjectsPageToken;
 use super::super::project::{self, ObjectRow, config::last_seen};
-use super::super::reply::{ClusterNote, MOST_ROWS, Omitted, ROOM, rows_that_fit};
+use super::super::reply::{MOST_ROWS, Omitted, ROOM, rows_that_fit};
 use super::super::selector::{FieldSelector, LabelSelector};
 use super::{Args, GetView, K8sGet, K8sGetOutput};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail};
-use crate::k8s::at;
 use domain::Failure;
 use policy::Permit;
 use serde_json::{Value, json};
@@ -20,50 +19,24 @@ const EVENT_PAGE: u32 = 500;
 const NARROW: &str = "narrow with namespace, selector or field_selector, or go on with next_cursor";
 
 /// One page as rows, before it is cut.
-struct Rows {
-    rows: Vec<ObjectRow>,
+pub(super) struct Rows {
+    pub(super) rows: Vec<ObjectRow>,
     next: Option<String>,
     remaining: Option<u64>,
     warnings: Vec<String>,
 }
 
 impl K8sGet {
-    pub(super) async fn several(
-        &self,
-        permit: &Permit,
-        cluster: &Cluster<'_>,
-        place: &KindScope,
-        args: &Args,
-    ) -> Result<K8sGetOutput, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, args, cursor)?,
-            None => ObjectsPageToken::default(),
-        };
-        let Rows { rows, next, remaining, warnings } = match place.kind().kind() {
-            "Event" if matches!(place.kind().group(), "" | "events.k8s.io") => {
-                self.events(cluster, place, args).await?
-            }
-            _ => self.page(cluster, place, args, spot.c.clone()).await?,
-        };
-        if rows.is_empty() && args.cursor.is_none() {
-            at::explain_empty(cluster, place).await?;
+    /// Where the page of a call begins.
+    pub(super) fn page_token(&self, permit: &Permit, args: &Args) -> Result<ObjectsPageToken, Failure> {
+        match &args.cursor {
+            Some(cursor) => self.kit.cursors.open(permit, args, cursor),
+            None => Ok(ObjectsPageToken::default()),
         }
-        let rows: Vec<ObjectRow> = rows.into_iter().skip(spot.o).collect();
-        let (rows, left) = rows_that_fit(rows, ROOM);
-        let mut found = K8sGetOutput::of(place, ClusterNote::answer_at(cluster, place, args.named()));
-        if let Some(spot) = spot.after(rows.len(), left, next) {
-            found.common.next_cursor = Some(self.kit.cursors.seal(permit, args, &spot)?);
-            let items = u64::try_from(left).unwrap_or_default() + remaining.unwrap_or_default();
-            found.common.cut(Omitted { items, ..Omitted::default() }, NARROW);
-            found.remaining = remaining.map(|_| items).or((left > 0).then_some(items));
-        }
-        found.common.warnings = warnings;
-        found.count = Some(rows.len());
-        found.items = Some(rows);
-        Ok(found)
     }
 
-    async fn page(
+    /// One page from the cluster.
+    pub(super) async fn page(
         &self,
         cluster: &Cluster<'_>,
         place: &KindScope,
@@ -71,6 +44,9 @@ impl K8sGet {
         token: Option<String>,
     ) -> Result<Rows, Failure> {
         let (group, kind) = (place.kind().group(), place.kind().kind());
+        if kind == "Event" && matches!(group, "" | "events.k8s.io") {
+            return self.events(cluster, place, args).await;
+        }
         let whole = args.view() == GetView::Full;
         let limit = if whole { FULL_PAGE } else { SUMMARY_PAGE };
         let query = ListQuery { limit, cursor: token, ..query(args) };
@@ -83,6 +59,30 @@ impl K8sGet {
         let page = cluster.list(place, &query, detail).await?;
         let rows = page.items.into_iter().map(|object| self.shown(place, args, object)).collect();
         Ok(Rows { rows, next: page.cursor, remaining: page.remaining, warnings: page.warnings })
+    }
+
+    /// The answer with as many rows of a page as fit into it, and a cursor for the rest.
+    pub(super) fn fitted(
+        &self,
+        permit: &Permit,
+        mut answer: K8sGetOutput,
+        args: &Args,
+        token: ObjectsPageToken,
+        page: Rows,
+    ) -> Result<K8sGetOutput, Failure> {
+        let Rows { rows, next, remaining, warnings } = page;
+        let rows: Vec<ObjectRow> = rows.into_iter().skip(token.o).collect();
+        let (rows, left) = rows_that_fit(rows, ROOM);
+        if let Some(token) = token.after(rows.len(), left, next) {
+            answer.common.next_cursor = Some(self.kit.cursors.seal(permit, args, &token)?);
+            let items = u64::try_from(left).unwrap_or_default() + remaining.unwrap_or_default();
+            answer.common.cut(Omitted { items, ..Omitted::default() }, NARROW);
+            answer.remaining = remaining.map(|_| items).or((left > 0).then_some(items));
+        }
+        answer.common.warnings = warnings;
+        answer.count = Some(rows.len());
+        answer.items = Some(rows);
+        Ok(answer)
     }
 
     fn shown(&self, place: &KindScope, args: &Args, mut object: Value) -> ObjectRow {
