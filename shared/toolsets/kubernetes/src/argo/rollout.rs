@@ -275,7 +275,7 @@ async fn afterwards(
 ) -> Result<crate::client::ObjectWriteResult, Failure> {
     let mut refusal = None;
     for _ in 0..TRIES {
-        let live = cluster.get(&send.target, MaskDetail::Clean).await?;
+        let live = cluster.get(&send.target, MaskDetail::Full).await?;
         let patch: ObjectPatch = send.patch.clone();
         match writer.patch(&send.target, patch, live["metadata"]["resourceVersion"].as_str()).await {
             Err(failure) if failure.code == Code::Conflict => refusal = Some(failure),

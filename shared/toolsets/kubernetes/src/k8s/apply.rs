@@ -102,7 +102,7 @@ impl Tool for Apply {
         let (mut made, mut changed) = (0, 0);
         for step in &plan.steps {
             let shown = |object: &ManifestObject| {
-                crate::client::SealedValue::from(body(object)).shown(&cluster, MaskDetail::Clean)
+                crate::client::SealedValue::from(body(object)).shown(&cluster, MaskDetail::Full)
             };
             match Box::pin(plan.attempt(&cluster, &writer, step, args.force())).await? {
                 DryRunResult::Untried => {
@@ -235,7 +235,7 @@ async fn send(
     target: &ResourceRef,
     force: Force,
 ) -> Result<AppliedObject, Failure> {
-    let live = cluster.find(target, MaskDetail::Clean).await?;
+    let live = cluster.find(target, MaskDetail::Full).await?;
     let written = writer.apply(target, body(step.object), force).await?;
     let action = match live {
         None => "create",

@@ -144,7 +144,7 @@ async fn compare(
     let wanted = if kind.namespaced() { wanted } else { object.namespace.as_deref() };
     let place = cluster.place(&kind, wanted, Wildcard::Refused).await?;
     let target = place.object(&object.name)?;
-    let live = cluster.find(&target, MaskDetail::Clean).await?;
+    let live = cluster.find(&target, MaskDetail::Full).await?;
     match dry(cluster, &target, object).await {
         Ok((then, conflicts)) => {
             let diff = unified(live.as_ref(), Some(&then));

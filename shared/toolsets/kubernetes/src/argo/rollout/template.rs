@@ -46,7 +46,7 @@ impl TemplateHolder {
         let kind = cluster.kind(&format!("{}/{}", text("apiVersion"), text("kind"))).await?;
         let place = cluster.place(&kind, seen.target.namespace(), Wildcard::Refused).await?;
         let target = place.object(text("name"))?;
-        let live = cluster.get(&target, MaskDetail::Clean).await?;
+        let live = cluster.get(&target, MaskDetail::Full).await?;
         let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
         let template = live.pointer(pointer).cloned().unwrap_or_default();
         Ok(TemplateHolder { target, version, pointer, template })

@@ -17,7 +17,7 @@ pub(super) fn drawn(cluster: &Cluster<'_>, planned: &PlannedRun, args: &Args) ->
     let namespace = planned.place.namespace().unwrap_or_default();
     let (what, summary, shown) = match &planned.made {
         CreatedKind::Job(body) => {
-            let mut shown = body.shown(cluster, MaskDetail::Clean);
+            let mut shown = body.shown(cluster, MaskDetail::Full);
             let spec = shown["spec"].take();
             let images = images(&spec["template"]["spec"]["containers"]);
             let from = match args.from_cronjob {
