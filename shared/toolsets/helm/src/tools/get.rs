@@ -4,7 +4,7 @@ use super::grammar::ReleaseName;
 use super::lines::ShownLines;
 use super::objects::{differences, identity, shown};
 use super::release::{FullRevision, ReleaseRef};
-use super::{HelmDeps, TOOLSET, sheet};
+use super::{HelmDeps, TOOLSET, preview};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
 use kubernetes::k8s::at;
@@ -270,7 +270,7 @@ async fn difference(
     let found = differences(&spot.cluster, &known, &now.objects()?, &then.objects()?);
     got.revision = Some(goal);
     got.objects = Some(found.iter().take(NAMED).map(|found| format!("{} {}", found.action, found.object)).collect());
-    Ok(sheet::shown(&found).trim_start().to_owned())
+    Ok(preview::shown(&found).trim_start().to_owned())
 }
 
 /// Lists of names give way to what was asked for.

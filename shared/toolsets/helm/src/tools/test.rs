@@ -3,8 +3,8 @@
 //! How a test ended is the result and no failure; a test that could not be run at all is one.
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
+use super::preview;
 use super::release::{FullRevision, ReleaseRef};
-use super::sheet::ReleasePreview;
 use super::{HelmDeps, TOOLSET, fault, hold, risks};
 use crate::client::Subcommand;
 use crate::codes;
@@ -88,21 +88,21 @@ impl Tool for Test {
         spot.unlocked(&newest)?;
         let standing = spot.standing(Some(newest.revision)).await?;
         let known = standing.secrets(&spot.cluster)?;
-        let mut sheet = ReleasePreview::of(&spot, Some(&newest));
+        let mut preview = preview::of(&spot, Some(&newest));
         let objects = tests(&standing)?;
         for object in &objects {
             let masked = spot.cluster.masked_object(object.clone(), &known);
             for container in masked.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
                 let (image, command) = (&container["image"], &container["command"]);
-                sheet.judge(format!(
+                preview.judge(format!(
                     "{}: image {image}, command {command} {}",
                     super::objects::identity(object),
                     container["args"]
                 ));
             }
         }
-        risks::judge(&spot, &objects).await?.warnings().into_iter().for_each(|warning| sheet.warn(warning));
-        Ok(Some(sheet.drawn(format!("test release {}/{}", spot.namespace, spot.name), None)))
+        risks::judge(&spot, &objects).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
+        Ok(Some(preview::drawn(preview, format!("test release {}/{}", spot.namespace, spot.name))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
