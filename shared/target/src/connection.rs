@@ -215,6 +215,12 @@ fn unreachable(message: String) -> Failure {
     Failure::new(codes::TARGET_UNREACHABLE, message).next("wait, then call again").retry_after_ms(5000)
 }
 
+/// Whether the status of a write's answer leaves open what happened: every error of a server but the one that says it
+/// did not begin.
+pub fn is_ambiguous(status: u16) -> bool {
+    (500..600).contains(&status) && status != 503
+}
+
 /// How often a read is repeated while its target is busy, and how long between.
 #[derive(Debug)]
 pub struct BusyRetries {

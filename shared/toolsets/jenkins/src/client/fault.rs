@@ -34,11 +34,6 @@ pub(in crate::client) fn unknown(message: &str) -> Failure {
     WORDS.unknown(message)
 }
 
-/// A write's answer that leaves open what happened: every error of a server but the one that says it did not begin.
-pub(in crate::client) fn is_ambiguous(status: u16) -> bool {
-    (500..600).contains(&status) && status != 503
-}
-
 /// Whether an answer sends the caller to sign in somewhere. What was asked for has then not been looked at.
 pub(in crate::client) fn asks_to_sign_in(answer: &GuardedResponse) -> bool {
     let signs = ["login", "securityrealm", "oauth", "saml"];

@@ -153,7 +153,7 @@ impl JenkinsWriter<'_> {
             return Err(fault::unknown("somebody in front of the Jenkins server sent us elsewhere"));
         }
         let failure = fault::of_status(request, &answer);
-        if !fault::is_ambiguous(answer.status) {
+        if !target::connection::is_ambiguous(answer.status) {
             return Err(failure);
         }
         let mut unknown = fault::unknown("the Jenkins server failed while it was at it");

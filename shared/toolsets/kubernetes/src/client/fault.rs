@@ -10,7 +10,7 @@ use domain::{Code, Failure};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::time::Duration;
-use target::{NamedTarget, NoAnswerWords};
+use target::{NamedTarget, NoAnswerWords, connection};
 
 /// How much of a target's message is passed on.
 const MESSAGE_MAX: usize = 500;
@@ -39,14 +39,14 @@ pub(in crate::client) fn unknown(message: &str) -> Failure {
     WORDS.unknown(message)
 }
 
-/// A write's answer that leaves open what happened: every error of a server but the one that says it did not begin.
+/// Whether a write's answer leaves open what happened.
 pub(in crate::client) fn is_ambiguous(status: StatusCode, body: &[u8]) -> bool {
     // A webhook that could not be asked stops the change before it is stored; a body that does not fit is no change.
     let stopped = || {
         let said = StatusObject::read(body);
         said.message.contains("failed calling webhook") || said.is_mistyped()
     };
-    status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE && !stopped()
+    connection::is_ambiguous(status.as_u16()) && !stopped()
 }
 
 /// An answer that is no success.
