@@ -67,6 +67,13 @@ impl JsonSchema for Cursor {
     }
 }
 
+/// Where a list goes on of which this many rows were shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowOffset {
+    /// How many.
+    pub o: usize,
+}
+
 impl Cursors {
     /// Cursors under this key, by the host's clock. Every replica needs the same key.
     pub fn new(key: [u8; 32]) -> Cursors {
@@ -93,6 +100,16 @@ impl Cursors {
             true => Ok(text),
             false => Err(broken()),
         }
+    }
+
+    /// Where a call goes on; `None` for one without a cursor, which begins.
+    pub fn resume<T: DeserializeOwned>(
+        &self,
+        permit: &Permit,
+        args: &impl Serialize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Option<T>, Failure> {
+        cursor.map(|cursor| self.open(permit, args, cursor)).transpose()
     }
 
     /// The place a cursor names, if it was given to this caller for these arguments not too long ago.

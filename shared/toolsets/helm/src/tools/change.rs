@@ -337,10 +337,7 @@ impl ReleaseRequest<'_> {
             Some(&spot.namespace),
             (self.cluster.is_some(), self.namespace.is_some()),
         );
-        if all.len() > RESOURCES {
-            let omitted = target::reply::Omitted { items: (all.len() - RESOURCES) as u64, ..Default::default() };
-            common.cut(omitted, "see all with helm_get show=manifest");
-        }
+        common.cut_items(all.len().saturating_sub(RESOURCES), "see all with helm_get show=manifest");
         let (notes, _) =
             target::written::shown(&spot.cluster.masked_text(&made.info.notes, known), target::written::KeptEnd::First);
         Ok(ReleaseOutput {

@@ -8,7 +8,7 @@ use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::get::visible;
 use crate::k8s::grammar::{Label, ObjectName};
-use crate::k8s::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, thin};
+use crate::k8s::reply::{ClusterNote, ClusterReplyFields, ROOM, thin};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
@@ -92,19 +92,13 @@ impl Tool for ArgoHistory {
             Some(wanted) => {
                 let mut template = find(&known, wanted)?.template.clone();
                 let bytes = thin(&mut template, ROOM / 2);
-                if bytes > 0 {
-                    let hint = "read one part with k8s_get kind=ReplicaSet and path";
-                    common.cut(Omitted { bytes, ..Omitted::default() }, hint);
-                }
+                common.cut_bytes(bytes, "read one part with k8s_get kind=ReplicaSet and path");
                 Some(template)
             }
             None => None,
         };
         let left = known.len().saturating_sub(SHOWN);
-        if left > 0 {
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "older revisions are shown by their number");
-        }
+        common.cut_items(left, "older revisions are shown by their number");
         let view = RolloutView::of(&seen.live);
         let line = |kept: &RolloutRevision| RolloutRevisionRow {
             revision: kept.number,

@@ -3,7 +3,7 @@
 use super::at;
 use super::grammar::{KindText, Label, ObjectName};
 use super::history::{Workload, WorkloadRevision, revisions};
-use super::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, thin};
+use super::reply::{ClusterNote, ClusterReplyFields, ROOM, thin};
 use super::rollout_rules::standing;
 use super::{K8sDeps, TOOLSET};
 use crate::client::MaskDetail;
@@ -113,19 +113,13 @@ impl Tool for RolloutStatus {
             Some(wanted) => {
                 let mut template = find(&revisions, wanted)?.template.clone();
                 let bytes = thin(&mut template, ROOM / 2);
-                if bytes > 0 {
-                    let hint = "read one part with k8s_get kind=ReplicaSet or ControllerRevision and path";
-                    common.cut(Omitted { bytes, ..Omitted::default() }, hint);
-                }
+                common.cut_bytes(bytes, "read one part with k8s_get kind=ReplicaSet or ControllerRevision and path");
                 Some(template)
             }
             None => None,
         };
         let left = revisions.len().saturating_sub(SHOWN);
-        if left > 0 {
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "older revisions are shown by their number");
-        }
+        common.cut_items(left, "older revisions are shown by their number");
         Ok(RolloutStatusOutput {
             done: stands.done,
             failed: stands.failed,
