@@ -165,11 +165,7 @@ impl ReleaseRequest<'_> {
 
     /// What helm says would be.
     async fn rehearsed(&self, plan: &ReleasePlan<'_>, dry: DryRun) -> Result<FullRevision, Failure> {
-        let finished = plan.spot.run(self.asked(plan).dry_run(dry)).await?;
-        match finished.success() {
-            true => read(finished.text()?),
-            false => Err(fault::of(&plan.spot.cluster, &KnownSecrets::default(), &finished)),
-        }
+        read(&plan.spot.text(self.asked(plan).dry_run(dry)).await?)
     }
 
     /// What an approver is shown.

@@ -11,7 +11,6 @@ use super::{HelmDeps, TOOLSET, hold, rollback, uninstall};
 use crate::codes;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure, RunId};
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -54,9 +53,8 @@ enum RecoveryPath<'a> {
 
 impl Args {
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(None).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        let spot = ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)?;
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        let spot = ReleaseRef::to_change(kit, permit, place, &self.release, None)?;
         spot.unprotected()?;
         Ok(spot)
     }

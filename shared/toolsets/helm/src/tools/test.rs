@@ -11,7 +11,6 @@ use crate::codes;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure, Moment};
 use kubernetes::client::KnownSecrets;
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -56,9 +55,8 @@ pub(super) struct TestRun {
 
 impl Args {
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(self.timeout_s).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        let spot = ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)?;
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        let spot = ReleaseRef::to_change(kit, permit, place, &self.release, self.timeout_s)?;
         spot.unprotected()?;
         Ok(spot)
     }
@@ -82,10 +80,7 @@ impl Tool for Test {
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
         let spot = args.spot(&self.kit, permit)?;
-        let (_, newest) = spot.history().await?;
-        // First: a revision that a run of ours is making is pending, and not abandoned.
-        hold::free(&self.kit, permit, &spot).await?;
-        spot.unlocked(&newest)?;
+        let (_, newest) = hold::changeable(&self.kit, permit, &spot).await?;
         let standing = spot.standing(Some(newest.revision)).await?;
         let known = standing.secrets(&spot.cluster)?;
         let mut preview = preview::of(&spot, Some(&newest));

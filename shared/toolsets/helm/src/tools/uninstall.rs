@@ -9,7 +9,6 @@ use crate::client::Subcommand;
 use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
 use kubernetes::client::KnownSecrets;
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -47,9 +46,8 @@ pub(super) struct UninstallOutput {
 
 impl Args {
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(self.timeout_s).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        ReleaseRef::to_change(kit, permit, place, &self.release, self.timeout_s)
     }
 }
 
@@ -72,10 +70,7 @@ impl Tool for Uninstall {
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
         let spot = args.spot(&self.kit, permit)?;
         spot.unprotected()?;
-        let (_, newest) = spot.history().await?;
-        // First: a revision that a run of ours is making is pending, and not abandoned.
-        hold::free(&self.kit, permit, &spot).await?;
-        spot.unlocked(&newest)?;
+        let (_, newest) = hold::changeable(&self.kit, permit, &spot).await?;
         let now = spot.standing(Some(newest.revision)).await?;
         let mut preview = preview::of(&spot, Some(&newest));
         describe(&mut preview, &spot, &now).await?;

@@ -6,12 +6,13 @@
 
 use super::TOOLSET;
 use super::get::{owner, said};
-use super::kinds::{self, ArgoKindArg, ArgoObject};
+use super::kinds::{self, ArgoKindArg};
 use crate::client::{Cluster, ObjectPatch, marker};
 use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::grammar::{Label, ObjectName};
 use crate::k8s::judged::{self, fingerprint, heading, unprotected};
+use crate::k8s::one::LoadedObject;
 use crate::k8s::reply::{ClusterNote, ClusterReplyFields};
 use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
@@ -94,7 +95,7 @@ fn is_ending(live: &Value) -> bool {
 }
 
 impl Args {
-    async fn look(&self, cluster: &Cluster<'_>) -> Result<ArgoObject, Failure> {
+    async fn look(&self, cluster: &Cluster<'_>) -> Result<LoadedObject, Failure> {
         if (self.action, self.kind) == (AnalysisAction::Retry, AnalysisSubject::AnalysisRun) {
             return Err(Failure::new(target::codes::UNSUPPORTED, "an AnalysisRun is not run again")
                 .next("retry the Rollout or Experiment it belongs to: argo_rollout action=retry"));
@@ -105,7 +106,7 @@ impl Args {
     }
 
     /// What would be written; nothing if it is under way already.
-    fn patch(&self, seen: &ArgoObject) -> Result<Option<ObjectPatch>, Failure> {
+    fn patch(&self, seen: &LoadedObject) -> Result<Option<ObjectPatch>, Failure> {
         let phase = said(&seen.live).0;
         match self.action {
             AnalysisAction::Terminate if is_over(&seen.live) => {
@@ -201,7 +202,7 @@ impl Tool for Analysis {
                 break;
             }
             let Some(patch) = args.patch(&seen)? else { return Ok(told(&cluster, &seen, &args, &seen.live)) };
-            match writer.patch(&seen.target, patch, seen.version()).await {
+            match writer.patch(&seen.target, patch, seen.resource_version()).await {
                 Ok(written) => return Ok(told(&cluster, &seen, &args, &written.object)),
                 Err(failure) if failure.code == Code::Conflict => refusal = Some(failure),
                 Err(failure) => return Err(failure),
@@ -211,7 +212,7 @@ impl Tool for Analysis {
     }
 }
 
-fn told(cluster: &Cluster<'_>, seen: &ArgoObject, args: &Args, object: &Value) -> AnalysisOutput {
+fn told(cluster: &Cluster<'_>, seen: &LoadedObject, args: &Args, object: &Value) -> AnalysisOutput {
     let (phase, message) = said(object);
     let common = ClusterNote::answer_at(cluster, &seen.place, (args.cluster.is_some(), args.namespace.is_some()));
     AnalysisOutput { phase, message, common }
@@ -227,7 +228,7 @@ fn failed(live: &Value) -> Vec<(String, u64)> {
     results.map(|result| (redact::message(result["name"].as_str().unwrap_or_default()), bad(result))).collect()
 }
 
-fn drawn(cluster: &Cluster<'_>, seen: &ArgoObject, action: AnalysisAction) -> PreviewBuilder {
+fn drawn(cluster: &Cluster<'_>, seen: &LoadedObject, action: AnalysisAction) -> PreviewBuilder {
     let mut preview = PreviewBuilder::new(format!("{}: {}", action.as_str(), heading(cluster, &seen.target)));
     let (phase, message) = said(&seen.live);
     preview.line(format!("now: {phase}{}", message.map(|why| format!(", {why}")).unwrap_or_default()));

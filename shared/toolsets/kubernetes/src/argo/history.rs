@@ -8,6 +8,7 @@ use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::get::visible;
 use crate::k8s::grammar::{Label, ObjectName};
+use crate::k8s::history::no_revision;
 use crate::k8s::reply::{ClusterNote, ClusterReplyFields, ROOM, thin};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
@@ -123,9 +124,6 @@ fn analyses(kept: &RolloutRevision, runs: &[Value]) -> Vec<String> {
 }
 
 pub(super) fn find(known: &[RolloutRevision], wanted: u64) -> Result<&RolloutRevision, Failure> {
-    known.iter().find(|kept| kept.number == wanted).ok_or_else(|| {
-        let numbers: Vec<String> = known.iter().take(20).map(|kept| kept.number.to_string()).collect();
-        Failure::new(crate::codes::REVISION_NOT_FOUND, format!("there is no revision {wanted}"))
-            .next(format!("choose from: {}", numbers.join(", ")))
-    })
+    let numbers = || known.iter().map(|kept| kept.number);
+    known.iter().find(|kept| kept.number == wanted).ok_or_else(|| no_revision(wanted, numbers()))
 }

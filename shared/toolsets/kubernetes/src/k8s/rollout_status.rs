@@ -2,7 +2,7 @@
 
 use super::at;
 use super::grammar::{KindText, Label, ObjectName};
-use super::history::{Workload, WorkloadRevision, revisions};
+use super::history::{Workload, WorkloadRevision, no_revision, revisions};
 use super::reply::{ClusterNote, ClusterReplyFields, ROOM, thin};
 use super::rollout_rules::standing;
 use super::{K8sDeps, TOOLSET};
@@ -137,9 +137,6 @@ impl Tool for RolloutStatus {
 }
 
 fn find(revisions: &[WorkloadRevision], wanted: u64) -> Result<&WorkloadRevision, Failure> {
-    revisions.iter().find(|r| r.number == wanted).ok_or_else(|| {
-        let known: Vec<String> = revisions.iter().take(20).map(|r| r.number.to_string()).collect();
-        Failure::new(codes::REVISION_NOT_FOUND, format!("there is no revision {wanted}"))
-            .next(format!("choose from: {}", known.join(", ")))
-    })
+    let numbers = || revisions.iter().map(|revision| revision.number);
+    revisions.iter().find(|revision| revision.number == wanted).ok_or_else(|| no_revision(wanted, numbers()))
 }

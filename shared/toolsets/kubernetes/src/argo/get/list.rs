@@ -1,7 +1,7 @@
 //! The objects of a kind, page by page, or all that belong to one Rollout.
 
 use super::super::kinds::ArgoKindArg;
-use super::super::tree::{belonging, newest_first};
+use super::super::tree::belonging;
 use super::super::view::{REVISION, RolloutView};
 use super::{ArgoGet, ArgoGetOutput, Args};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, Wildcard};
@@ -64,9 +64,7 @@ async fn owned(
     let above = cluster.place(&kind, place.namespace(), Wildcard::Refused).await?;
     let target = at::target(&above, rollout)?;
     let rollout = at::get(cluster, &above, &target, MaskDetail::Clean).await?;
-    let mut objects = belonging(cluster, sort, place.namespace(), &rollout["metadata"]["uid"]).await?;
-    newest_first(&mut objects);
-    Ok(objects)
+    belonging(cluster, sort, place.namespace(), &rollout["metadata"]["uid"]).await
 }
 
 /// One object in a line.

@@ -1,6 +1,5 @@
 //! What an approver is shown of an action: where the Rollout is, what happens next, and what is skipped or lost by it.
 
-use super::super::kinds::ArgoObject;
 use super::super::tree::{self, RolloutRevision};
 use super::super::view::{RolloutView, Strategy, step_words};
 use super::plan::ArgoRolloutPlan;
@@ -10,6 +9,7 @@ use crate::k8s::diff_text::unified;
 use crate::k8s::get::visible;
 use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
+use crate::k8s::one::LoadedObject;
 use catalog::{PreviewBuilder, ToolPreview};
 use domain::Failure;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const MOST_STEPS: usize = 40;
 
 pub(super) async fn drawn(
     cluster: &Cluster<'_>,
-    seen: &ArgoObject,
+    seen: &LoadedObject,
     args: &Args,
     plan: &ArgoRolloutPlan,
 ) -> Result<ToolPreview, Failure> {
