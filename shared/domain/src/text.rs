@@ -18,6 +18,12 @@ fn is_part(text: &str) -> bool {
         && bytes.iter().all(|b| letter(b) || *b == b'-')
 }
 
+/// An error and its causes, in one line.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Whether a character takes no room of its own, or bends the direction or the lines of its neighbours.
 ///
 /// Two of them have honest uses that only their neighbours show: joiners in some scripts, and [variation

@@ -4,9 +4,7 @@
 //! whoever writes one cannot make one up.
 
 use domain::json::hex;
-use domain::{Tenant, TokenDigest};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use domain::{KeyedDigest, Tenant, TokenDigest};
 
 /// The shortest secret that is taken.
 pub const SHORTEST: usize = 32;
@@ -31,7 +29,7 @@ impl ServiceKeys {
         if secret.len() < SHORTEST {
             return Err(TooShort(secret.len()));
         }
-        let key = |name: &[u8]| mac(secret, &[name]);
+        let key = |name: &[u8]| KeyedDigest::new(secret).bytes(name).finish();
         Ok(ServiceKeys {
             audit: key(b"audit"),
             cursor: key(b"cursor"),
@@ -43,22 +41,22 @@ impl ServiceKeys {
 
     /// What stands in a tenant's ledger instead of a digest: equal for equal calls of one tenant, and of no other.
     pub fn audit_digest(&self, tenant: &Tenant, digest: &str) -> String {
-        let mark = mac(&self.audit, &[tenant.as_str().as_bytes(), b"\n", digest.as_bytes()]);
-        format!("hmac:{}", hex(&mark[..16]))
+        self.mark(tenant, b"\n", digest.as_bytes())
     }
 
     /// What stands in a tenant's ledger for a token: the same for every use of one token, and of no use anywhere else.
     pub fn token_digest(&self, tenant: &Tenant, token: &TokenDigest) -> String {
-        let mark = mac(&self.audit, &[tenant.as_str().as_bytes(), b"\ntoken\n", token.as_bytes()]);
-        format!("hmac:{}", hex(&mark[..16]))
+        self.mark(tenant, b"\ntoken\n", token.as_bytes())
+    }
+
+    fn mark(&self, tenant: &Tenant, between: &[u8], bytes: &[u8]) -> String {
+        let digest = KeyedDigest::new(&self.audit).bytes(tenant.as_str().as_bytes()).bytes(between).bytes(bytes);
+        format!("hmac:{}", hex(&digest.half()))
     }
 
     /// The bits of a run's name: nobody can guess them, and whoever asks the same gets the same.
     pub fn run_bits(&self, digest: &str, last: &str) -> [u8; 16] {
-        let mark = mac(&self.run, &[digest.as_bytes(), b"\n", last.as_bytes()]);
-        let mut bits = [0; 16];
-        bits.copy_from_slice(&mark[..16]);
-        bits
+        KeyedDigest::new(&self.run).bytes(digest.as_bytes()).bytes(b"\n").bytes(last.as_bytes()).half()
     }
 
     /// The key of cursors into the results of tools.
@@ -82,13 +80,6 @@ impl std::fmt::Debug for ServiceKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Keys(…)")
     }
-}
-
-pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    // HMAC takes keys of every length, so the error cannot happen; an empty key would only be a weak one.
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()));
-    parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! script may touch several. Free text (a document's path) stands last, where it can be mistaken for nothing else.
 
 use crate::document::DocScope;
+use domain::json::{hex, sha256_hex};
 use domain::{Principal, RunId, SessionId, Tenant};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,7 +182,7 @@ impl IndexName {
 
     /// Runs that a principal asked for under this key of its own, newest first.
     pub fn same_key(owner: &Principal, key: &str) -> IndexName {
-        let word = hex(&Sha256::digest(key.as_bytes()));
+        let word = sha256_hex(key.as_bytes());
         IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
     }
 
@@ -267,15 +267,6 @@ fn fingerprint(principal: &Principal) -> String {
     hash.update(&principal.issuer);
     hash.update(&principal.subject);
     hex(&hash.finalize())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let written = write!(text, "{byte:02x}");
-        debug_assert!(written.is_ok());
-        text
-    })
 }
 
 #[cfg(test)]

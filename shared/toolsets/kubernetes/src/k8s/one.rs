@@ -11,7 +11,7 @@ use serde_json::Value;
 /// How often a write is tried whose object has got another resource version but is otherwise the same.
 pub(crate) const TRIES: usize = 4;
 
-/// One object, as it is now.
+/// One object, as it was read.
 pub(crate) struct LoadedObject {
     pub(crate) place: KindScope,
     pub(crate) target: ResourceRef,

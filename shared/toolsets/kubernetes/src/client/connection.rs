@@ -1,4 +1,4 @@
-//! The line to one cluster: its clients, how many requests may be under way, and what is sent over it.
+//! The connection to one cluster: its clients, how many requests may be under way, and what is sent over it.
 //!
 //! Clients are built by [`crate::client::connect`] and nowhere else.
 //! A request goes out once. Only a 401 sends it a second time, with a credential read afresh: a server that does not
@@ -16,10 +16,8 @@ use http::StatusCode;
 use kube::client::Body;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use target::{Breaker, TargetSlot, TargetSlots};
-use tokio::time::{Instant, timeout_at};
-use tracing::Instrument;
-use tracing::field::Empty;
+use target::{Connection, NoAnswer, TargetSlot, TargetSlots, connection};
+use tokio::time::Instant;
 
 /// How many requests of one tenant may be under way to one cluster.
 const SLOTS: usize = 32;
@@ -27,8 +25,6 @@ const SLOTS: usize = 32;
 const STREAM_SLOTS: usize = 64;
 /// How often the files of a source are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Silence shorter than this says nothing about the cluster: the caller was in a hurry.
-const SILENCE: Duration = Duration::from_secs(2);
 
 /// Which client a request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,31 +36,15 @@ pub(in crate::client) enum ClientLane {
 }
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::client) enum NoClusterAnswer {
-    /// The credential cannot be used; nothing was sent.
-    Credential(BadSource),
-    /// The way is closed after failures; nothing was sent.
-    Closed(Duration),
-    /// Too many requests are under way; nothing was sent.
-    Crowded,
-    /// There was no connection; nothing was sent.
-    Unconnected,
-    /// The connection broke while the answer was awaited.
-    Broken,
-    /// No answer in time.
-    Late,
-    /// The answer is larger than we take.
-    TooLarge,
-}
+pub(in crate::client) type NoClusterAnswer = NoAnswer<BadSource>;
 
 pub(in crate::client) struct ClusterConnection {
     pub(in crate::client) tenant: Tenant,
     pub(in crate::client) config: ClusterConfig,
     pub(in crate::client) masker: Masker,
-    breaker: Breaker,
-    slots: TargetSlots,
-    stream_slots: TargetSlots,
+    connection: Connection,
+    /// Besides, so that those who listen take no slot from those who ask.
+    streams: TargetSlots,
     clients: Mutex<Option<CachedClients>>,
     /// Held while the source is read, so that a hundred waiting calls read it once.
     loading: tokio::sync::Mutex<()>,
@@ -84,9 +64,8 @@ impl ClusterConnection {
             tenant,
             config,
             masker,
-            breaker: Breaker::default(),
-            slots: TargetSlots::new(SLOTS),
-            stream_slots: TargetSlots::new(STREAM_SLOTS),
+            connection: Connection::new(SLOTS),
+            streams: TargetSlots::new(STREAM_SLOTS),
             clients: Mutex::new(None),
             loading: tokio::sync::Mutex::new(()),
             kinds: tokio::sync::Mutex::new(None),
@@ -100,92 +79,32 @@ impl ClusterConnection {
         request: &ClusterRequest,
         deadline: Instant,
     ) -> Result<ClusterResponse, NoClusterAnswer> {
-        let span = tracing::info_span!(
-            "kubernetes",
-            otel.name = format!("{} {}", request.method, request.route),
-            otel.kind = "client",
-            http.request.method = request.method.as_str(),
-            http.route = request.route,
-            quartermaster.tenant = self.tenant.as_str(),
-            http.response.status_code = Empty,
-            error.type = Empty,
-        );
-        async {
-            let answer = self.attempt(lane, request, deadline).await;
-            let span = tracing::Span::current();
-            match &answer {
-                Ok(answer) => {
-                    span.record("http.response.status_code", answer.status.as_u16());
-                    if answer.status.is_client_error() || answer.status.is_server_error() {
-                        span.record("error.type", answer.status.as_str());
-                    }
+        let span = target::request_span!("kubernetes", request.method.as_str(), request.route, self.tenant);
+        let status = |answer: &ClusterResponse| answer.status.as_u16();
+        let exchange = async {
+            let slot = self.slot(lane, deadline).await?;
+            let mut clients = self.clients().await?;
+            let mut renewed = false;
+            loop {
+                let sending = clients.of(lane).send(http_request(request)?);
+                let answer = self.connection.send_once(deadline, async { sending.await.map_err(lost) }).await?;
+                if answer.status() == StatusCode::UNAUTHORIZED
+                    && !renewed
+                    && let Some(fresh) = self.renew(&clients).await
+                {
+                    (clients, renewed) = (fresh, true);
+                    continue;
                 }
-                Err(lost) => {
-                    span.record("error.type", lost.as_str());
-                }
+                return Ok(ClusterResponse::new(answer, slot));
             }
-            answer
-        }
-        .instrument(span)
-        .await
-    }
-
-    async fn attempt(
-        &self,
-        lane: ClientLane,
-        request: &ClusterRequest,
-        deadline: Instant,
-    ) -> Result<ClusterResponse, NoClusterAnswer> {
-        let slot = self.slot(lane, deadline).await?;
-        let clients = self.clients().await?;
-        let answer = self.once(clients.of(lane), request, deadline).await?;
-        if answer.status() != StatusCode::UNAUTHORIZED {
-            return Ok(ClusterResponse::new(answer, slot));
-        }
-        match self.renew(&clients).await {
-            Some(fresh) => Ok(ClusterResponse::new(self.once(fresh.of(lane), request, deadline).await?, slot)),
-            None => Ok(ClusterResponse::new(answer, slot)),
-        }
+        };
+        connection::in_span(span, status, exchange).await
     }
 
     async fn slot(&self, lane: ClientLane, deadline: Instant) -> Result<TargetSlot, NoClusterAnswer> {
-        let slots = match lane {
-            ClientLane::Read | ClientLane::Write => &self.slots,
-            ClientLane::Stream => &self.stream_slots,
-        };
-        slots.take(deadline).await.map_err(|_| NoClusterAnswer::Crowded)
-    }
-
-    async fn once(
-        &self,
-        client: &kube::Client,
-        request: &ClusterRequest,
-        deadline: Instant,
-    ) -> Result<http::Response<Body>, NoClusterAnswer> {
-        let go = self.breaker.enter(Instant::now()).map_err(NoClusterAnswer::Closed)?;
-        let mut built = http::Request::builder().method(request.method.clone()).uri(request.uri());
-        built = built.header(http::header::ACCEPT, request.accept);
-        if let Some(content_type) = request.content_type {
-            built = built.header(http::header::CONTENT_TYPE, content_type);
-        }
-        // An address that cannot be built goes nowhere; our own parts make it, so this does not happen.
-        let built = built.body(Body::from(request.body.clone())).map_err(|_| NoClusterAnswer::Unconnected)?;
-        let began = Instant::now();
-        match timeout_at(deadline, client.send(built)).await {
-            Ok(Ok(answer)) => {
-                go.answered(Instant::now());
-                Ok(answer)
-            }
-            Ok(Err(error)) => {
-                go.lost(Instant::now());
-                Err(if is_unconnected(&error) { NoClusterAnswer::Unconnected } else { NoClusterAnswer::Broken })
-            }
-            Err(_) => {
-                if began.elapsed() >= SILENCE {
-                    go.lost(Instant::now());
-                }
-                Err(NoClusterAnswer::Late)
-            }
+        match lane {
+            ClientLane::Read | ClientLane::Write => self.connection.slot(deadline).await,
+            ClientLane::Stream => self.streams.take(deadline).await.map_err(|_| NoClusterAnswer::Crowded),
         }
     }
 
@@ -271,16 +190,16 @@ impl ClusterConnection {
     }
 }
 
-impl NoClusterAnswer {
-    fn as_str(&self) -> &'static str {
-        match self {
-            NoClusterAnswer::Credential(_) => "credential",
-            NoClusterAnswer::Closed(_) => "breaker_open",
-            NoClusterAnswer::Crowded => "no_slot",
-            NoClusterAnswer::Unconnected => "no_connection",
-            NoClusterAnswer::Broken => "broken_connection",
-            NoClusterAnswer::Late => "deadline",
-            NoClusterAnswer::TooLarge => "too_large",
-        }
+fn http_request(request: &ClusterRequest) -> Result<http::Request<Body>, NoClusterAnswer> {
+    let mut built = http::Request::builder().method(request.method.clone()).uri(request.uri());
+    built = built.header(http::header::ACCEPT, request.accept);
+    if let Some(content_type) = request.content_type {
+        built = built.header(http::header::CONTENT_TYPE, content_type);
     }
+    // An address that cannot be built goes nowhere; our own parts make it, so this does not happen.
+    built.body(Body::from(request.body.clone())).map_err(|_| NoClusterAnswer::Unconnected)
+}
+
+fn lost(error: kube::Error) -> NoClusterAnswer {
+    if is_unconnected(&error) { NoClusterAnswer::Unconnected } else { NoClusterAnswer::Broken }
 }

@@ -1,4 +1,4 @@
-//! The line to one server: its client, how many requests may be under way, and what is sent over it.
+//! The connection to one server: its client, how many requests may be under way, and what is sent over it.
 //!
 //! A request goes out once. Two answers send it a second time, because a server that gives them has done nothing yet:
 //! a 401 after the token was replaced, and a 403 for a missing crumb.
@@ -14,41 +14,19 @@ use egress::{Config, Guarded, GuardedResponse, Method, SendError, Url};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use target::{Breaker, TargetSlots};
-use tokio::time::{Instant, timeout_at};
-use tracing::Instrument;
-use tracing::field::Empty;
+use target::{Connection, NoAnswer, connection};
+use tokio::time::Instant;
 
 /// How many requests of one tenant may be under way to one server.
 const SLOTS: usize = 16;
 /// How long one request may take.
 const EACH: Duration = Duration::from_secs(15);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Silence shorter than this says nothing about the server: the caller was in a hurry.
-const SILENCE: Duration = Duration::from_secs(2);
 /// The largest answer we take.
 pub(in crate::client) const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::client) enum NoServerAnswer {
-    /// The credential cannot be used; nothing was sent.
-    Credential(BadSecret),
-    /// The address leads where it may not; nothing was sent.
-    Refused,
-    /// The way is closed after failures; nothing was sent.
-    Closed(Duration),
-    /// Too many requests are under way; nothing was sent.
-    Crowded,
-    /// There was no connection; nothing was sent.
-    Unconnected,
-    /// The connection broke while the answer was awaited.
-    Broken,
-    /// No answer in time.
-    Late,
-    /// The answer is larger than we take.
-    TooLarge,
-}
+pub(in crate::client) type NoServerAnswer = NoAnswer<BadSecret>;
 
 /// How much of an answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +40,7 @@ pub(in crate::client) enum BodyLimit {
 pub(in crate::client) struct JenkinsConnection {
     pub(in crate::client) tenant: Tenant,
     pub(in crate::client) config: JenkinsServerConfig,
-    breaker: Breaker,
-    slots: TargetSlots,
+    connection: Connection,
     /// The client, with the certificates it was built with.
     client: Mutex<Option<(Option<String>, Guarded)>>,
     crumb: Mutex<Option<Arc<Crumb>>>,
@@ -81,8 +58,8 @@ struct Crumb {
 
 impl JenkinsConnection {
     pub(in crate::client) fn new(tenant: Tenant, config: JenkinsServerConfig) -> JenkinsConnection {
-        let (breaker, slots) = (Breaker::default(), TargetSlots::new(SLOTS));
-        JenkinsConnection { tenant, config, breaker, slots, client: Mutex::new(None), crumb: Mutex::new(None) }
+        let connection = Connection::new(SLOTS);
+        JenkinsConnection { tenant, config, connection, client: Mutex::new(None), crumb: Mutex::new(None) }
     }
 
     /// Sends a request and reads its answer.
@@ -96,34 +73,9 @@ impl JenkinsConnection {
             Verb::Get => "GET",
             Verb::Post => "POST",
         };
-        let span = tracing::info_span!(
-            "jenkins",
-            otel.name = format!("{method} {}", request.route),
-            otel.kind = "client",
-            http.request.method = method,
-            http.route = request.route,
-            quartermaster.tenant = self.tenant.as_str(),
-            http.response.status_code = Empty,
-            error.type = Empty,
-        );
-        async {
-            let answer = self.attempt(request, take, deadline).await;
-            let span = tracing::Span::current();
-            match &answer {
-                Ok(answer) => {
-                    span.record("http.response.status_code", answer.status);
-                    if answer.status >= 400 {
-                        span.record("error.type", answer.status.to_string());
-                    }
-                }
-                Err(lost) => {
-                    span.record("error.type", lost.as_str());
-                }
-            }
-            answer
-        }
-        .instrument(span)
-        .await
+        let span = target::request_span!("jenkins", method, request.route, self.tenant);
+        let status = |answer: &GuardedResponse| answer.status;
+        connection::in_span(span, status, self.attempt(request, take, deadline)).await
     }
 
     async fn attempt(
@@ -132,7 +84,7 @@ impl JenkinsConnection {
         take: BodyLimit,
         deadline: Instant,
     ) -> Result<GuardedResponse, NoServerAnswer> {
-        let _slot = self.slots.take(deadline).await.map_err(|_| NoServerAnswer::Crowded)?;
+        let _slot = self.connection.slot(deadline).await?;
         let credential = Credential::read(&self.config).await.map_err(NoServerAnswer::Credential)?;
         let answer = self.once(request, take, &credential, deadline).await?;
         if answer.status == 401 {
@@ -156,7 +108,6 @@ impl JenkinsConnection {
     ) -> Result<GuardedResponse, NoServerAnswer> {
         let client = self.client().await?;
         let url = self.url(request)?;
-        let go = self.breaker.enter(Instant::now()).map_err(NoServerAnswer::Closed)?;
         let method = match request.verb {
             Verb::Get => Method::GET,
             Verb::Post => Method::POST,
@@ -164,32 +115,16 @@ impl JenkinsConnection {
         let mut outgoing = egress::GuardedRequest::new(method, &url).authorized(&credential.header);
         self.add_headers(request, credential, &mut outgoing.headers);
         outgoing.body = request.body();
-        let (began, until) = (Instant::now(), deadline.min(Instant::now() + EACH));
         let sending = async {
-            match take {
+            let sent = match take {
                 BodyLimit::Whole(most) => client.send(outgoing, most).await,
                 BodyLimit::Part(most) => client.send_for_part(outgoing, most).await,
-            }
+            };
+            sent.map_err(|error| of_error(&error))
         };
-        let lost = match timeout_at(until, sending).await {
-            Ok(Ok(mut answer)) => {
-                go.answered(Instant::now());
-                credential.scrub(&mut answer);
-                return Ok(answer);
-            }
-            Ok(Err(error)) => of_error(&error),
-            Err(_) => NoServerAnswer::Late,
-        };
-        match &lost {
-            NoServerAnswer::TooLarge => go.answered(Instant::now()),
-            NoServerAnswer::Late if began.elapsed() < SILENCE => {}
-            NoServerAnswer::Credential(_)
-            | NoServerAnswer::Refused
-            | NoServerAnswer::Closed(_)
-            | NoServerAnswer::Crowded => {}
-            NoServerAnswer::Unconnected | NoServerAnswer::Broken | NoServerAnswer::Late => go.lost(Instant::now()),
-        }
-        Err(lost)
+        let mut answer = self.connection.send_once(deadline.min(Instant::now() + EACH), sending).await?;
+        credential.scrub(&mut answer);
+        Ok(answer)
     }
 
     fn add_headers(&self, request: &ServerRequest, credential: &Credential, headers: &mut HeaderMap) {
@@ -278,19 +213,4 @@ fn crumb_of(answer: &GuardedResponse, owner: &Credential) -> Option<Crumb> {
         cookie
     });
     Some(Crumb { field, value, cookie, owner: owner.clone() })
-}
-
-impl NoServerAnswer {
-    fn as_str(&self) -> &'static str {
-        match self {
-            NoServerAnswer::Credential(_) => "credential",
-            NoServerAnswer::Refused => "address_refused",
-            NoServerAnswer::Closed(_) => "breaker_open",
-            NoServerAnswer::Crowded => "no_slot",
-            NoServerAnswer::Unconnected => "no_connection",
-            NoServerAnswer::Broken => "broken_connection",
-            NoServerAnswer::Late => "deadline",
-            NoServerAnswer::TooLarge => "too_large",
-        }
-    }
 }
