@@ -7,12 +7,12 @@ mod lines;
 mod service;
 
 use crate::cli::{AuditAction, AuditCommand, OutputFormat};
+use crate::commands::api_client::ApiClient;
 use crate::commands::{CommandOutcome, print, runtime};
 use anyhow::{Context, bail};
 use domain::Tenant;
 use lines::{ExportEntry, ExportHead, ExportLine};
 use serde_json::{Value, json};
-use service::AuditService;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,7 +21,8 @@ use store::{ChainBreak, StreamId, VerifiedLedger, Walker};
 
 pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     match &args.action {
-        AuditAction::Export { out: None } => export(args, |lines| {
+        // An export is JSON lines in either format, so a refusal leaves the standard output empty.
+        AuditAction::Export { out: None } => export(args, OutputFormat::Text, |lines| {
             print(lines);
             Ok(())
         }),
@@ -31,12 +32,16 @@ pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<C
     }
 }
 
-fn export(args: &AuditCommand, take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<CommandOutcome> {
-    let token = fs::read_to_string(&args.token_file)
-        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let service = AuditService { url: args.url.trim_end_matches('/').to_owned(), token: token.trim().to_owned() };
-    let whole = runtime()?.block_on(service.export(take))?;
-    Ok(if whole { CommandOutcome::Well } else { CommandOutcome::WithNo })
+fn export(
+    args: &AuditCommand,
+    output: OutputFormat,
+    take: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<CommandOutcome> {
+    let client = ApiClient::open(&args.url, &args.token_file)?;
+    match runtime()?.block_on(service::export(&client, take))? {
+        Ok(()) => Ok(CommandOutcome::Well),
+        Err(refusal) => refusal.finish(output),
+    }
 }
 
 /// Half an export never stands under the name of a whole one. Only its owner reads it: it names people.
@@ -47,7 +52,7 @@ fn export_to(args: &AuditCommand, file: &Path) -> anyhow::Result<CommandOutcome>
     let cannot = || format!("cannot write {}", file.display());
     let mut options = OpenOptions::new();
     let mut draft = options.write(true).create(true).truncate(true).mode(0o600).open(&partial).with_context(cannot)?;
-    let ended = export(args, |lines| draft.write_all(lines.as_bytes()).with_context(cannot));
+    let ended = export(args, OutputFormat::Text, |lines| draft.write_all(lines.as_bytes()).with_context(cannot));
     if let Ok(CommandOutcome::Well) = ended {
         draft.sync_all().and_then(|()| fs::rename(&partial, file)).with_context(cannot)?;
     } else {
@@ -78,7 +83,7 @@ fn verify_file(file: &Path) -> anyhow::Result<AuditCheck> {
 
 fn verify_service(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let (mut reading, mut doubt) = (ExportReader::default(), None);
-    let ended = export(args, |text| {
+    let ended = export(args, output, |text| {
         // After the first doubt the rest is of no interest.
         doubt = doubt.take().or_else(|| text.lines().find_map(|line| reading.line(line).err()));
         Ok(())

@@ -9,6 +9,7 @@ mod plan;
 mod service;
 
 use crate::cli::{MemoryAction, MemoryCommand, OutputFormat};
+use crate::commands::api_client::{ApiClient, ApiRefusal};
 use crate::commands::{CommandOutcome, print, runtime, say};
 use crate::http::memory::{DocumentSummary, DocumentView};
 use anyhow::Context;
@@ -17,7 +18,7 @@ use folder::{DocumentFolder, FolderFile};
 use memory::documents::{DocPath, DocumentScope, Prefix};
 use plan::SyncStep;
 use serde_json::{Value, json};
-use service::{DocumentService, ScanFindingBody, ServiceRefusal};
+use service::{DocumentService, ScanFindingBody};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -25,9 +26,7 @@ use std::path::Path;
 const EVIDENCE: &str = "imported from a file";
 
 pub(super) fn run(args: &MemoryCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let token = std::fs::read_to_string(&args.token_file)
-        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let service = DocumentService::new(&args.url, &token)?;
+    let service = DocumentService::new(ApiClient::open(&args.url, &args.token_file)?);
     let report = runtime()?.block_on(async {
         match &args.action {
             MemoryAction::Export { dir, prefix } => export(&service, dir, &prefix_of(prefix.as_deref())?).await,
@@ -37,7 +36,10 @@ pub(super) fn run(args: &MemoryCommand, output: OutputFormat) -> anyhow::Result<
             }
         }
     })?;
-    report.tell(output)
+    match report {
+        Ok(report) => report.finish(output),
+        Err(refusal) => refusal.finish(output),
+    }
 }
 
 fn prefix_of(text: Option<&str>) -> anyhow::Result<Prefix> {
@@ -75,10 +77,11 @@ impl SyncReport {
         self.wrong.push(SyncProblem { file, line, code, message });
     }
 
-    /// What the service said no to. Lines are counted as in the file, of which `head` come before the text.
-    fn refused(&mut self, path: &DocPath, head: usize, refusal: ServiceRefusal) {
-        let ServiceRefusal { code, message, findings } = refusal;
-        let file = folder::place(path);
+    /// Notes a document that the service refused. Lines are counted as in the file, of which `head` come before the
+    /// text.
+    fn refused(&mut self, path: &DocPath, head: usize, refusal: ApiRefusal) {
+        let (file, findings) = (folder::place(path), service::findings(&refusal));
+        let ApiRefusal { code, message, .. } = refusal;
         if findings.is_empty() {
             self.wrong(&file, None, &code, message);
             return;
@@ -92,8 +95,8 @@ impl SyncReport {
         }
     }
 
-    /// Prints it. Whatever was not done makes the exit code say no.
-    fn tell(self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    /// Prints the report. The exit code is 1 if there is any problem.
+    fn finish(self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
         match output {
             OutputFormat::Json => {
                 let done = |(what, path): &(&str, String)| json!({ "path": path, "done": what });
@@ -125,16 +128,17 @@ impl SyncReport {
 }
 
 /// Writes every document under a prefix into the folder.
-async fn export(service: &DocumentService, dir: &Path, prefix: &Prefix) -> anyhow::Result<SyncReport> {
+async fn export(
+    service: &DocumentService,
+    dir: &Path,
+    prefix: &Prefix,
+) -> anyhow::Result<Result<SyncReport, ApiRefusal>> {
     let mut report = SyncReport::default();
-    let lines = match service.list(prefix).await? {
-        Ok(lines) => lines,
-        Err(ServiceRefusal { code, message, .. }) => {
-            report.wrong(Path::new(prefix.as_str()), None, &code, message);
-            return Ok(report);
-        }
+    let summaries = match service.list(prefix).await? {
+        Ok(summaries) => summaries,
+        Err(refusal) => return Ok(Err(refusal)),
     };
-    for line in lines {
+    for line in summaries {
         // What a service names is checked like anybody's word before it becomes the name of a file.
         let path = match DocPath::parse(&line.path) {
             Ok(path) if prefix.holds(path.as_str()) => path,
@@ -159,7 +163,7 @@ async fn export(service: &DocumentService, dir: &Path, prefix: &Prefix) -> anyho
             Err(refusal) => report.refused(&path, 0, refusal),
         }
     }
-    Ok(report)
+    Ok(Ok(report))
 }
 
 /// Brings files into the service.
@@ -171,18 +175,15 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    async fn run(&self, prefix: &Prefix) -> anyhow::Result<SyncReport> {
+    async fn run(&self, prefix: &Prefix) -> anyhow::Result<Result<SyncReport, ApiRefusal>> {
         let mut report = SyncReport::default();
         let DocumentFolder { found, odd } = folder::read(self.dir, prefix)?;
         for (place, why) in odd {
             report.wrong(&place, None, "bad_file", why);
         }
         let there = match self.service.list(prefix).await? {
-            Ok(lines) => lines,
-            Err(ServiceRefusal { code, message, .. }) => {
-                report.wrong(Path::new(prefix.as_str()), None, &code, message);
-                return Ok(report);
-            }
+            Ok(summaries) => summaries,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let mut there: HashMap<String, DocumentSummary> =
             there.into_iter().map(|line| (line.path.clone(), line)).collect();
@@ -203,7 +204,7 @@ impl Import<'_> {
         } else if self.prune {
             report.wrong(self.dir, None, "nothing_here", "a folder without documents prunes nothing");
         }
-        Ok(report)
+        Ok(Ok(report))
     }
 
     async fn one(

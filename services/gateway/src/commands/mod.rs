@@ -1,8 +1,8 @@
 //! The commands, one file each, and the one place that prints.
 
+mod api_client;
 mod audit;
 mod check;
-mod desk;
 mod dev;
 mod doctor;
 mod explain;

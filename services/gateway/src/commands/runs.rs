@@ -1,35 +1,45 @@
-//! `runs`: the approver's desk in a terminal, over the same API as everybody else's.
+//! `runs`: lists, shows and decides runs in a terminal, over the HTTP API.
 
 use crate::cli::{OutputFormat, RunsAction, RunsCommand};
-use crate::commands::desk::ApiClient;
+use crate::commands::api_client::{ApiClient, ApiRequest, plain_segment};
 use crate::commands::{CommandOutcome, print, runtime, say};
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &RunsCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let desk = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let path = |id: &str| plain_segment("a run's id", id).map(|id| format!("/v1/runs/{id}"));
     runtime()?.block_on(async {
         match &args.action {
-            None => list(&desk, Some("pending_approval"), output).await,
-            Some(RunsAction::List { state }) => list(&desk, state.as_deref(), output).await,
-            Some(RunsAction::Show { id }) => ask(&desk, "GET", &format!("/v1/runs/{id}"), None, output).await,
+            None => list(&client, Some("pending_approval"), output).await,
+            Some(RunsAction::List { state }) => list(&client, state.as_deref(), output).await,
+            Some(RunsAction::Show { id }) => show(&client, ApiRequest::get(&path(id)?), output).await,
             Some(RunsAction::Approve { id, reason }) => {
-                ask(&desk, "POST", &format!("/v1/runs/{id}/approve"), Some(json!({ "reason": reason })), output).await
+                let path = format!("{}/approve", path(id)?);
+                show(&client, ApiRequest::post(&path, json!({ "reason": reason })), output).await
             }
             Some(RunsAction::Reject { id, reason }) => {
-                ask(&desk, "POST", &format!("/v1/runs/{id}/reject"), Some(json!({ "reason": reason })), output).await
+                let path = format!("{}/reject", path(id)?);
+                show(&client, ApiRequest::post(&path, json!({ "reason": reason })), output).await
             }
         }
     })
 }
 
-async fn list(desk: &ApiClient, state: Option<&str>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let query = state.map(|state| format!("?state={state}")).unwrap_or_default();
-    let told = desk.send("GET", &format!("/v1/runs{query}"), None).await?;
-    if !told.ok() || output == OutputFormat::Json {
-        return told.finish(output);
+async fn list(client: &ApiClient, state: Option<&str>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let query = match state {
+        Some(state) => format!("?state={}", plain_segment("a state", state)?),
+        None => String::new(),
+    };
+    let page: Value = match client.send(ApiRequest::get(&format!("/v1/runs{query}"))).await? {
+        Ok(page) => page,
+        Err(refusal) => return refusal.finish(output),
+    };
+    if output == OutputFormat::Json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&page)?));
+        return Ok(CommandOutcome::Well);
     }
     let none = Vec::new();
-    let runs = told.body["runs"].as_array().unwrap_or(&none);
+    let runs = page["runs"].as_array().unwrap_or(&none);
     if runs.is_empty() {
         say("nothing waits\n");
     }
@@ -49,22 +59,21 @@ async fn list(desk: &ApiClient, state: Option<&str>, output: OutputFormat) -> an
     Ok(CommandOutcome::Well)
 }
 
-async fn ask(
-    desk: &ApiClient,
-    method: &str,
-    path: &str,
-    body: Option<Value>,
-    output: OutputFormat,
-) -> anyhow::Result<CommandOutcome> {
-    let told = desk.send(method, path, body).await?;
-    if told.ok() && output == OutputFormat::Text {
-        print(&shown(&told.body));
+/// Sends a request that is answered with one run, and prints the run.
+async fn show(client: &ApiClient, request: ApiRequest<'_>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let run: Value = match client.send(request).await? {
+        Ok(run) => run,
+        Err(refusal) => return refusal.finish(output),
+    };
+    match output {
+        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&run)?)),
+        OutputFormat::Text => print(&as_text(&run)),
     }
-    told.finish(output)
+    Ok(CommandOutcome::Well)
 }
 
-/// One run for a person to read before signing. The service wrote the preview from the real arguments.
-fn shown(run: &Value) -> String {
+/// One run for a person to read before deciding. The service built the preview from the real arguments.
+fn as_text(run: &Value) -> String {
     let text = |key: &str| run[key].as_str().unwrap_or("-").to_owned();
     let mut out = format!(
         "{}  {}\n  tool       {} ({})\n  asked by   {} at {}\n  expires    {}\n",
@@ -82,8 +91,8 @@ fn shown(run: &Value) -> String {
     if run["session_tainted"] == json!(true) {
         out.push_str("  WARNING    the session that asked has read text from outside\n");
     }
-    for said in run["decisions"].as_array().into_iter().flatten() {
-        let part = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+    for decision in run["decisions"].as_array().into_iter().flatten() {
+        let part = |key: &str| decision[key].as_str().unwrap_or_default().to_owned();
         out.push_str(&format!("  {:<10} by {} at {} {}\n", part("verdict"), part("by"), part("at"), part("reason")));
     }
     if let Some(outcome) = run.get("outcome") {

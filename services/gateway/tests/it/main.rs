@@ -140,6 +140,8 @@ mod tenant_config;
 #[cfg(test)]
 mod tenant_secrets;
 #[cfg(test)]
+mod terminal;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod toolset_codes;
