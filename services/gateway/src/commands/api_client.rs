@@ -1,7 +1,9 @@
 //! The service's API as commands use it: one place reads the token, sends, and shows what the service refuses.
+//!
+//! Answers hold text that others chose. [`AnswerFields`] returns each text so that it stays in its line.
 
 use crate::cli::OutputFormat;
-use crate::commands::{CommandOutcome, print, say};
+use crate::commands::{CommandOutcome, one_line, print_json, say};
 use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -90,7 +92,7 @@ impl ApiRefusal {
     /// Prints the refusal, and for programs the service's answer as well. The command has ended with a no.
     pub(super) fn finish(&self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
         if output == OutputFormat::Json {
-            print(&format!("{}\n", serde_json::to_string_pretty(&self.body)?));
+            print_json(&self.body)?;
         }
         say(&format!("{self}\n"));
         Ok(CommandOutcome::WithNo)
@@ -100,8 +102,43 @@ impl ApiRefusal {
 /// `CODE: MESSAGE`, and the hint in a line of its own.
 impl fmt::Display for ApiRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n  {hint}"))
+        write!(f, "{}: {}", one_line(&self.code), one_line(&self.message))?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n  {}", one_line(hint)))
+    }
+}
+
+/// An answer, or a part of one, to be shown as text.
+#[derive(Clone, Copy)]
+pub(super) struct AnswerFields<'a>(pub(super) &'a Value);
+
+impl<'a> AnswerFields<'a> {
+    /// A text for a line; `-` if there is none.
+    pub(super) fn text(self, key: &str) -> String {
+        self.text_or(key, "-")
+    }
+
+    pub(super) fn text_or(self, key: &str, default: &str) -> String {
+        one_line(self.0[key].as_str().unwrap_or(default))
+    }
+
+    /// The lines of a longer text.
+    pub(super) fn lines(self, key: &str) -> Vec<String> {
+        self.0[key].as_str().unwrap_or_default().lines().map(one_line).collect()
+    }
+
+    /// The texts of a list, each for a line.
+    pub(super) fn texts(self, key: &str) -> impl Iterator<Item = String> + 'a {
+        self.list(key).filter_map(|item| item.0.as_str().map(one_line))
+    }
+
+    /// The parts of a list.
+    pub(super) fn list(self, key: &str) -> impl Iterator<Item = AnswerFields<'a>> + 'a {
+        self.0[key].as_array().into_iter().flatten().map(AnswerFields)
+    }
+
+    /// A part that may be absent.
+    pub(super) fn part(self, key: &str) -> Option<AnswerFields<'a>> {
+        self.0.get(key).filter(|part| !part.is_null()).map(AnswerFields)
     }
 }
 

@@ -8,7 +8,7 @@ mod service;
 
 use crate::cli::{AuditAction, AuditCommand, OutputFormat};
 use crate::commands::api_client::ApiClient;
-use crate::commands::{CommandOutcome, print, runtime};
+use crate::commands::{CommandOutcome, print, print_exact, print_json, runtime};
 use anyhow::{Context, bail};
 use domain::Tenant;
 use lines::{ExportEntry, ExportHead, ExportLine};
@@ -23,7 +23,7 @@ pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<C
     match &args.action {
         // An export is JSON lines in either format, so a refusal leaves the standard output empty.
         AuditAction::Export { out: None } => export(args, OutputFormat::Text, |lines| {
-            print(lines);
+            print_exact(lines);
             Ok(())
         }),
         AuditAction::Export { out: Some(file) } => export_to(args, file),
@@ -151,9 +151,9 @@ fn told(judged: AuditCheck, output: OutputFormat) -> anyhow::Result<CommandOutco
             (CommandOutcome::WithNo, text, json!({ "ok": false, "line": line, "what": "unreadable" }))
         }
     };
-    print(&match output {
-        OutputFormat::Text => format!("{text}\n"),
-        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
-    });
+    match output {
+        OutputFormat::Text => print(&format!("{text}\n")),
+        OutputFormat::Json => print_json(&told)?,
+    }
     Ok(ended)
 }

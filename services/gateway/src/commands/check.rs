@@ -4,7 +4,7 @@
 //! one is a tenant's. Tenants are judged by the settings and servers that are given along.
 
 use crate::cli::{CheckCommand, OutputFormat};
-use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use crate::reach::EgressPolicy;
 use crate::settings::Settings;
 use crate::tenants;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &CheckCommand, output: OutputFormat) -> anyhow::Result<C
         say("note: no settings and no servers.yaml are among the files, so the catalog of external servers is empty\n");
     }
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&problems)?)),
+        OutputFormat::Json => print_json(&problems)?,
         OutputFormat::Text => {
             problems.iter().for_each(|problem| print(&format!("{problem}\n")));
             if problems.is_empty() {

@@ -5,7 +5,7 @@
 use crate::app;
 use crate::cli::{Doctor, OutputFormat};
 use crate::clock::SystemClock;
-use crate::commands::{CommandOutcome, print, runtime};
+use crate::commands::{CommandOutcome, one_line, print, print_json, runtime};
 use crate::settings::Settings;
 use crate::tenants::{ConfigOrigin, TenantRegistry, TenantsParts};
 use crate::toolsets::{self, Toolsets};
@@ -66,15 +66,17 @@ pub(super) fn run(args: &Doctor, output: OutputFormat) -> anyhow::Result<Command
     let chart = runtime()?.block_on(look(settings))?;
     let bad = chart.0.iter().any(|line| line.how == CheckState::Bad);
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&chart.0)?)),
+        OutputFormat::Json => print_json(&chart.0)?,
         OutputFormat::Text => chart.0.iter().for_each(|line| {
             let mark = match line.how {
                 CheckState::Well => "ok  ",
                 CheckState::Doubtful => "look",
                 CheckState::Bad => "BAD ",
             };
-            let todo = line.todo.as_ref().map(|todo| format!("\n       {todo}")).unwrap_or_default();
-            print(&format!("{mark} {}: {}{todo}\n", line.what, line.says));
+            // A target's message may have lines of its own; they must not look like ours.
+            let says = line.says.replace('\n', "\n       ");
+            let todo = line.todo.as_ref().map(|todo| format!("\n       {}", one_line(todo))).unwrap_or_default();
+            print(&format!("{mark} {}: {says}{todo}\n", line.what));
         }),
     }
     Ok(if bad { CommandOutcome::WithNo } else { CommandOutcome::Well })

@@ -8,7 +8,7 @@ mod rules;
 mod verdict;
 
 use crate::cli::{Explain, OutputFormat};
-use crate::commands::{CommandOutcome, check, print, runtime, say};
+use crate::commands::{CommandOutcome, check, print, print_json, runtime, say};
 use crate::reach::EgressPolicy;
 use crate::settings::Settings;
 use crate::tenants;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Explain, output: OutputFormat) -> anyhow::Result<Comman
         ExplainSubject::Said(explained) => rules.place(explained),
     };
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&explained)?)),
+        OutputFormat::Json => print_json(&explained)?,
         OutputFormat::Text => print(&explained.to_string()),
     }
     Ok(if explained.is_no() { CommandOutcome::WithNo } else { CommandOutcome::Well })

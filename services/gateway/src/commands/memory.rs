@@ -10,7 +10,7 @@ mod service;
 
 use crate::cli::{MemoryAction, MemoryCommand, OutputFormat};
 use crate::commands::api_client::{ApiClient, ApiRefusal};
-use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::commands::{CommandOutcome, one_line, print, print_json, runtime, say};
 use crate::http::memory::{DocumentSummary, DocumentView};
 use anyhow::Context;
 use file::DocumentFile;
@@ -107,13 +107,13 @@ impl SyncReport {
                     "unchanged": self.unchanged,
                     "problems": self.wrong.iter().map(wrong).collect::<Vec<Value>>(),
                 });
-                print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
+                print_json(&told)?;
             }
             OutputFormat::Text => {
-                self.done.iter().for_each(|(what, path)| print(&format!("{what:<9} {path}\n")));
+                self.done.iter().for_each(|(what, path)| print(&format!("{what:<9} {}\n", one_line(path))));
                 for SyncProblem { file, line, code, message } in &self.wrong {
                     let line = line.map(|line| format!("{line}:")).unwrap_or_default();
-                    say(&format!("{file}:{line} {code}: {message}\n"));
+                    say(&format!("{}\n", one_line(&format!("{file}:{line} {code}: {message}"))));
                 }
                 say(&format!(
                     "{} done, {} unchanged, {} with problems\n",

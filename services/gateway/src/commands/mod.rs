@@ -1,4 +1,4 @@
-//! The commands, one file each, and the one place that prints.
+//! The commands, one file each.
 
 mod api_client;
 mod audit;
@@ -7,6 +7,7 @@ mod dev;
 mod doctor;
 mod explain;
 mod memory;
+mod output;
 mod runs;
 mod schema;
 mod serve;
@@ -16,9 +17,10 @@ mod tools;
 
 pub use check::toolsets;
 
+use output::{json_text, one_line, print, print_exact, print_json, say};
+
 use crate::cli::{Cli, Command};
 use clap::CommandFactory;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Ran, and the answer is no.
@@ -62,16 +64,6 @@ pub fn run(cli: Cli) -> ExitCode {
             ExitCode::from(BAD)
         }
     }
-}
-
-/// Prints an answer. A closed pipe is not an error of ours.
-pub(crate) fn print(text: &str) {
-    std::io::stdout().lock().write_all(text.as_bytes()).ok();
-}
-
-/// Says something beside the answer.
-pub(crate) fn say(text: &str) {
-    std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
 /// The runtime everything but the request handlers runs on.

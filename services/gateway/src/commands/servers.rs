@@ -4,8 +4,8 @@
 //! changes in between is not accepted.
 
 use crate::cli::{OutputFormat, ServersAction, ServersCommand};
-use crate::commands::api_client::{ApiClient, ApiRefusal, ApiRequest, plain_segment};
-use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::commands::api_client::{AnswerFields, ApiClient, ApiRefusal, ApiRequest, plain_segment};
+use crate::commands::{CommandOutcome, json_text, print, print_json, runtime, say};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::BufRead;
@@ -29,14 +29,14 @@ async fn list(client: &ApiClient, output: OutputFormat) -> anyhow::Result<Comman
         Err(refusal) => return refusal.finish(output),
     };
     if output == OutputFormat::Json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&page)?));
+        print_json(&page)?;
         return Ok(CommandOutcome::Well);
     }
     let servers = items(&page, "servers");
     if servers.is_empty() {
         say("the tenant has no external servers\n");
     }
-    servers.iter().for_each(|server| print(&plain(&server_text(server))));
+    servers.iter().for_each(|server| print(&server_text(AnswerFields(server))));
     Ok(CommandOutcome::Well)
 }
 
@@ -46,11 +46,11 @@ async fn show(client: &ApiClient, id: &str, output: OutputFormat) -> anyhow::Res
         Err(refusal) => return refusal.finish(output),
     };
     if output == OutputFormat::Json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&server)?));
+        print_json(&server)?;
         return Ok(CommandOutcome::Well);
     }
-    print(&plain(&server_text(&server)));
-    items(&server, "tools").iter().for_each(|tool| print(&plain(&tool_text(tool))));
+    print(&server_text(AnswerFields(&server)));
+    items(&server, "tools").iter().for_each(|tool| print(&tool_text(AnswerFields(tool))));
     Ok(CommandOutcome::Well)
 }
 
@@ -80,7 +80,7 @@ impl Acceptance<'_> {
             return Ok(CommandOutcome::Well);
         }
         // On the standard error, so that a program reads the service's answer alone.
-        chosen.iter().for_each(|tool| say(&plain(&tool_text(tool))));
+        chosen.iter().for_each(|tool| say(&tool_text(AnswerFields(tool))));
         if !self.confirmed && !confirm(chosen.len(), self.id)? {
             say("nothing was accepted\n");
             return Ok(CommandOutcome::WithNo);
@@ -93,9 +93,9 @@ impl Acceptance<'_> {
             Err(refusal) => return refusal.finish(self.output),
         };
         match self.output {
-            OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&answer)?)),
+            OutputFormat::Json => print_json(&answer)?,
             OutputFormat::Text => {
-                let accepted = items(&answer, "accepted").iter().filter_map(Value::as_str);
+                let accepted = AnswerFields(&answer).texts("accepted");
                 accepted.for_each(|name| print(&format!("accepted {name}\n")));
             }
         }
@@ -123,11 +123,6 @@ fn confirm(tools: usize, id: &str) -> anyhow::Result<bool> {
     Ok(typed.trim() == "yes")
 }
 
-/// A text whose words may be a stranger's, with nothing in it that moves a cursor or paints over what was shown.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
-}
-
 fn items<'a>(answer: &'a Value, key: &str) -> &'a [Value] {
     answer[key].as_array().map_or(&[], Vec::as_slice)
 }
@@ -137,32 +132,51 @@ fn name_of(tool: &Value) -> &str {
     tool["name"].as_str().or_else(|| tool["upstream_name"].as_str()).unwrap_or_default()
 }
 
-fn server_text(server: &Value) -> String {
-    let text = |key: &str| server[key].as_str().unwrap_or("-").to_owned();
-    let count = |pins: &[&str]| {
-        items(server, "tools").iter().filter(|tool| tool["pin"].as_str().is_some_and(|pin| pins.contains(&pin))).count()
-    };
+fn server_text(server: AnswerFields<'_>) -> String {
+    let count = |pins: &[&str]| server.list("tools").filter(|tool| pins.contains(&tool.text("pin").as_str())).count();
     let (accepted, waiting) = (count(&["accepted"]), count(&["new", "changed"]));
-    let (id, state, listed) = (text("id"), text("state"), text("listed_at"));
-    let mut out = format!("{id:<24} {state:<12} {accepted} accepted, {waiting} waiting; listed {listed}\n");
-    if let Some(trouble) = server["trouble"].as_object() {
-        let part = |key: &str| trouble.get(key).and_then(Value::as_str).unwrap_or("-");
-        writeln!(out, "    {}: {} (since {})", part("code"), part("message"), part("since")).ok();
+    let (id, state, listed_at) = (server.text("id"), server.text("state"), server.text("listed_at"));
+    let mut out = format!("{id:<24} {state:<12} {accepted} accepted, {waiting} waiting; listed {listed_at}\n");
+    if let Some(trouble) = server.part("trouble") {
+        let (code, message, since) = (trouble.text("code"), trouble.text("message"), trouble.text("since"));
+        writeln!(out, "    {code}: {message} (since {since})").ok();
     }
     out
 }
 
 /// One tool for a person to read before accepting it: what changed, or the whole definition of a new one.
-fn tool_text(tool: &Value) -> String {
-    let text = |key: &str| tool[key].as_str().unwrap_or("-").to_owned();
-    let mut out = format!("  {:<12} {}  {}  {}\n", text("pin"), text("upstream_name"), text("name"), text("effect"));
-    let notes = [&tool["reason"]].into_iter().chain(items(tool, "remarks")).filter_map(Value::as_str);
-    notes.for_each(|note| out.push_str(&format!("      NOTE {note}\n")));
-    let definition = match (&tool["difference"], &tool["definition"]) {
-        (Value::String(difference), _) => difference.clone(),
-        (_, Value::Null) => String::new(),
-        (_, whole) => serde_json::to_string_pretty(whole).unwrap_or_default(),
+fn tool_text(tool: AnswerFields<'_>) -> String {
+    let (pin, name, effect) = (tool.text("pin"), tool.text("name"), tool.text("effect"));
+    let mut out = format!("  {pin:<12} {}  {name}  {effect}\n", tool.text("upstream_name"));
+    let reason = tool.part("reason").map(|_| tool.text("reason"));
+    reason.into_iter().chain(tool.texts("remarks")).for_each(|note| {
+        writeln!(out, "      NOTE {note}").ok();
+    });
+    let definition = match (tool.part("difference"), tool.part("definition")) {
+        (Some(_), _) => tool.lines("difference"),
+        (None, Some(whole)) => json_text(whole.0).unwrap_or_default().lines().map(str::to_owned).collect(),
+        (None, None) => Vec::new(),
     };
-    definition.lines().for_each(|line| out.push_str(&format!("      {line}\n")));
+    definition.iter().for_each(|line| out.push_str(&format!("      {line}\n")));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_text_cannot_write_lines_of_its_own() {
+        let hostile = "x\n  accepted     safe\u{1b}[2K\u{202e}\u{200b}";
+        let tool = json!({ "pin": "changed", "upstream_name": hostile, "reason": hostile, "remarks": [hostile] });
+        let new = json!({ "pin": "new", "upstream_name": "x", "definition": { "description": hostile } });
+        let changed = json!({ "pin": "changed", "upstream_name": "x", "difference": "-a\n+b\u{1b}[1A" });
+        let server = json!({ "id": "wiki", "trouble": { "code": "x", "message": hostile, "since": "now" } });
+        let texts = [&tool, &new, &changed].map(|tool| tool_text(AnswerFields(tool)));
+        for text in texts.iter().chain([&server_text(AnswerFields(&server))]) {
+            assert!(text.chars().all(|c| c == '\n' || !domain::text::is_tricky(c)), "{text}");
+            assert!(text.lines().all(|line| !line.starts_with("  accepted")), "{text}");
+        }
+        assert!(texts[2].ends_with("      -a\n      +b\\u{001b}[1A\n"), "{}", texts[2]);
+    }
 }

@@ -1,7 +1,7 @@
 //! `tools`: the catalog, and what it costs a model to read.
 
 use crate::cli::{OutputFormat, Tools};
-use crate::commands::{CommandOutcome, check, print, runtime};
+use crate::commands::{CommandOutcome, check, print, print_json, runtime};
 use anyhow::bail;
 use catalog::{Catalog, CatalogEntry, ListAudience, tokens};
 use domain::{Level, LoadedToolsets, Tenant, ToolsetName};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &Tools, output: OutputFormat) -> anyhow::Result<CommandO
         .filter(|e| args.toolset.as_deref().is_none_or(|wanted| e.definition().toolset.as_str() == wanted))
         .collect();
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&catalog, &shown))?)),
+        OutputFormat::Json => print_json(&as_json(&catalog, &shown))?,
         OutputFormat::Text => print(&as_text(&catalog, &shown, args.tokens)),
     }
     Ok(CommandOutcome::Well)

@@ -1,4 +1,5 @@
-//! The commands that ask a running service, at a terminal: every refusal looks the same.
+//! The commands that ask a running service, at a terminal: every refusal looks the same, and no text that somebody else
+//! chose reaches the terminal as anything but text.
 
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -96,4 +97,63 @@ fn an_id_that_leads_elsewhere_is_bad_usage() {
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}");
         assert!(err.contains("has only letters, digits, `-` and `_`"), "{words:?}: {err}");
     }
+}
+
+/// Text that would clear the screen, ring, overwrite its line, turn writing around, hide, and write a line of its own.
+const HOSTILE: &str = "x\u{1b}[2J\u{7}\r\u{202e}\u{200b}\u{9b}31m\u{e0041}\nok  y";
+
+/// What of a text a terminal would obey or not show.
+fn harmful(text: &str) -> Option<char> {
+    text.chars().find(|c| domain::text::is_tricky(*c))
+}
+
+#[test]
+fn text_that_somebody_else_chose_is_shown_and_not_obeyed() {
+    let run = json!({
+        "id": "run_1", "state": "pending_approval", "tool": "k8s_apply", "effect": "change", "summary": HOSTILE,
+        "requested_by": HOSTILE, "warnings": [HOSTILE], "preview": { "text": HOSTILE },
+        "decisions": [{ "verdict": "rejected", "by": HOSTILE, "at": "now", "reason": HOSTILE }],
+        "outcome": { "code": "failed", "message": HOSTILE, "basis": "answer" },
+    });
+    let tool = json!({ "name": "mcp_wiki__a", "upstream_name": HOSTILE, "pin": "new", "reason": HOSTILE,
+        "remarks": [HOSTILE], "definition": { "description": HOSTILE } });
+    let server = json!({ "id": "wiki", "tools": [tool], "trouble": { "code": "c", "message": HOSTILE } });
+    let answers = [
+        (&["runs"][..], json!({ "runs": [run] })),
+        (&["runs", "show", "run_1"], run.clone()),
+        (&["servers"], json!({ "servers": [server] })),
+        (&["servers", "show", "wiki"], server.clone()),
+    ];
+    for (words, answer) in answers {
+        let service = FixedService::start(200, &answer);
+        let (code, out, err) = service.run(words);
+        assert_eq!((code, harmful(&out), err.as_str()), (0, None, ""), "{words:?}: {out}");
+        assert!(out.contains("x\\u{001b}[2J\\u{0007}\\u{000d}\\u{202e}\\u{200b}"), "{words:?}: {out}");
+        assert!(!out.lines().any(|line| line.starts_with("ok  y")), "{words:?}: {out}");
+        let (code, out, err) = service.run(&[&["--output", "json"], words].concat());
+        assert_eq!((code, harmful(&out), err.as_str()), (0, None, ""), "{words:?}: {out}");
+        assert!(out.contains("\\u202e\\u200b\\u009b31m\\udb40\\udc41"), "{words:?}: {out}");
+        assert_eq!(serde_json::from_str::<Value>(&out).unwrap(), answer, "{words:?}: the value is the same");
+    }
+}
+
+#[test]
+fn a_refusal_is_shown_and_not_obeyed() {
+    let refusal = json!({ "error": { "code": "not_found", "message": HOSTILE, "hint": HOSTILE } });
+    let service = FixedService::start(404, &refusal);
+    for words in COMMANDS {
+        let (code, out, err) = service.run(&[&["--output", "json"], words].concat());
+        assert_eq!((code, harmful(&out), harmful(&err)), (1, None, None), "{words:?}: {out}{err}");
+        assert_eq!(err.lines().count(), 2, "{words:?}: {err}");
+    }
+}
+
+#[test]
+fn an_exported_audit_log_stays_as_it_is_where_it_is_no_terminal() {
+    let entry = json!({ "actor": { "sub": "x\u{202e}" } });
+    let page = json!({ "tenant": "acme", "seal": null, "entries": [{ "id": "1-0", "entry": entry, "link": null }],
+        "loose": [], "next_cursor": null });
+    let (code, out, err) = FixedService::start(200, &page).run(&["audit", "export"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.ends_with("{\"id\":\"1-0\",\"entry\":{\"actor\":{\"sub\":\"x\u{202e}\"}}}\n"), "{out}");
 }
