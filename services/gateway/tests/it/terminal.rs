@@ -151,7 +151,7 @@ fn a_refusal_is_shown_and_not_obeyed() {
 #[test]
 fn an_exported_audit_log_stays_as_it_is_where_it_is_no_terminal() {
     let entry = json!({ "actor": { "sub": "x\u{202e}" } });
-    let page = json!({ "tenant": "acme", "seal": null, "entries": [{ "id": "1-0", "entry": entry, "link": null }],
+    let page = json!({ "tenant": "acme", "seal": null, "entries": [{ "id": "1-0", "at": "now", "entry": entry, "link": null }],
         "loose": [], "next_cursor": null });
     let (code, out, err) = FixedService::start(200, &page).run(&["audit", "export"]);
     assert_eq!((code, err.as_str()), (0, ""));
