@@ -1,6 +1,7 @@
 //! Whether this process may serve, looked at in the background so that asking costs nothing.
 
 use crate::app::Gateway;
+use crate::tenants::TenantRegistry;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::Arc;
@@ -68,12 +69,7 @@ impl Readiness {
         if found.reasons.is_empty() && tenants.waiting() > 0 {
             found.reasons.push("config_unread");
         }
-        if !tenants.problems().is_empty() {
-            found.warnings.push("config_reload_failed");
-        }
-        if !tenants.unusable().is_empty() {
-            found.warnings.push("stored_config_invalid");
-        }
+        found.warnings.extend(tenant_warnings(tenants));
         let before = self.found.load();
         if before.reasons == ["draining"] {
             return;
@@ -83,6 +79,16 @@ impl Readiness {
             self.found.store(Arc::new(found));
         }
     }
+}
+
+/// What an operator should know of the tenants' configurations.
+pub fn tenant_warnings(tenants: &TenantRegistry) -> Vec<&'static str> {
+    let warnings = [
+        (!tenants.problems().is_empty(), "config_reload_failed"),
+        (!tenants.unusable().is_empty(), "stored_config_invalid"),
+        (!tenants.refused().is_empty(), "config_attach_failed"),
+    ];
+    warnings.into_iter().filter_map(|(is_so, warning)| is_so.then_some(warning)).collect()
 }
 
 /// Looks again and again until the process stops.

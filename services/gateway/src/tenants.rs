@@ -116,6 +116,15 @@ struct TenantsState {
     files: HashMap<Tenant, Arc<ConfiguredTenant>>,
     /// Texts that cannot be used.
     unusable: BTreeMap<Tenant, Vec<Problem>>,
+    /// Configurations without a mistake that cannot be put to use all the same.
+    refused: BTreeMap<Tenant, RefusedConfig>,
+}
+
+/// A configuration that no check finds fault with and a toolset refuses to attach.
+#[derive(Clone, PartialEq)]
+struct RefusedConfig {
+    config: Arc<TenantConfig>,
+    problem: Problem,
 }
 
 /// What the store said of a tenant's configuration.
@@ -254,6 +263,19 @@ impl TenantRegistry {
         self.state.load().unusable.clone()
     }
 
+    /// Why configurations of tenants cannot be put to use, though no check finds a mistake in them. The tenants keep what
+    /// they had.
+    pub fn refused(&self) -> BTreeMap<Tenant, Problem> {
+        self.state.load().refused.iter().map(|(tenant, refused)| (tenant.clone(), refused.problem.clone())).collect()
+    }
+
+    /// Everything that keeps one tenant's configuration from being served.
+    pub fn problems_of(&self, tenant: &Tenant) -> Vec<Problem> {
+        let state = self.state.load();
+        let refused = state.refused.get(tenant).map(|refused| refused.problem.clone());
+        state.unusable.get(tenant).into_iter().flatten().cloned().chain(refused).collect()
+    }
+
     /// Hears which tenant's tools changed.
     pub fn changes(&self) -> broadcast::Receiver<Tenant> {
         self.changes.subscribe()
@@ -326,8 +348,10 @@ impl TenantRegistry {
             // A tenant that is held has no tools, wherever they come from.
             if matches!(origin, ConfigOrigin::File | ConfigOrigin::Http(_)) {
                 let mut next = TenantsState::clone(&old);
-                tenants.draw(&mut next, &old, config, attached, origin);
-                tenants.swap(&old, next);
+                match tenants.draw(&mut next, &old, config, attached, origin) {
+                    Ok(()) => tenants.swap(&old, next),
+                    Err(error) => tracing::error!(tenant = %whose, %error, "the tenant's catalog cannot be built"),
+                }
             }
         })
         .await;

@@ -199,6 +199,10 @@ async fn tenants(
         let says = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         chart.bad(format!("tenant {tenant}"), says, "mend or remove what was set over HTTP");
     }
+    for (tenant, problem) in tenants.refused() {
+        let todo = "correct the configuration; until then the tenant keeps what it had";
+        chart.bad(format!("tenant {tenant}"), problem.message, todo);
+    }
     for problem in tenants.problems().iter() {
         chart.bad("tenant file", problem.to_string(), "mend it; until then the tenant keeps what it had");
     }

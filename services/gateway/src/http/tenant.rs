@@ -254,7 +254,8 @@ fn may_change(gateway: &Gateway, known: &AuthedRequest) -> Result<(), Failure> {
 
 /// Whether this replica already serves the tenant by what the store says.
 fn in_force(gateway: &Gateway, tenant: &Tenant, origin: ConfigOrigin) -> bool {
-    gateway.tenants.origin_of(tenant) == Some(origin)
+    // A file that was refused leaves the one before in use, and that one has the same origin.
+    gateway.tenants.origin_of(tenant) == Some(origin) && !gateway.tenants.refused().contains_key(tenant)
 }
 
 fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {

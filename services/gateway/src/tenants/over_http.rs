@@ -12,7 +12,7 @@ use tenancy::{
 };
 
 /// How problems name such a text.
-const LABEL: &str = "config";
+pub(super) const LABEL: &str = "config";
 
 impl TenantRegistry {
     /// Checks a text for a tenant as if it were to be set. Parses and compiles, so it is not for a task of the runtime.

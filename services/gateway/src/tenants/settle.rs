@@ -4,15 +4,17 @@
 
 use super::snapshot::{SnapshotInputs, build, held_config, open_config};
 use super::{
-    ConfigOrigin, ReconcileState, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known, lock, over_http,
+    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known, lock,
+    over_http,
 };
 use catalog::CatalogEntry;
+use catalog::catalog::CatalogError;
 use domain::Tenant;
 use executor::SecretsNow;
 use external::TenantExternal;
 use std::sync::Arc;
 use store::TenantText;
-use tenancy::{ServerCatalog, TenantConfig, TenantFiles};
+use tenancy::{Problem, ServerCatalog, TenantConfig, TenantFiles};
 use toolset::AttachedToolset;
 
 impl TenantRegistry {
@@ -90,6 +92,7 @@ impl TenantRegistry {
         let Some(page) = desk.book.tenants.get(tenant) else { return };
         next.waiting.remove(tenant);
         next.unusable.remove(tenant);
+        next.refused.remove(tenant);
         let before = old.files.get(tenant).filter(|before| ***before == *page);
         next.files.insert(tenant.clone(), before.map_or_else(|| Arc::new(page.clone()), Arc::clone));
         let stored = if self.parts.over_http { desk.stored.get(tenant) } else { Some(&StoredConfig::Said(None)) };
@@ -167,15 +170,43 @@ impl TenantRegistry {
         let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
         match attached {
             Ok(attached) => {
-                if !self.draw(next, old, config, attached.into(), origin) {
+                if let Err(error) = self.draw(next, old, Arc::clone(&config), attached.into(), origin) {
                     self.restore(&tenant, before);
+                    self.refuse(next, old, config, origin, &error);
                 }
             }
-            Err(error) => {
-                tracing::error!(%tenant, error = &error as &dyn std::error::Error, "a toolset cannot be attached");
-                self.keep_or(next, old, &tenant, |next| self.hold(next, &tenant));
-            }
+            Err(error) => self.refuse(next, old, config, origin, &error),
         }
+    }
+
+    /// Leaves a tenant as it was, because its configuration cannot be put to use. Every look tries again; the log has it
+    /// once for each configuration and reason.
+    fn refuse(
+        &self,
+        next: &mut TenantsState,
+        old: &TenantsState,
+        config: Arc<TenantConfig>,
+        origin: ConfigOrigin,
+        error: &(dyn std::error::Error + 'static),
+    ) {
+        let tenant = config.tenant.clone();
+        let file = match origin {
+            ConfigOrigin::Http(_) => over_http::LABEL.to_owned(),
+            ConfigOrigin::File | ConfigOrigin::Fixed | ConfigOrigin::Held => {
+                next.files.get(&tenant).map(|page| page.file.clone()).unwrap_or_default()
+            }
+        };
+        let causes = std::iter::successors(Some(error), |error| (*error).source());
+        let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        let hint = Some("until it is corrected, the tenant keeps what it had".to_owned());
+        let problem = Problem { file, line: 1, column: 1, code: "attach_failed", message, hint };
+        let refused = RefusedConfig { config, problem };
+        if old.refused.get(&tenant) != Some(&refused) {
+            let message = refused.problem.message.as_str();
+            tracing::error!(%tenant, message, "the tenant's configuration cannot be put to use");
+        }
+        next.refused.insert(tenant.clone(), refused);
+        self.keep_or(next, old, &tenant, |next| self.hold(next, &tenant));
     }
 
     /// Gives a toolset that keeps something besides its value back what the tenant had: a catalog that could not be built
@@ -190,8 +221,7 @@ impl TenantRegistry {
         }
     }
 
-    /// Draws up the catalog of a tenant from its attached toolsets. `false` if that cannot be done: then what the tenant
-    /// had before stays.
+    /// Draws up the catalog of a tenant from its attached toolsets, and serves the tenant so.
     pub(super) fn draw(
         &self,
         next: &mut TenantsState,
@@ -199,7 +229,7 @@ impl TenantRegistry {
         config: Arc<TenantConfig>,
         attached: Arc<[Arc<dyn AttachedToolset>]>,
         origin: ConfigOrigin,
-    ) -> bool {
+    ) -> Result<(), CatalogError> {
         let tenant = config.tenant.clone();
         let tools: Vec<Arc<CatalogEntry>> = attached.iter().flat_map(|toolset| toolset.entries()).collect();
         let before = old.served.get(&tenant);
@@ -207,17 +237,9 @@ impl TenantRegistry {
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
         let outside = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default() };
-        match build(&config, &tools, outside, before.map(|before| &before.snapshot)) {
-            Ok(snapshot) => {
-                next.served.insert(tenant, ServedTenant { snapshot: Arc::new(snapshot), config, attached, origin });
-                true
-            }
-            Err(error) => {
-                tracing::error!(%tenant, %error, "the tenant's catalog cannot be built");
-                self.keep_or(next, old, &tenant, |next| self.hold(next, &tenant));
-                false
-            }
-        }
+        let snapshot = Arc::new(build(&config, &tools, outside, before.map(|before| &before.snapshot))?);
+        next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
+        Ok(())
     }
 
     /// Puts the new state in place of the old one and tells whose tools are different.

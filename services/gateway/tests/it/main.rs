@@ -22,6 +22,8 @@ mod doctor;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
+mod error_log;
+#[cfg(test)]
 mod guarantees;
 #[cfg(test)]
 mod helm_story;

@@ -35,7 +35,7 @@ pub struct TenantView {
     pub locked: bool,
     /// Whether this replica serves the tenant by it.
     pub in_force: bool,
-    /// Why it does not, if that is the text's own fault.
+    /// Why it does not: mistakes in the text, or a toolset that refuses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
@@ -43,7 +43,7 @@ pub struct TenantView {
 impl TenantView {
     pub(super) fn of(gateway: &Gateway, tenant: &Tenant, standing: TenantStanding) -> TenantView {
         let (etag, locked) = (standing.tag(), !gateway.tenants.over_http());
-        let problems = gateway.tenants.unusable().remove(tenant).unwrap_or_default();
+        let problems = gateway.tenants.problems_of(tenant);
         match standing {
             TenantStanding::File(page) => TenantView {
                 source: "file",
