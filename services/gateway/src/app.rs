@@ -6,7 +6,7 @@ use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::Settings;
 use crate::tenants::{TenantRegistry, TenantsParts};
-use crate::toolsets::{self, Toolsets};
+use crate::toolsets::{self, ExternalServers, Toolsets};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
@@ -81,8 +81,8 @@ impl Gateway {
         let vault = vault(&settings, &store, &secret)?;
         let helm = helm(&settings).await;
         let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };
-        let toolsets = Toolsets::build(parts, true).context("a toolset cannot be built")?;
-        let upstreams = toolsets.upstreams.clone().context("external servers are left alone")?;
+        let toolsets = Toolsets::build(parts, ExternalServers::Listed).context("a toolset cannot be built")?;
+        let upstreams = toolsets.upstreams.clone().context("external servers are not listed")?;
         let codes = toolsets.codes();
         let tenants =
             Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault.clone())));

@@ -8,7 +8,7 @@ use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use crate::reach::EgressPolicy;
 use crate::settings::Settings;
 use crate::tenants;
-use crate::toolsets::{Toolsets, ToolsetsParts};
+use crate::toolsets::{ExternalServers, Toolsets, ToolsetsParts};
 use executor::ServiceKeys;
 use helm::client::Helm;
 use std::path::{Path, PathBuf};
@@ -88,5 +88,5 @@ pub async fn toolsets() -> anyhow::Result<Toolsets> {
     let vault = Vault::new(store.clone(), Sealer::new(&secret, &[])?, PathBuf::new(), Environment::default());
     let (settings, keys) = (Settings::defaults()?, ServiceKeys::derive(&secret)?);
     let parts = ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm: Helm::absent() };
-    Toolsets::build(parts, false)
+    Toolsets::build(parts, ExternalServers::Ignored)
 }

@@ -1,6 +1,7 @@
 //! `doctor`: looks at everything this service needs, one line each, with what to do about it.
 //!
-//! It looks and changes nothing: no runs are carried out, nothing is loaded, and targets are only asked who they are.
+//! It changes nothing: it executes no runs, and it only asks targets for their version or their list of tools. Nothing of
+//! what an external server lists is kept or accepted.
 
 use crate::app;
 use crate::cli::{Doctor, OutputFormat};
@@ -8,7 +9,7 @@ use crate::clock::SystemClock;
 use crate::commands::{CommandOutcome, one_line, print, print_json, runtime};
 use crate::settings::Settings;
 use crate::tenants::{ConfigOrigin, TenantRegistry, TenantsParts};
-use crate::toolsets::{self, Toolsets};
+use crate::toolsets::{self, ExternalServers, Toolsets};
 use domain::{Failure, Tenant};
 use executor::ServiceKeys;
 use helm::client::Helm;
@@ -191,8 +192,7 @@ async fn tenants(
     let secret = std::fs::read(&settings.calls.key_file)?;
     let vault = app::vault(&settings, &store, &secret)?;
     let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys, vault: &vault, helm };
-    // Asking an external server for its tools may accept them, which is not for `doctor` to do.
-    let toolsets = Toolsets::build(parts, false)?;
+    let toolsets = Toolsets::build(parts, ExternalServers::HealthOnly)?;
     let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store, toolsets, vault)));
     tenants.look().await;
     for (tenant, problems) in tenants.unusable() {
