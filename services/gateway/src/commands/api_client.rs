@@ -89,13 +89,13 @@ impl ApiRefusal {
         Some(ApiRefusal { status, code, message, hint, details: error["details"].clone(), body })
     }
 
-    /// Prints the refusal, and for programs the service's answer as well. The command has ended with a no.
+    /// Prints the refusal, and for programs the service's answer as well. The outcome of the command is negative.
     pub(super) fn finish(&self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
         if output == OutputFormat::Json {
             print_json(&self.body)?;
         }
         say(&format!("{self}\n"));
-        Ok(CommandOutcome::WithNo)
+        Ok(CommandOutcome::Negative)
     }
 }
 

@@ -5,12 +5,15 @@ use crate::commands::api_client::{AnswerFields, ApiClient, ApiRequest, plain_seg
 use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use serde_json::{Value, json};
 
+/// The state of a run that waits for a decision.
+const PENDING: &str = "pending_approval";
+
 pub(super) fn run(args: &RunsCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let client = ApiClient::open(&args.url, &args.token_file)?;
     let path = |id: &str| plain_segment("a run's id", id).map(|id| format!("/v1/runs/{id}"));
     runtime()?.block_on(async {
         match &args.action {
-            None => list(&client, Some("pending_approval"), output).await,
+            None => list(&client, Some(PENDING), output).await,
             Some(RunsAction::List { state }) => list(&client, state.as_deref(), output).await,
             Some(RunsAction::Show { id }) => show(&client, ApiRequest::get(&path(id)?), output).await,
             Some(RunsAction::Approve { id, reason }) => {
@@ -36,11 +39,11 @@ async fn list(client: &ApiClient, state: Option<&str>, output: OutputFormat) -> 
     };
     if output == OutputFormat::Json {
         print_json(&page)?;
-        return Ok(CommandOutcome::Well);
+        return Ok(CommandOutcome::Done);
     }
     let runs: Vec<AnswerFields<'_>> = AnswerFields(&page).list("runs").collect();
     if runs.is_empty() {
-        say("nothing waits\n");
+        say(if state == Some(PENDING) { "no runs are pending\n" } else { "there are no runs\n" });
     }
     for run in runs {
         print(&format!(
@@ -54,7 +57,7 @@ async fn list(client: &ApiClient, state: Option<&str>, output: OutputFormat) -> 
             run.text("expires_at"),
         ));
     }
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
 /// Sends a request that is answered with one run, and prints the run.
@@ -67,7 +70,7 @@ async fn show(client: &ApiClient, request: ApiRequest<'_>, output: OutputFormat)
         OutputFormat::Json => print_json(&run)?,
         OutputFormat::Text => print(&as_text(AnswerFields(&run))),
     }
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
 /// One run for a person to read before deciding. The service built the preview from the real arguments.
@@ -86,7 +89,7 @@ fn as_text(run: AnswerFields<'_>) -> String {
         out.push_str(&format!("  WARNING    {warning}\n"));
     }
     if run.0["session_tainted"] == json!(true) {
-        out.push_str("  WARNING    the session that asked has read text from outside\n");
+        out.push_str("  WARNING    the requesting session has read text from outside\n");
     }
     for decision in run.list("decisions") {
         let part = |key: &str| decision.text_or(key, "");

@@ -5,5 +5,5 @@ use crate::commands::{CommandOutcome, print_json, runtime, toolsets};
 pub(super) fn run() -> anyhow::Result<CommandOutcome> {
     let sections = runtime()?.block_on(toolsets())?.sections();
     print_json(&tenancy::json_schema_with(&sections))?;
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }

@@ -30,14 +30,14 @@ async fn list(client: &ApiClient, output: OutputFormat) -> anyhow::Result<Comman
     };
     if output == OutputFormat::Json {
         print_json(&page)?;
-        return Ok(CommandOutcome::Well);
+        return Ok(CommandOutcome::Done);
     }
     let servers = items(&page, "servers");
     if servers.is_empty() {
         say("the tenant has no external servers\n");
     }
     servers.iter().for_each(|server| print(&server_text(AnswerFields(server))));
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
 async fn show(client: &ApiClient, id: &str, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
@@ -47,11 +47,11 @@ async fn show(client: &ApiClient, id: &str, output: OutputFormat) -> anyhow::Res
     };
     if output == OutputFormat::Json {
         print_json(&server)?;
-        return Ok(CommandOutcome::Well);
+        return Ok(CommandOutcome::Done);
     }
     print(&server_text(AnswerFields(&server)));
     items(&server, "tools").iter().for_each(|tool| print(&tool_text(AnswerFields(tool))));
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
 async fn read(client: &ApiClient, id: &str) -> anyhow::Result<Result<Value, ApiRefusal>> {
@@ -74,16 +74,16 @@ impl Acceptance<'_> {
             Ok(server) => server,
             Err(refusal) => return refusal.finish(self.output),
         };
-        let Some(chosen) = self.choose(items(&server, "tools")) else { return Ok(CommandOutcome::WithNo) };
+        let Some(chosen) = self.choose(items(&server, "tools")) else { return Ok(CommandOutcome::Negative) };
         if chosen.is_empty() {
-            say("nothing waits\n");
-            return Ok(CommandOutcome::Well);
+            say(&format!("no tool of {} waits to be accepted\n", self.id));
+            return Ok(CommandOutcome::Done);
         }
         // On the standard error, so that a program reads the service's answer alone.
         chosen.iter().for_each(|tool| say(&tool_text(AnswerFields(tool))));
         if !self.confirmed && !confirm(chosen.len(), self.id)? {
             say("nothing was accepted\n");
-            return Ok(CommandOutcome::WithNo);
+            return Ok(CommandOutcome::Negative);
         }
         let tools: Vec<Value> =
             chosen.iter().map(|tool| json!({ "name": name_of(tool), "digest": tool["digest"] })).collect();
@@ -99,7 +99,7 @@ impl Acceptance<'_> {
                 accepted.for_each(|name| print(&format!("accepted {name}\n")));
             }
         }
-        Ok(CommandOutcome::Well)
+        Ok(CommandOutcome::Done)
     }
 
     /// The tools that are meant; `None` if one was named that does not wait.
@@ -117,7 +117,7 @@ impl Acceptance<'_> {
 }
 
 fn confirm(tools: usize, id: &str) -> anyhow::Result<bool> {
-    say(&format!("accept {tools} as shown, from {id}? (yes/no) "));
+    say(&format!("accept these {tools} tools of {id} as shown? (yes/no) "));
     let mut typed = String::new();
     std::io::stdin().lock().read_line(&mut typed)?;
     Ok(typed.trim() == "yes")

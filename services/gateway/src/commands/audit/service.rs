@@ -46,7 +46,7 @@ fn write_page(
     let sealed = |link: &ChainLink| seal.is_some_and(|seal| link.seq <= seal.seq);
     let mut loose = loose.into_iter().filter(sealed).peekable();
     for AuditItem { id, entry, link, .. } in entries {
-        let here = store::StreamId::parse(&id).context("the service named an entry's place in an unknown way")?;
+        let here = store::StreamId::parse(&id).context("the service returned an entry with an unreadable position")?;
         while let Some(early) = loose.next_if(|link| link.entry < here) {
             lines::write(out, &early)?;
         }
