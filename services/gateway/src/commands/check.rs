@@ -28,8 +28,8 @@ pub(super) fn run(args: &CheckCommand, output: OutputFormat) -> anyhow::Result<C
     problems.extend(catalog_problems);
     let reach = settings.as_ref().map_or_else(EgressPolicy::unknown, EgressPolicy::of);
     let tenants: Vec<&PathBuf> = args.files.iter().filter(|file| !is_settings(file) && !is_server_file(file)).collect();
-    problems.extend(tenants::with_known(&toolsets, &reach, &curated, |known| {
-        let problems = tenants.iter().filter_map(|file| tenancy::read_file(file, known).err());
+    problems.extend(tenants::with_known_names(&toolsets, &reach, &curated, |names| {
+        let problems = tenants.iter().filter_map(|file| tenancy::read_file(file, names).err());
         problems.flatten().collect::<Vec<_>>()
     }));
     if settings.is_none() && servers.is_empty() && problems.iter().any(|problem| problem.code == "unknown_server") {

@@ -225,7 +225,9 @@ async fn tenants(
             Some(ConfigOrigin::Http(version)) => {
                 format!("uses the configuration that was set over HTTP, version {version}")
             }
-            Some(ConfigOrigin::Fixed | ConfigOrigin::File | ConfigOrigin::Held) | None => "uses its file".to_owned(),
+            Some(ConfigOrigin::Fixed | ConfigOrigin::File | ConfigOrigin::Suspended) | None => {
+                "uses its file".to_owned()
+            }
         };
         chart.well(format!("tenant {tenant}"), says);
         for toolset in tenants.all_attached(tenant).iter() {

@@ -48,7 +48,7 @@ fn read(args: &Explain, toolsets: &Toolsets) -> anyhow::Result<(TenantConfig, Fi
     let (curated, wrong) = check::curated(settings.as_ref(), &args.servers);
     wrong.iter().for_each(|problem| say(&format!("{problem}\n")));
     let reach = settings.as_ref().map_or_else(EgressPolicy::unknown, EgressPolicy::of);
-    let config = tenants::with_known(toolsets, &reach, &curated, |known| tenancy::read_file(&args.tenant, known));
+    let config = tenants::with_known_names(toolsets, &reach, &curated, |names| tenancy::read_file(&args.tenant, names));
     let config = config.map_err(|problems| {
         problems.iter().for_each(|problem| say(&format!("{problem}\n")));
         anyhow::anyhow!("{} has mistakes, so the call cannot be judged", args.tenant.display())

@@ -111,7 +111,7 @@ async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, 
                 .details(json!({ "error": "invalid_token" })),
         }
     })?;
-    let snapshot = gateway.tenants.whole(&caller.tenant).await?;
+    let snapshot = gateway.tenants.get_when_read(&caller.tenant).await?;
     // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
     gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))

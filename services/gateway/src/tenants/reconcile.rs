@@ -1,11 +1,11 @@
-//! The reconciler: what is known of the tenants in, what is served out.
+//! The reconciler: from the tenants' configurations to what is served.
 //!
-//! Everything here runs apart from requests, one after the other, under the lock of the [`ReconcileState`].
+//! Everything here runs outside of requests, one at a time, under the lock of the [`ReconcileState`].
 
-use super::snapshot::{SnapshotInputs, build, held_config, open_config};
+use super::snapshot::{SnapshotInputs, build, open_config, suspended_config};
 use super::{
-    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known, lock,
-    over_http,
+    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known_names,
+    lock, over_http,
 };
 use catalog::CatalogEntry;
 use catalog::catalog::CatalogError;
@@ -18,52 +18,52 @@ use tenancy::{Problem, ServerCatalog, TenantConfig, TenantFiles};
 use toolset::AttachedToolset;
 
 impl TenantRegistry {
-    /// Looks at the folder once. What the store said before goes on to hold.
+    /// Reads the folder once. The store's earlier answers stay valid.
     pub(super) fn reload(&self) {
         let (curated, mut problems) = ServerCatalog::read(&self.parts.curated);
-        let mut book = known::with(&self.parts.toolsets, &self.parts.reach, &curated, |known| {
-            TenantFiles::read(&self.parts.dir, known)
+        let mut files = known_names::with_known_names(&self.parts.toolsets, &self.parts.reach, &curated, |names| {
+            TenantFiles::read(&self.parts.dir, names)
         });
-        let mut desk = lock(&self.desk);
-        book.keep_from(&desk.book, &self.parts.dir);
-        problems.extend(book.problems.iter().cloned());
+        let mut reconcile = lock(&self.reconcile);
+        files.keep_from(&reconcile.files, &self.parts.dir);
+        problems.extend(files.problems.iter().cloned());
         if **self.problems.load() != problems {
             problems.iter().for_each(|problem| tracing::warn!(%problem, "a file is not used"));
             self.problems.store(Arc::new(problems));
         }
-        (desk.book, desk.curated) = (book, curated);
-        let ReconcileState { book, stored, .. } = &mut *desk;
-        stored.retain(|tenant, _| book.tenants.contains_key(tenant));
-        self.settle(&desk);
+        (reconcile.files, reconcile.curated) = (files, curated);
+        let ReconcileState { files, stored, .. } = &mut *reconcile;
+        stored.retain(|tenant, _| files.tenants.contains_key(tenant));
+        self.reconcile_all(&reconcile);
     }
 
-    /// Takes note of what the store said. `true` if it said something else before, or nothing.
-    pub(super) fn heard_from_store(&self, tenant: &Tenant, stored: StoredConfig) -> bool {
-        let mut desk = lock(&self.desk);
+    /// Applies the store's answer about a tenant. `true` if it is another one than before.
+    pub(super) fn apply_stored(&self, tenant: &Tenant, stored: StoredConfig) -> bool {
+        let mut reconcile = lock(&self.reconcile);
         // Its file may have gone meanwhile, and the tenant with it.
-        if desk.stored.get(tenant) == Some(&stored) || !desk.book.tenants.contains_key(tenant) {
+        if reconcile.stored.get(tenant) == Some(&stored) || !reconcile.files.tenants.contains_key(tenant) {
             return false;
         }
-        desk.stored.insert(tenant.clone(), stored);
+        reconcile.stored.insert(tenant.clone(), stored);
         let old = self.state.load_full();
         let mut next = TenantsState::clone(&old);
-        self.settle_one(&mut next, &old, &desk, tenant);
-        self.swap(&old, next);
+        self.reconcile_tenant(&mut next, &old, &reconcile, tenant);
+        self.publish(&old, next);
         true
     }
 
     /// Gives a tenant that no file configures exactly these tools, all of them by default (the conformance fixture).
     pub fn set_fixed(&self, tenant: &Tenant, tools: Vec<Arc<CatalogEntry>>) {
-        let mut desk = lock(&self.desk);
-        desk.fixed.insert(tenant.clone(), tools);
-        self.settle(&desk);
+        let mut reconcile = lock(&self.reconcile);
+        reconcile.fixed.insert(tenant.clone(), tools);
+        self.reconcile_all(&reconcile);
     }
 
-    /// Serves everybody as is known now.
-    fn settle(&self, desk: &ReconcileState) {
+    /// Serves every tenant by its current configuration.
+    fn reconcile_all(&self, reconcile: &ReconcileState) {
         let old = self.state.load_full();
         let mut next = TenantsState::default();
-        for (tenant, tools) in &desk.fixed {
+        for (tenant, tools) in &reconcile.fixed {
             let (config, before) = (Arc::new(open_config(tenant, tools)), old.served.get(tenant));
             match build(&config, tools, SnapshotInputs::default(), before.map(|before| &before.snapshot)) {
                 Ok(snapshot) => {
@@ -76,39 +76,45 @@ impl TenantRegistry {
                 Err(error) => tracing::error!(%tenant, %error, "the tenant's catalog cannot be built"),
             }
         }
-        for tenant in desk.book.tenants.keys() {
-            self.settle_one(&mut next, &old, desk, tenant);
+        for tenant in reconcile.files.tenants.keys() {
+            self.reconcile_tenant(&mut next, &old, reconcile, tenant);
         }
         for tenant in old.served.keys().filter(|tenant| !next.served.contains_key(*tenant)) {
             self.parts.toolsets.detach(tenant);
             self.parts.vault.drop_tenant(tenant);
         }
-        lock(&self.turns).retain(|tenant, _| desk.book.tenants.contains_key(tenant));
-        self.swap(&old, next);
+        lock(&self.refresh_locks).retain(|tenant, _| reconcile.files.tenants.contains_key(tenant));
+        self.publish(&old, next);
     }
 
-    /// Decides what holds for one tenant, and serves it so.
-    fn settle_one(&self, next: &mut TenantsState, old: &TenantsState, desk: &ReconcileState, tenant: &Tenant) {
-        let Some(page) = desk.book.tenants.get(tenant) else { return };
+    /// Chooses the configuration of one tenant, and serves the tenant by it.
+    fn reconcile_tenant(
+        &self,
+        next: &mut TenantsState,
+        old: &TenantsState,
+        reconcile: &ReconcileState,
+        tenant: &Tenant,
+    ) {
+        let Some(file) = reconcile.files.tenants.get(tenant) else { return };
         next.waiting.remove(tenant);
         next.unusable.remove(tenant);
         next.refused.remove(tenant);
-        let before = old.files.get(tenant).filter(|before| ***before == *page);
-        next.files.insert(tenant.clone(), before.map_or_else(|| Arc::new(page.clone()), Arc::clone));
-        let stored = if self.parts.over_http { desk.stored.get(tenant) } else { Some(&StoredConfig::Said(None)) };
-        let wanted = match stored {
-            None => return self.keep_or(next, old, tenant, |next| next.wait_for(tenant)),
+        let before = old.files.get(tenant).filter(|before| ***before == *file);
+        next.files.insert(tenant.clone(), before.map_or_else(|| Arc::new(file.clone()), Arc::clone));
+        let stored = if self.parts.over_http { reconcile.stored.get(tenant) } else { Some(&StoredConfig::Text(None)) };
+        let chosen = match stored {
+            None => return self.keep_served_or(next, old, tenant, |next| next.wait_for(tenant)),
             Some(StoredConfig::Unreadable) => Err(vec![over_http::unreadable()]),
-            Some(StoredConfig::Said(Some(TenantText { version, text: Some(text), .. }))) => {
-                let read = over_http::read(self, &desk.curated, page, text);
+            Some(StoredConfig::Text(Some(TenantText { version, text: Some(text), .. }))) => {
+                let read = over_http::read(self, &reconcile.curated, file, text);
                 read.map(|config| (config, ConfigOrigin::Http(*version)))
             }
-            Some(StoredConfig::Said(Some(_) | None)) => Ok((page.config.clone(), ConfigOrigin::File)),
+            Some(StoredConfig::Text(Some(_) | None)) => Ok((file.config.clone(), ConfigOrigin::File)),
         };
-        match wanted {
+        match chosen {
             Ok((config, origin)) => {
                 if matches!(origin, ConfigOrigin::Http(_)) && before.is_none() && old.files.contains_key(tenant) {
-                    tracing::info!(%tenant, "the tenant's file changed; what was set over HTTP holds all the same");
+                    tracing::info!(%tenant, "the tenant's file changed; the configuration set over HTTP still applies");
                 }
                 let same = old.served.get(tenant).filter(|served| served.origin == origin && *served.config == config);
                 match same {
@@ -119,16 +125,16 @@ impl TenantRegistry {
             Err(problems) => {
                 if old.unusable.get(tenant) != Some(&problems) {
                     let first = problems.first().map(ToString::to_string).unwrap_or_default();
-                    tracing::error!(%tenant, problems = problems.len(), first, "what was set over HTTP cannot be used");
+                    tracing::error!(%tenant, problems = problems.len(), first, "the configuration set over HTTP cannot be used");
                 }
                 next.unusable.insert(tenant.clone(), problems);
-                self.keep_or(next, old, tenant, |next| self.hold(next, tenant));
+                self.keep_served_or(next, old, tenant, |next| self.suspend(next, tenant));
             }
         }
     }
 
-    /// Goes on with what was served before; does something else if there was nothing.
-    fn keep_or(
+    /// Keeps what was served before; calls `otherwise` if there was nothing.
+    fn keep_served_or(
         &self,
         next: &mut TenantsState,
         old: &TenantsState,
@@ -141,36 +147,36 @@ impl TenantRegistry {
         }
     }
 
-    /// Lets a tenant's people in and gives its agents nothing: no tool, no target.
+    /// Serves a tenant without tools and targets: its people get in, its agents can do nothing.
     ///
-    /// Its text was good when it was set, and is not any more: the operator took a server out of the catalog, or a
-    /// newer build is stricter. The file would be good, but it is not what the tenant's admin wants to hold, and it may
-    /// allow what the text forbids. Not to serve the tenant at all would be as safe, and nobody could mend the text.
-    fn hold(&self, next: &mut TenantsState, tenant: &Tenant) {
-        let config = Arc::new(held_config(tenant));
+    /// Its configuration was valid when it was set and is not any more: the operator removed a server from the catalog, or
+    /// a newer build is stricter. The file is valid, but the tenant's admin replaced it, and it may allow what the
+    /// configuration forbids. Not serving the tenant at all would be as safe, but then nobody could correct it.
+    fn suspend(&self, next: &mut TenantsState, tenant: &Tenant) {
+        let config = Arc::new(suspended_config(tenant));
         match build(&config, &[], SnapshotInputs::default(), None) {
             Ok(snapshot) => {
-                let held = ServedTenant {
+                let suspended = ServedTenant {
                     snapshot: Arc::new(snapshot),
                     config,
                     attached: Arc::from([]),
-                    origin: ConfigOrigin::Held,
+                    origin: ConfigOrigin::Suspended,
                 };
-                next.served.insert(tenant.clone(), held);
+                next.served.insert(tenant.clone(), suspended);
             }
             Err(error) => tracing::error!(%tenant, %error, "an empty catalog cannot be built"),
         }
     }
 
     /// Serves a tenant by another configuration than before: whole, or as it was. A tenant that was not served before and
-    /// cannot be served whole is held.
+    /// cannot be served whole is suspended.
     fn serve(&self, next: &mut TenantsState, old: &TenantsState, config: Arc<TenantConfig>, origin: ConfigOrigin) {
         let tenant = config.tenant.clone();
         let before = old.served.get(&tenant);
         let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
         match attached {
             Ok(attached) => {
-                if let Err(error) = self.draw(next, old, Arc::clone(&config), attached.into(), origin) {
+                if let Err(error) = self.rebuild_catalog(next, old, Arc::clone(&config), attached.into(), origin) {
                     self.restore(&tenant, before);
                     self.refuse(next, old, config, origin, &error);
                 }
@@ -192,8 +198,8 @@ impl TenantRegistry {
         let tenant = config.tenant.clone();
         let file = match origin {
             ConfigOrigin::Http(_) => over_http::LABEL.to_owned(),
-            ConfigOrigin::File | ConfigOrigin::Fixed | ConfigOrigin::Held => {
-                next.files.get(&tenant).map(|page| page.file.clone()).unwrap_or_default()
+            ConfigOrigin::File | ConfigOrigin::Fixed | ConfigOrigin::Suspended => {
+                next.files.get(&tenant).map(|configured| configured.file.clone()).unwrap_or_default()
             }
         };
         let causes = std::iter::successors(Some(error), |error| (*error).source());
@@ -206,11 +212,11 @@ impl TenantRegistry {
             tracing::error!(%tenant, message, "the tenant's configuration cannot be put to use");
         }
         next.refused.insert(tenant.clone(), refused);
-        self.keep_or(next, old, &tenant, |next| self.hold(next, &tenant));
+        self.keep_served_or(next, old, &tenant, |next| self.suspend(next, &tenant));
     }
 
-    /// Gives a toolset that keeps something besides its value back what the tenant had: a catalog that could not be built
-    /// must not leave old tools with new targets.
+    /// Attaches the previous configuration again, for toolsets that keep state besides their value: a catalog that could
+    /// not be built must not leave old tools with new targets.
     fn restore(&self, tenant: &Tenant, before: Option<&ServedTenant>) {
         match before.map(|before| self.parts.toolsets.attach(&before.config, &before.attached)) {
             Some(Ok(_)) => {}
@@ -221,8 +227,8 @@ impl TenantRegistry {
         }
     }
 
-    /// Draws up the catalog of a tenant from its attached toolsets, and serves the tenant so.
-    pub(super) fn draw(
+    /// Builds the catalog of a tenant from its attached toolsets, and serves the tenant by it.
+    pub(super) fn rebuild_catalog(
         &self,
         next: &mut TenantsState,
         old: &TenantsState,
@@ -236,14 +242,14 @@ impl TenantRegistry {
         let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
-        let outside = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default() };
-        let snapshot = Arc::new(build(&config, &tools, outside, before.map(|before| &before.snapshot))?);
+        let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default() };
+        let snapshot = Arc::new(build(&config, &tools, inputs, before.map(|before| &before.snapshot))?);
         next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
         Ok(())
     }
 
-    /// Puts the new state in place of the old one and tells whose tools are different.
-    pub(super) fn swap(&self, old: &TenantsState, next: TenantsState) {
+    /// Replaces the old state by the new one, and announces the tenants whose tools changed.
+    pub(super) fn publish(&self, old: &TenantsState, next: TenantsState) {
         let digest =
             |state: &TenantsState, tenant| state.served.get(tenant).map(|s| s.snapshot.catalog.digest().to_owned());
         let gone = old.served.keys().filter(|tenant| !next.served.contains_key(*tenant));
@@ -257,7 +263,7 @@ impl TenantRegistry {
         self.state.store(Arc::new(next));
         for tenant in changed {
             tracing::info!(%tenant, "the tenant's tools changed");
-            // Nobody listening is no fault: a change is read from the state, the message only says when to look.
+            // Nobody has to listen: a change is read from the state, and the message only tells when.
             self.changes.send(tenant).ok();
         }
     }
