@@ -141,8 +141,8 @@ impl Toolsets {
 
     /// Whether a tenant is offered a toolset of this name.
     pub fn offers(&self, toolset: &str, config: &TenantConfig) -> bool {
-        let named = self.all.iter().find(|known| known.names().contains(&toolset));
-        named.is_some_and(|known| toolset::offers(&**known, config))
+        let owner = self.all.iter().find(|owner| owner.names().contains(&toolset));
+        owner.is_some_and(|owner| toolset::offers(&**owner, config))
     }
 
     /// Attaches every toolset to a tenant, or none: the first that cannot be attached ends it. `before` is what the tenant
