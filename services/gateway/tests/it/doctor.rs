@@ -76,7 +76,7 @@ async fn external_servers_are_asked_and_nothing_of_their_answer_is_kept() {
     server.offer(vec![tools::named("search"), tools::named("keep")]);
     let shelf = Shelf::new().of("wiki", &server, "").at("gone", "http://127.0.0.1:1/mcp", "");
     // The service does not know the catalog, so whatever the store holds of these servers is `doctor`'s.
-    let world = Plan::redis(1).start(processes()).await;
+    let mut world = Plan::redis(1).start(processes()).await;
     world.write_tenant("fresh", "tenant: fresh\nservers: [{ use: wiki, accept: first }, { use: gone }]\n");
     let folder = shelf.folder();
     let (code, lines) = doctor_with(world.settings_file(), &[("QM_UPSTREAMS__CATALOG", &folder)]).await;
