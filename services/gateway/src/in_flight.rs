@@ -26,8 +26,8 @@ impl InFlight {
 
     /// Cancels a call; `false` if it is not here.
     pub fn cancel(&self, key: &RequestKey) -> bool {
-        let found = self.lock().get(key).cloned();
-        found.map(|cancel| cancel.cancel()).is_some()
+        let cancel = self.lock().get(key).cloned();
+        cancel.map(|cancel| cancel.cancel()).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, CancellationToken>> {

@@ -31,8 +31,19 @@ pub struct Toolsets {
     tools: Vec<Arc<CatalogEntry>>,
     /// The documents of a tenant that is attached to nothing: the stores are those of the product.
     pub notebook: Documents,
-    /// The external servers; `None` where they are left alone.
+    /// The external servers; `None` where they are not listed.
     pub upstreams: Option<Upstreams>,
+}
+
+/// What may be done with external servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExternalServers {
+    /// They are listed, and their tools are offered.
+    Listed,
+    /// They are asked how they are, and nothing of the answer is kept: listing one may accept its tools.
+    HealthOnly,
+    /// They are left alone.
+    Ignored,
 }
 
 /// What toolsets are made of.
@@ -51,8 +62,7 @@ pub struct ToolsetsParts<'a> {
 
 impl Toolsets {
     /// Makes each toolset. To be called inside the runtime that simulated targets and background work shall run on.
-    /// Without `with_external` nothing is ever asked of external servers.
-    pub fn build(parts: ToolsetsParts<'_>, with_external: bool) -> anyhow::Result<Toolsets> {
+    pub fn build(parts: ToolsetsParts<'_>, external: ExternalServers) -> anyhow::Result<Toolsets> {
         let ToolsetsParts { settings, store, keys, vault, helm } = parts;
         let (reach, cursors) = (EgressPolicy::of(settings), Cursors::new(*keys.page()));
         let charts = ChartsConfig {
@@ -85,13 +95,19 @@ impl Toolsets {
             Arc::new(MemoryToolset::new(notebook.clone(), cursors)),
         ];
         let tools = listed(&all, false)?;
-        let upstreams = with_external.then(|| {
-            // No tool of an external server can take a name of ours.
-            let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();
-            Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None })
-        });
-        if let Some(upstreams) = &upstreams {
-            all.push(Arc::new(ExternalToolset::new(upstreams.clone(), vault.clone(), reach.guard)));
+        // No tool of an external server can take a name of ours.
+        let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();
+        let servers = || Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None });
+        let (upstreams, attached) = match external {
+            ExternalServers::Listed => {
+                let servers = servers();
+                (Some(servers.clone()), Some(servers))
+            }
+            ExternalServers::HealthOnly => (None, Some(servers().without_background())),
+            ExternalServers::Ignored => (None, None),
+        };
+        if let Some(servers) = attached {
+            all.push(Arc::new(ExternalToolset::new(servers, vault.clone(), reach.guard)));
         }
         Ok(Toolsets { all, tools, notebook, upstreams })
     }
@@ -125,8 +141,8 @@ impl Toolsets {
 
     /// Whether a tenant is offered a toolset of this name.
     pub fn offers(&self, toolset: &str, config: &TenantConfig) -> bool {
-        let named = self.all.iter().find(|known| known.names().contains(&toolset));
-        named.is_some_and(|known| toolset::offers(&**known, config))
+        let owner = self.all.iter().find(|owner| owner.names().contains(&toolset));
+        owner.is_some_and(|owner| toolset::offers(&**owner, config))
     }
 
     /// Attaches every toolset to a tenant, or none: the first that cannot be attached ends it. `before` is what the tenant

@@ -26,7 +26,7 @@ const SECRET: &str = "service.key";
 const TENANT: &str = "dev";
 const GOOD_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Who gets a token, in which tenant, for what.
+/// The tokens: name, tenant and scopes.
 const HOLDERS: [(&str, &str, &str); 3] = [
     ("agent", TENANT, "tools:read tools:write"),
     ("approver", TENANT, "runs:decide audit:read"),
@@ -34,7 +34,7 @@ const HOLDERS: [(&str, &str, &str); 3] = [
 ];
 
 const TENANT_FILE: &str = "\
-# The tenant of `quartermaster dev`. Edit and save: it is read again at once.
+# The tenant of `quartermaster dev`. The service reads this file again when it changes.
 tenant: dev
 mode: write
 default_toolsets: [k8s, memory]
@@ -76,7 +76,7 @@ fn address(args: &Dev) -> String {
     format!("http://{}/mcp", args.listen)
 }
 
-/// Makes what is not there yet and leaves alone what is.
+/// Creates the files that are missing and leaves the others as they are.
 fn prepare(args: &Dev) -> anyhow::Result<()> {
     let data = &args.data;
     for folder in ["tenants", "catalog"] {
@@ -98,13 +98,13 @@ fn prepare(args: &Dev) -> anyhow::Result<()> {
     if !tenant.exists() {
         fs::write(tenant, format!("{TENANT_FILE}{cluster}{JENKINS}"))?;
     } else if args.cluster.is_some() && !fs::read_to_string(&tenant)?.contains(cluster.trim_end()) {
-        bail!("{} is there already; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
+        bail!("{} already exists; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
     }
     fs::write(data.join(RESOURCE), address(args))?;
     Ok(())
 }
 
-/// Keeps a context of the person's kubeconfig as a secret of the tenant, and says how the tenant's file names it.
+/// Writes a context of the user's kubeconfig as a secret of the tenant, and returns the tenant's line for it.
 fn real_cluster(data: &Path, context: &str) -> anyhow::Result<String> {
     let kubeconfig = kubernetes::client::excerpt::excerpt(context)?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -188,11 +188,11 @@ fn banner(args: &Dev, gateway: &Arc<Gateway>) -> String {
     let (address, data) = (address(args), args.data.display());
     let store = gateway.store.backend();
     let cluster = match &args.cluster {
-        Some(context) => format!("{context} (real: what you approve happens there)"),
-        None => "sandbox (simulated inside this process; it begins anew at each start)".to_owned(),
+        Some(context) => format!("{context} (real: approved changes happen there)"),
+        None => "sandbox (simulated in this process; reset at each start)".to_owned(),
     };
     let tenant = Tenant::parse(TENANT).ok().and_then(|tenant| gateway.tenants.find(&tenant));
-    let issued = tenant.map_or_else(String::new, |tenant| {
+    let toolsets = tenant.map_or_else(String::new, |tenant| {
         let names: Vec<&str> = tenant.catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
         names.join(", ")
     });
@@ -202,11 +202,11 @@ Quartermaster is ready, for development only.
 
   endpoint   {address}
   store      {store} ({data})
-  tenant     {TENANT}   toolsets: {issued}
+  tenant     {TENANT}   toolsets: {toolsets}
   cluster    {cluster}
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs
-             {data}/admin.token      configures the tenant, accepts tools, keeps documents
+             {data}/admin.token      configures the tenant, accepts external tools, manages documents
 
 A first call:
 

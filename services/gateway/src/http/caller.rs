@@ -39,7 +39,7 @@ impl AuthedRequest {
     }
 }
 
-/// Why nobody was let in.
+/// Why a request was rejected before its handler.
 #[derive(Debug)]
 pub struct AuthRejection {
     failure: Failure,
@@ -89,7 +89,7 @@ impl FromRequest for AuthedRequest {
                 let failure = Failure::new(Code::Internal, "the service is not wired");
                 return Err(refused(&request, None, failure, trace_id));
             };
-            match know(gateway, &request).await {
+            match authenticate(gateway, &request).await {
                 Ok((caller, snapshot)) => Ok(AuthedRequest { caller, snapshot, trace_id }),
                 Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
             }
@@ -97,7 +97,7 @@ impl FromRequest for AuthedRequest {
     }
 }
 
-async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
+async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
     if !guard::admits(gateway, request) {
         return Err(Failure::new(Code::BadOrigin, "this host or origin is not served here"));
     }
@@ -111,7 +111,7 @@ async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, 
                 .details(json!({ "error": "invalid_token" })),
         }
     })?;
-    let snapshot = gateway.tenants.whole(&caller.tenant).await?;
+    let snapshot = gateway.tenants.get_when_read(&caller.tenant).await?;
     // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
     gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))
@@ -156,22 +156,22 @@ fn refused(
     AuthRejection { failure, status, mcp, trace_id, challenge }
 }
 
-/// A query that cannot be read, told like every other failure.
+/// A query that cannot be read, reported like every other failure.
 pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequest) -> AuthRejection {
     let failure = Failure::new(Code::InvalidRequest, error.to_string());
     refused(request, None, failure, trace::id_of(request))
 }
 
-/// Wants a scope of the caller.
-pub fn needs(known: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
-    require(&known.caller, scope)
+/// Checks that the caller has a scope.
+pub fn needs(authed: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
+    require(&authed.caller, scope)
 }
 
-/// Wants a person who administers the tenant. A token that can call tools may be an agent's, and no agent changes the
-/// rules it is held to.
-pub fn administers(known: &AuthedRequest) -> Result<(), Failure> {
-    needs(known, TokenScope::TenantAdmin)?;
-    if known.caller.scopes.allow(TokenScope::ToolsRead) {
+/// Checks that the caller is a person who administers the tenant. A token that can call tools may be an agent's, and no
+/// agent may change its own rules.
+pub fn administers(authed: &AuthedRequest) -> Result<(), Failure> {
+    needs(authed, TokenScope::TenantAdmin)?;
+    if authed.caller.scopes.allow(TokenScope::ToolsRead) {
         let message = "a token that may call tools is no person's, and only people administer a tenant";
         return Err(Failure::new(Code::InsufficientScope, message)
             .details(json!({ "scope": TokenScope::TenantAdmin.as_str() })));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tenancy::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
 use tokio::sync::Semaphore;
 
-/// What a snapshot holds that no configuration says.
+/// What a snapshot has besides the configuration.
 #[derive(Default)]
 pub(super) struct SnapshotInputs {
     /// The tenant's secrets.
@@ -23,7 +23,7 @@ pub(super) struct SnapshotInputs {
 pub(super) fn build(
     config: &TenantConfig,
     tools: &[Arc<CatalogEntry>],
-    outside: SnapshotInputs,
+    inputs: SnapshotInputs,
     before: Option<&Arc<Snapshot>>,
 ) -> Result<Snapshot, CatalogError> {
     let gates = config.gates();
@@ -51,7 +51,7 @@ pub(super) fn build(
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
         review: config.memory.review,
     };
-    let SnapshotInputs { secrets, withheld } = outside;
+    let SnapshotInputs { secrets, withheld } = inputs;
     Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, slots, in_flight })
 }
 
@@ -64,12 +64,12 @@ pub(super) fn open_config(tenant: &Tenant, tools: &[Arc<CatalogEntry>]) -> Tenan
         mode: if only_read { SessionMode::Read } else { SessionMode::Write },
         default_toolsets,
         limits: TenantLimits { calls_per_minute: 1_000_000, ..TenantLimits::default() },
-        ..held_config(tenant)
+        ..suspended_config(tenant)
     }
 }
 
 /// The configuration of a tenant that may do nothing.
-pub(super) fn held_config(tenant: &Tenant) -> TenantConfig {
+pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
     TenantConfig {
         tenant: tenant.clone(),
         mode: SessionMode::Read,

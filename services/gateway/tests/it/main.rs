@@ -22,6 +22,8 @@ mod doctor;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
+mod error_log;
+#[cfg(test)]
 mod guarantees;
 #[cfg(test)]
 mod helm_story;
@@ -139,6 +141,8 @@ mod taint;
 mod tenant_config;
 #[cfg(test)]
 mod tenant_secrets;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]

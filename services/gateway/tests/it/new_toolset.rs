@@ -2,10 +2,12 @@
 //! [adding-a-toolset](../../../../docs/adding-a-toolset.md) walks through it. TenantRegistry configure them in their own file,
 //! and each tenant's tool reads its own clocks.
 
+use crate::error_log::ErrorLog;
 use catalog::{CatalogEntry, CompiledTools, Progress, TargetNames, Tool, ToolSpec};
 use domain::{Caller, Code, Effect, Failure, Moment, Outcome, Principal, Scopes, Tenant};
 use executor::{CallRequest, ClientEra, Executor, Handle, Leases, ServiceKeys, Tasks};
 use gateway::reach::EgressPolicy;
+use gateway::readiness;
 use gateway::tenants::{TenantRegistry, TenantsParts};
 use gateway::toolsets::Toolsets;
 use memory::documents::Documents;
@@ -328,4 +330,32 @@ async fn a_tenant_that_cannot_be_attached_keeps_what_it_had_and_one_that_is_gone
     let globex = Tenant::parse("globex").unwrap();
     assert!(service.tenants.find(&globex).is_none());
     assert_eq!(*service.clocks.detached.lock().unwrap(), [globex]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_a_toolset_refuses_is_reported_once_and_stays_visible() {
+    let (service, log) = (Fixture::new().await, ErrorLog::start());
+    let tenant = Tenant::parse("hooli").unwrap();
+    let twice = "    - { name: office, hours: 7 }\n    - { name: office, hours: 8 }\n";
+    service.write("hooli", "    - { name: office, hours: 2 }\n").await;
+    assert_eq!(service.tenants.problems_of(&tenant), []);
+    service.write("hooli", twice).await;
+    for _ in 0..3 {
+        service.tenants.look().await;
+    }
+    let problems = service.tenants.problems_of(&tenant);
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    assert_eq!(problem.code, "attach_failed");
+    assert!(problem.file.ends_with("hooli.yaml"), "{problem}");
+    assert!(problem.message.contains("two clocks are named office"), "{problem}");
+    assert_eq!(readiness::tenant_warnings(&service.tenants), ["config_attach_failed"]);
+    assert_eq!(log.about("hooli"), 1, "looking again is no news");
+
+    // The reason is the same, the configuration is another.
+    service.write("hooli", &twice.replace("hours: 8", "hours: 9")).await;
+    assert_eq!(log.about("hooli"), 2);
+    service.write("hooli", "    - { name: office, hours: 3 }\n").await;
+    assert_eq!((service.tenants.problems_of(&tenant), log.about("hooli")), (vec![], 2));
+    assert_eq!(readiness::tenant_warnings(&service.tenants), [] as [&str; 0]);
+    assert_eq!(service.read("hooli", json!({})).await, Ok(json!({ "hours": 3, "reads": 1 })));
 }

@@ -13,7 +13,7 @@ use redact::SecretText;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tenancy::{ResolvedAuth, ResolvedReach, ResolvedServer, Scheme, ServerUse, TenantConfig};
-use toolset::{AttachContext, AttachError, AttachedToolset, Toolset};
+use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::Vault;
 
 /// The tools of external servers. It attaches last, because nothing about it can fail.
@@ -98,6 +98,17 @@ impl Toolset for ExternalToolset {
 impl AttachedToolset for TenantExternal {
     fn entries(&self) -> Vec<Arc<CatalogEntry>> {
         self.upstreams.entries(&self.tenant)
+    }
+
+    fn health(&self) -> HealthFuture<'_> {
+        Box::pin(async {
+            let answers = self.upstreams.health(&self.tenant).await.into_iter();
+            let health = |(name, listed): (String, Result<usize, Failure>)| {
+                let state = listed.map(|tools| Some(format!("answers and lists {tools} tools")));
+                TargetHealth { kind: "external server", name, state }
+            };
+            answers.map(health).collect()
+        })
     }
 }
 

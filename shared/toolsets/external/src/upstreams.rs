@@ -4,6 +4,7 @@
 //! there. Meanwhile, and whenever a server does not answer, the list from before serves.
 
 mod accept;
+mod health;
 mod refresh;
 
 pub use accept::AcceptedTools;

@@ -1,7 +1,7 @@
 use super::*;
 
 fn config(text: &str) -> TenantConfig {
-    let known = tenancy::KnownNames {
+    let names = tenancy::KnownNames {
         toolsets: &["k8s", "memory"],
         tools: &["k8s_get"],
         server: &|_| Ok(()),
@@ -10,11 +10,11 @@ fn config(text: &str) -> TenantConfig {
         curated: &ServerCatalog::none(),
         own_server: &|_, _| Ok(()),
     };
-    tenancy::parse(LABEL, text, &known).unwrap_or_else(|problems| panic!("{problems:?}"))
+    tenancy::parse(LABEL, text, &names).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-fn taken(file: &str, said: &str) -> Vec<String> {
-    let problems = beyond(&config(file), &config(said), said);
+fn taken(file: &str, text: &str) -> Vec<String> {
+    let problems = not_granted(&config(file), &config(text), text);
     problems.iter().map(|p| format!("{}:{}:{} {}", p.file, p.line, p.column, p.code)).collect()
 }
 
@@ -44,9 +44,9 @@ fn the_services_own_account_is_the_operators_to_give() {
 #[test]
 fn limits_are_not_raised_over_those_of_the_file() {
     let more = "tenant: acme\nlimits:\n  calls_in_flight: 33\n  calls_per_minute: 601\n  result_bytes: 262145\n";
-    let told = ["config:3:3 operator_only", "config:4:3 operator_only", "config:5:3 operator_only"];
-    assert_eq!(taken("tenant: acme\n", more), told);
-    assert_eq!(taken("tenant: acme\nlimits: { calls_in_flight: 33 }\n", more), told[1..]);
+    let expected = ["config:3:3 operator_only", "config:4:3 operator_only", "config:5:3 operator_only"];
+    assert_eq!(taken("tenant: acme\n", more), expected);
+    assert_eq!(taken("tenant: acme\nlimits: { calls_in_flight: 33 }\n", more), expected[1..]);
     assert_eq!(taken("tenant: acme\n", "tenant: acme\nlimits: { calls_per_minute: 5 }\n"), [] as [&str; 0]);
 }
 

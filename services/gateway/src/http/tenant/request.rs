@@ -91,8 +91,8 @@ pub struct ChangeNote {
 }
 
 /// What somebody adds to a change.
-pub(super) fn note_of(told: Option<&str>) -> Result<Option<String>, Failure> {
-    match told.map(str::trim).filter(|note| !note.is_empty()) {
+pub(super) fn note_of(note: Option<&str>) -> Result<Option<String>, Failure> {
+    match note.map(str::trim).filter(|note| !note.is_empty()) {
         Some(note) if note.len() > MOST_NOTE => {
             Err(Failure::new(Code::InvalidRequest, format!("a note has at most {MOST_NOTE} bytes")))
         }
@@ -102,8 +102,8 @@ pub(super) fn note_of(told: Option<&str>) -> Result<Option<String>, Failure> {
 
 /// The text in a body.
 pub(super) async fn text_of(request: &HttpRequest, payload: Payload) -> Result<String, Failure> {
-    let told = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = told.split(';').next().unwrap_or_default().trim();
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
     if !YAML.iter().any(|yaml| kind.eq_ignore_ascii_case(yaml)) {
         return Err(Failure::new(Code::InvalidRequest, "the body must be text/yaml or application/yaml"));
     }
@@ -126,20 +126,20 @@ pub(super) fn wants_json(request: &HttpRequest) -> bool {
     ranges.map(|range| range.split(';').next().unwrap_or_default().trim()).any(|kind| kind == "application/json")
 }
 
-/// What the ledger says of a change; the store adds which version it made.
-pub(super) fn entry(gateway: &Gateway, known: &AuthedRequest, text: Option<&str>) -> AuditEntry {
-    let caller = &known.caller;
+/// The audit entry of a change; the store adds which version it made.
+pub(super) fn entry(gateway: &Gateway, authed: &AuthedRequest, text: Option<&str>) -> AuditEntry {
+    let caller = &authed.caller;
     let actor =
         Actor { principal: caller.principal.clone(), kind: ActorKind::Person, scopes: caller.scopes, token: None };
     AuditEntry {
         actor: Some(actor),
         args: text.map(|text| gateway.keys.audit_digest(&caller.tenant, &sha256_hex(text.as_bytes()))),
-        trace: Some(known.trace_id.clone()),
+        trace: Some(authed.trace_id.clone()),
         ..AuditEntry::new(Phase::Admin)
     }
 }
 
-/// A store that did not do as it was told.
+/// An error of the store.
 pub(super) fn stored(error: StoreError) -> Failure {
     match error {
         StoreError::Corrupt { what } => {

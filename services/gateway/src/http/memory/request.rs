@@ -14,9 +14,9 @@ const MOST_TAGS: usize = 16;
 
 /// Who asks must be a person who administers the tenant. A token that can call tools may be an agent's, and those go
 /// through the gate.
-fn person(known: &AuthedRequest) -> Result<(), Failure> {
-    needs(known, domain::TokenScope::TenantAdmin)?;
-    if known.caller.scopes.allow(domain::TokenScope::ToolsRead) {
+fn person(authed: &AuthedRequest) -> Result<(), Failure> {
+    needs(authed, domain::TokenScope::TenantAdmin)?;
+    if authed.caller.scopes.allow(domain::TokenScope::ToolsRead) {
         let message = "a token that may call tools is no person's; agents use the memory tools";
         let details = serde_json::json!({ "scope": domain::TokenScope::TenantAdmin.as_str() });
         return Err(Failure::new(Code::InsufficientScope, message).details(details));
@@ -24,12 +24,12 @@ fn person(known: &AuthedRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn reader(known: &AuthedRequest) -> Result<DocumentReader, Failure> {
-    person(known).map(|()| DocumentReader::person(&known.caller))
+pub(super) fn reader(authed: &AuthedRequest) -> Result<DocumentReader, Failure> {
+    person(authed).map(|()| DocumentReader::person(&authed.caller))
 }
 
-pub(super) fn author(known: &AuthedRequest) -> Result<DocumentAuthor, Failure> {
-    person(known).map(|()| DocumentAuthor::person(&known.caller))
+pub(super) fn author(authed: &AuthedRequest) -> Result<DocumentAuthor, Failure> {
+    person(authed).map(|()| DocumentAuthor::person(&authed.caller))
 }
 
 /// A path of the tenant's own; any other answers like one where nothing is.
@@ -75,8 +75,8 @@ pub(super) fn bounded(putting: &DocumentPutBody) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn reason(told: Option<&str>) -> Result<String, Failure> {
-    match told.map(str::trim) {
+pub(super) fn reason(text: Option<&str>) -> Result<String, Failure> {
+    match text.map(str::trim) {
         Some(reason) if (1..=MOST_REASON).contains(&reason.len()) => Ok(reason.to_owned()),
         Some(_) | None => Err(Failure::new(Code::InvalidRequest, format!("reason has 1 to {MOST_REASON} bytes"))
             .next("say why it is removed; that stays in the history")),

@@ -1,6 +1,6 @@
 //! The catalog as it travels: sheets, what the tenant's rules say about each tool, and what toolsets cost.
 
-use super::outside::{ServerStandings, UnacceptedTool};
+use super::standings::{ServerStandings, UnacceptedTool};
 use catalog::{Catalog, ToolSheet, VirtualSheet};
 use domain::run::OnReject;
 use domain::{Level, SessionMode};
@@ -56,12 +56,12 @@ struct ApprovalRule {
 }
 
 impl<'a> CatalogTool<'a> {
-    pub(super) fn of(sheet: ToolSheet<'a>, policy: &Policy, outside: &ServerStandings) -> CatalogTool<'a> {
+    pub(super) fn of(sheet: ToolSheet<'a>, policy: &Policy, standings: &ServerStandings) -> CatalogTool<'a> {
         let gates = policy.require_approval.iter().filter(|gate| gate.pattern.tool_matches(sheet.name));
         let gates: Vec<ApprovalRule> =
             gates.map(|gate| ApprovalRule { pattern: gate.pattern.to_string(), on_reject: gate.on_reject }).collect();
         let denied = policy.deny.iter().filter(|rule| rule.tool_matches(sheet.name)).map(ToString::to_string).collect();
-        CatalogTool { gated: !gates.is_empty(), gates, denied, pin: outside.pin_of(&sheet), sheet }
+        CatalogTool { gated: !gates.is_empty(), gates, denied, pin: standings.pin_of(&sheet), sheet }
     }
 }
 

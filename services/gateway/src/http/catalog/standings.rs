@@ -1,9 +1,9 @@
 //! Where tools of external servers stand between the server and the tenant.
 //!
-//! What is in the catalog was accepted; the standing also knows what waits. Only people who administer the tenant are
-//! told of the latter, since its words are a stranger's and nobody has let them in yet.
+//! The catalog has only accepted tools; the standing also has those that wait. Only administrators of the tenant see the
+//! latter, since nobody has accepted their text yet.
 
-use super::asked::CatalogFilter;
+use super::filter::CatalogFilter;
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
 use crate::http::servers::waits;
@@ -12,11 +12,11 @@ use domain::{Effect, Failure};
 use external::{PinState, ServerStanding, ToolStanding};
 use serde::Serialize;
 
-/// The standing of the tenant's servers, as far as whoever asks may know it.
+/// The standing of the tenant's servers, as far as the caller may see it.
 pub(super) enum ServerStandings {
     /// For a person: all of it.
     All(Vec<ServerStanding>),
-    /// For whoever uses tools: that what is in the catalog was accepted. Nothing is read, and no server waited for.
+    /// For callers of tools: everything in the catalog was accepted. Nothing is read, and no server is asked.
     Offered,
 }
 
@@ -36,10 +36,10 @@ pub(super) struct UnacceptedTool<'a> {
 }
 
 impl ServerStandings {
-    /// Reads what this caller may know.
-    pub(super) async fn look(gateway: &Gateway, known: &AuthedRequest) -> Result<ServerStandings, Failure> {
-        match administers(known) {
-            Ok(()) => gateway.upstreams.standing(&known.caller.tenant).await.map(ServerStandings::All),
+    /// Reads what this caller may see.
+    pub(super) async fn read(gateway: &Gateway, authed: &AuthedRequest) -> Result<ServerStandings, Failure> {
+        match administers(authed) {
+            Ok(()) => gateway.upstreams.standing(&authed.caller.tenant).await.map(ServerStandings::All),
             Err(_) => Ok(ServerStandings::Offered),
         }
     }
@@ -49,7 +49,7 @@ impl ServerStandings {
         self.servers().iter().map(|server| server.toolset.as_str())
     }
 
-    /// Where a tool of the catalog stands; nothing is said of those that are built in.
+    /// The pin of a tool of the catalog; built-in tools have none.
     pub(super) fn pin_of(&self, sheet: &ToolSheet<'_>) -> Option<PinState> {
         let ToolSource::Server { id, .. } = sheet.source else { return None };
         let ServerStandings::All(servers) = self else { return Some(PinState::Accepted) };
@@ -57,11 +57,11 @@ impl ServerStandings {
         server.tools.iter().find(|tool| tool.name.as_deref() == Some(sheet.name)).map(|tool| tool.pin)
     }
 
-    /// What waits to be accepted; `None` for whoever may not be told.
-    pub(super) fn waiting(&self, asked: &CatalogFilter) -> Option<Vec<UnacceptedTool<'_>>> {
+    /// The tools that wait to be accepted; `None` for callers who may not see them.
+    pub(super) fn waiting(&self, filter: &CatalogFilter) -> Option<Vec<UnacceptedTool<'_>>> {
         let ServerStandings::All(servers) = self else { return None };
-        let meant = servers.iter().filter(|server| asked.names(&server.toolset, Some(&server.id)));
-        let tools = meant.flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
+        let matching = servers.iter().filter(|server| filter.names(&server.toolset, Some(&server.id)));
+        let tools = matching.flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
         Some(tools.filter(|(_, tool)| waits(tool.pin)).map(|(server, tool)| UnacceptedTool::of(server, tool)).collect())
     }
 

@@ -1,7 +1,7 @@
 //! Configurations as they travel.
 
-use super::asked::TenantStanding;
 use super::in_force;
+use super::request::TenantStanding;
 use crate::app::Gateway;
 use crate::tenants::{ConfigOrigin, secrets_of};
 use domain::Tenant;
@@ -35,7 +35,7 @@ pub struct TenantView {
     pub locked: bool,
     /// Whether this replica serves the tenant by it.
     pub in_force: bool,
-    /// Why it does not, if that is the text's own fault.
+    /// Why it does not: mistakes in the text, or a toolset that refuses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
@@ -43,7 +43,7 @@ pub struct TenantView {
 impl TenantView {
     pub(super) fn of(gateway: &Gateway, tenant: &Tenant, standing: TenantStanding) -> TenantView {
         let (etag, locked) = (standing.tag(), !gateway.tenants.over_http());
-        let problems = gateway.tenants.unusable().remove(tenant).unwrap_or_default();
+        let problems = gateway.tenants.problems_of(tenant);
         match standing {
             TenantStanding::File(page) => TenantView {
                 source: "file",
@@ -122,7 +122,7 @@ pub struct Warning {
 pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig) -> Vec<Warning> {
     let named = secrets_of(config);
     let warning = |missing: Missing| match missing {
-        // Not known yet is no news: the store will say.
+        // No answer of the store yet is no warning.
         Missing::NotKnownYet { .. } => None,
         Missing::NotAName | Missing::Unknown { .. } => Some(("secret_missing", missing)),
         Missing::Sealed { .. } | Missing::File { .. } => Some(("secret_unusable", missing)),
@@ -131,7 +131,7 @@ pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig
     missing.filter_map(warning).map(|(code, missing)| Warning { code, message: missing.to_string() }).collect()
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct TenantCheck {
     /// Whether the text could be set.
@@ -153,9 +153,9 @@ pub struct TenantVersions {
 
 impl TenantVersions {
     pub(super) fn page(versions: &[TenantText], most: usize) -> TenantVersions {
-        let shown = &versions[..versions.len().min(most)];
-        let next_before = shown.last().filter(|_| versions.len() > most).map(|last| last.version);
-        TenantVersions { versions: shown.iter().map(TenantVersion::head).collect(), next_before }
+        let page = &versions[..versions.len().min(most)];
+        let next_before = page.last().filter(|_| versions.len() > most).map(|last| last.version);
+        TenantVersions { versions: page.iter().map(TenantVersion::head).collect(), next_before }
     }
 }
 
@@ -176,7 +176,7 @@ pub struct TenantVersion {
     pub sha256: Option<String>,
     /// How long that is.
     pub bytes: usize,
-    /// The text, where it was asked for.
+    /// The text, on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

@@ -3,7 +3,7 @@
 use catalog::{ToolSheet, ToolSource};
 use domain::{Code, Failure, outcome};
 
-/// Where tools are wanted from.
+/// Where tools come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ToolOriginFilter {
     /// This service.
@@ -26,9 +26,9 @@ impl CatalogFilter {
         source: Option<&str>,
         toolsets: &[&str],
     ) -> Result<CatalogFilter, Failure> {
-        if let Some(wanted) = toolset.filter(|wanted| !toolsets.contains(wanted)) {
+        if let Some(unknown) = toolset.filter(|name| !toolsets.contains(name)) {
             let failure = Failure::new(Code::UnknownToolset, "the tenant has no such toolset");
-            return Err(failure.did_you_mean(outcome::near(wanted, toolsets.iter().copied())));
+            return Err(failure.did_you_mean(outcome::near(unknown, toolsets.iter().copied())));
         }
         let origin = match source.map(|text| text.split_once(':').unwrap_or((text, ""))) {
             None => None,
@@ -43,7 +43,7 @@ impl CatalogFilter {
         Ok(CatalogFilter { toolset: toolset.map(str::to_owned), origin })
     }
 
-    /// Whether a tool is asked for.
+    /// Whether a tool passes the filter.
     pub(super) fn covers(&self, sheet: &ToolSheet<'_>) -> bool {
         let from = match sheet.source {
             ToolSource::BuiltIn => None,
@@ -52,15 +52,15 @@ impl CatalogFilter {
         self.names(sheet.toolset, from)
     }
 
-    /// Whether tools of this toolset from here, or from the server of this id, are asked for.
+    /// Whether tools of this toolset, built in or from the server with this id, pass the filter.
     pub(super) fn names(&self, toolset: &str, from: Option<&str>) -> bool {
-        let of_set = self.toolset.as_deref().is_none_or(|wanted| wanted == toolset);
+        let of_set = self.toolset.as_deref().is_none_or(|name| name == toolset);
         of_set
             && match (&self.origin, from) {
                 (None, _)
                 | (Some(ToolOriginFilter::BuiltIn), None)
                 | (Some(ToolOriginFilter::Server(None)), Some(_)) => true,
-                (Some(ToolOriginFilter::Server(Some(wanted))), Some(id)) => wanted == id,
+                (Some(ToolOriginFilter::Server(Some(server))), Some(id)) => server == id,
                 (Some(ToolOriginFilter::BuiltIn), Some(_)) | (Some(ToolOriginFilter::Server(_)), None) => false,
             }
     }

@@ -66,7 +66,7 @@ pub struct DocumentView {
     pub content: String,
     /// How its writer knows.
     pub evidence: String,
-    /// The evidence that the ledger knows.
+    /// The evidence that the audit log has.
     pub references: Vec<Value>,
     /// Where it came from.
     pub provenance: Value,
