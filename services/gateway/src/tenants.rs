@@ -22,7 +22,6 @@ mod watch;
 
 pub use known::known;
 pub(crate) use known::with as with_known;
-pub use over_http::secrets_of;
 
 use crate::reach::EgressPolicy;
 use crate::settings::{Settings, UpstreamSettings};

@@ -104,7 +104,7 @@ impl Toolsets {
 
     /// The sections of tenants' files that toolsets own.
     pub fn sections(&self) -> Vec<Section> {
-        self.all.iter().filter_map(|toolset| toolset.section()).collect()
+        self.all.iter().flat_map(|toolset| toolset.sections()).collect()
     }
 
     /// Every built-in tool, attached to no target, as it is listed where a tenant has one target of each kind.

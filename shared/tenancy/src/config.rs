@@ -3,11 +3,14 @@
 //! Every rule here tightens. Nothing a tenant writes can lift an approval or widen a scope, because there is no
 //! field to say so.
 
-use crate::server::{ServerUse, TenantAgent, TenantParam, Workflow};
+use crate::params::TenantParam;
+use crate::section::{SectionTypeError, SectionValues};
+use crate::server::{ServerUse, TenantAgent, Workflow};
 use domain::run::OnReject;
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
-use std::collections::BTreeMap;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -20,14 +23,14 @@ pub struct TenantConfig {
     pub mode: SessionMode,
     /// What a session has loaded, read-only, when it opens.
     pub default_toolsets: Vec<ToolsetName>,
-    /// The Kubernetes clusters it acts on.
-    pub clusters: Vec<ClusterEntry>,
     /// The Jenkins servers it acts on.
     pub jenkins: Vec<JenkinsServer>,
     /// The chart repositories it installs from.
     pub repositories: Vec<RepositoryEntry>,
-    /// What the sections of toolsets say, by their keys under `toolsets`.
-    pub sections: BTreeMap<String, serde_json::Value>,
+    /// What the sections of toolsets say.
+    pub sections: SectionValues,
+    /// The secrets that the sections name.
+    pub secrets: BTreeSet<String>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
     /// The external servers it uses.
@@ -40,6 +43,8 @@ pub struct TenantConfig {
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.
     pub require_approval: Vec<Gate>,
+    /// Rules that ask a person and follow from the sections.
+    pub section_gates: Vec<Gate>,
     /// How people are asked.
     pub approval: ApprovalConfig,
     /// What is kept in its memory, and how.
@@ -54,8 +59,8 @@ pub(crate) const SESSION_WRITES: [&str; 3] =
 
 impl TenantConfig {
     /// What a toolset's section says; `None` if the file does not have it.
-    pub fn section<T: serde::de::DeserializeOwned>(&self, key: &str) -> Option<T> {
-        self.sections.get(key).and_then(|value| crate::Section::read(value).ok())
+    pub fn section<T: Any>(&self, key: &str) -> Result<Option<&T>, SectionTypeError> {
+        self.sections.get(key)
     }
 
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.
@@ -64,7 +69,7 @@ impl TenantConfig {
         let implied = SESSION_WRITES.iter().filter(|_| asks).filter_map(|rule| Pattern::parse(rule).ok());
         let implied = implied.map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
         let of_servers = self.servers.iter().flat_map(|server| server.gates.iter().cloned());
-        self.require_approval.iter().cloned().chain(implied).chain(of_servers).collect()
+        self.require_approval.iter().chain(&self.section_gates).cloned().chain(implied).chain(of_servers).collect()
     }
 }
 
@@ -126,36 +131,6 @@ pub enum Writers {
     Agents,
 }
 
-/// One Kubernetes cluster of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterEntry {
-    /// What callers call it.
-    pub name: String,
-    /// Where it is and who we are there.
-    pub source: ClusterSource,
-    /// The namespaces that may be used, by name or by beginning (`team-*`); `None` leaves it to the cluster's own rules.
-    pub namespaces: Option<Vec<String>>,
-    /// Where a call without a namespace goes.
-    pub default_namespace: String,
-    /// Whom every request acts as, instead of the credential's own name.
-    pub impersonate: Option<ImpersonateConfig>,
-    /// Namespaces in which nothing is changed, besides the cluster's own.
-    pub protected: Vec<String>,
-    /// Whether a call that only reads and names no cluster means this one.
-    pub default: bool,
-}
-
-/// Where a cluster is and who we are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClusterSource {
-    /// A kubeconfig that is kept as a secret of this name.
-    Secret(String),
-    /// The cluster this service runs in, by its own service account.
-    InCluster,
-    /// A simulated cluster inside this process.
-    Sandbox,
-}
-
 /// One Jenkins server of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JenkinsServer {
@@ -201,15 +176,6 @@ pub struct RepositoryEntry {
     pub url: String,
     /// The name of the secret that opens it.
     pub credential: Option<String>,
-}
-
-/// Whom requests act as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImpersonateConfig {
-    /// The user.
-    pub user: String,
-    /// Their groups.
-    pub groups: Vec<String>,
 }
 
 /// How people are asked.

@@ -9,10 +9,10 @@
 mod injected;
 
 use crate::book::{self, label};
-use crate::check::environment;
-use crate::check::values::ValueReader;
+use crate::environment;
 use crate::problem::{Position, Problem, ProblemReport};
 use crate::server::{ServerEntry, ServerReach};
+use crate::values::ValueReader;
 use crate::yaml::{self, Value, YamlNode};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ impl CatalogReader {
             let items = items_of(&mut root).iter_mut().take(MOST);
             items.for_each(|item| self.add_entry(item, file, &mut report));
         }
-        self.problems.extend(report.told());
+        self.problems.extend(report.into_problems());
     }
 
     fn add_local(&mut self, file: &str, text: &str) {
@@ -174,10 +174,10 @@ impl CatalogReader {
         if let Some(mut root) = read(text, "begin with `name:` and the server's name", &mut report) {
             self.add_entry(&mut root, file, &mut report);
         }
-        self.problems.extend(report.told());
+        self.problems.extend(report.into_problems());
     }
 
-    fn add_entry(&mut self, node: &mut YamlNode, file: &str, report: &mut ProblemReport<'_>) {
+    fn add_entry(&mut self, node: &mut YamlNode, file: &str, report: &mut ProblemReport) {
         let before = report.count();
         environment::refuse(node, report);
         let server = ValueReader { report }.entry(node);
@@ -188,7 +188,7 @@ impl CatalogReader {
         }
     }
 
-    fn add(&mut self, server: ServerEntry, at: Position, file: &str, report: &mut ProblemReport<'_>) {
+    fn add(&mut self, server: ServerEntry, at: Position, file: &str, report: &mut ProblemReport) {
         let name = server.name.clone();
         if let Some(first) = self.places.get(&name) {
             let message = format!("the server `{name}` is there already, in {first}");
@@ -222,7 +222,7 @@ fn items_of(root: &mut YamlNode) -> &mut [YamlNode] {
 
 /// The tree of a text that is YAML throughout. What the reader refused would be missing from an entry, and an entry
 /// without its `auth`, say, is another one; so a text with such a mistake is left out whole.
-fn read(text: &str, begin: &str, report: &mut ProblemReport<'_>) -> Option<YamlNode> {
+fn read(text: &str, begin: &str, report: &mut ProblemReport) -> Option<YamlNode> {
     let root = yaml::read(text, begin, report);
     root.filter(|_| report.count() == 0)
 }

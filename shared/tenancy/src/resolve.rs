@@ -4,14 +4,12 @@
 //! Each later one lies over the earlier ones, parameter by parameter. A secret is only ever given by the tenant's file.
 
 use crate::config::TenantConfig;
-use crate::server::{Param, ParameterValue, Scheme, ServerEntry, ServerReach, ServerUse};
+use crate::params::{ParameterValue, check_value};
+use crate::server::{Param, Scheme, ServerEntry, ServerReach, ServerUse};
 use crate::template::ParameterTemplate;
 use domain::outcome::near;
 use domain::{Assignment, Code, Failure};
 use std::collections::BTreeMap;
-
-/// How long a value may be.
-pub(crate) const VALUE_BYTES: usize = 1_024;
 
 /// How a server is reached by one session, with everything filled in but the secrets themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,17 +169,6 @@ fn unknown<'a>(none: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     let message = format!("{none} `{name}`");
     Failure::new(Code::InvalidArgument, message).next(step).did_you_mean(near(&name, known))
-}
-
-/// Whether a text may be the value of a parameter at all, or what is wrong with it.
-pub(crate) fn check_value(value: &str) -> Result<(), String> {
-    if value.len() > VALUE_BYTES {
-        return Err(format!("is longer than {VALUE_BYTES} bytes"));
-    }
-    if value.chars().any(char::is_control) {
-        return Err("holds a control character".to_owned());
-    }
-    Ok(())
 }
 
 fn fill(used: &ServerUse, given: &BTreeMap<&str, ParameterValue>) -> Result<ResolvedServer, Failure> {

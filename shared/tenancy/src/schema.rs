@@ -5,22 +5,24 @@
 mod servers;
 
 use crate::config::{ApprovalConfig, MemoryConfig, TenantLimits};
+use crate::section::{Place, Section};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use servers::{AgentPart, ServerPart, TenantParamPart, WorkflowPart};
 use std::collections::BTreeMap;
 
-/// The schema of a tenant's file (draft 2020-12).
-pub fn json_schema() -> serde_json::Value {
-    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<TenantFile>().to_value()
-}
-
-/// The same, with the sections that toolsets own.
-pub fn json_schema_with(sections: &[crate::Section]) -> serde_json::Value {
-    let mut schema = json_schema();
-    for section in sections {
-        schema["$defs"]["ToolsetsPart"]["properties"][section.key] = (section.schema)();
+/// The schema of a tenant's file with these sections (draft 2020-12).
+pub fn json_schema(sections: &[Section]) -> serde_json::Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let properties: Vec<_> = sections.iter().map(|section| section.schema(&mut generator).to_value()).collect();
+    let mut schema = generator.into_root_schema_for::<TenantFile>().to_value();
+    for (section, property) in sections.iter().zip(properties) {
+        let place = match section.place {
+            Place::Root => &mut schema,
+            Place::Toolsets => &mut schema["$defs"]["ToolsetsPart"],
+        };
+        place["properties"][section.key] = property;
     }
     schema
 }
@@ -39,9 +41,6 @@ struct TenantFile {
     /// Toolsets a session has loaded, read-only, when it opens.
     #[schemars(default, extend("uniqueItems" = true))]
     default_toolsets: Vec<String>,
-    /// The Kubernetes clusters the tenant acts on.
-    #[schemars(default)]
-    clusters: Vec<ClusterPart>,
     /// What the file refers to as `{{ params.NAME }}`: plain values, and secrets of the tenant.
     #[schemars(default)]
     params: BTreeMap<String, TenantParamPart>,
@@ -78,65 +77,23 @@ enum ModeName {
     Write,
 }
 
-/// One Kubernetes cluster; exactly one of `kubeconfig`, `in_cluster` and `sandbox` says where it is.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct ClusterPart {
-    /// What callers call it.
-    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
-    name: String,
-    /// The kubeconfig, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    kubeconfig: Option<SecretValue>,
-    /// The cluster this service runs in.
-    #[schemars(default, extend("const" = true))]
-    in_cluster: bool,
-    /// A simulated cluster inside the service.
-    #[schemars(default, extend("const" = true))]
-    sandbox: bool,
-    /// Namespaces that may be used, by name or by beginning (`team-*`); left out: what the credential allows.
-    #[schemars(default)]
-    namespaces: Vec<String>,
-    /// Where a call without a namespace goes.
-    #[schemars(default)]
-    default_namespace: String,
-    /// Whom every request acts as.
-    #[schemars(default, with = "ImpersonatePart")]
-    impersonate: Option<ImpersonatePart>,
-    /// Namespaces in which nothing is changed, besides the cluster's own.
-    #[schemars(default)]
-    protected: Vec<String>,
-    /// Whether a call that only reads and names no cluster means this one.
-    #[schemars(default, extend("const" = true))]
-    default: bool,
-}
-
 /// A secret by its name.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-struct SecretPart {
+pub struct SecretPart {
     secret: String,
 }
 
-/// A secret by its name, or a reference to a parameter that is marked as one.
+/// A secret by its name, or a reference to a parameter that is marked as one. For the schemas of sections;
+/// [`SectionReader::secret`](crate::SectionReader::secret) reads it.
 #[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape is used")]
-enum SecretValue {
+#[schemars(untagged, description = "A secret by its name, or a reference to a parameter that is marked as one.")]
+pub enum SecretValue {
+    #[doc(hidden)]
     Named(SecretPart),
+    #[doc(hidden)]
     Referred(#[schemars(regex(pattern = r"^\{\{ *params\.[A-Za-z][A-Za-z0-9_-]{0,63} *\}\}$"))] String),
-}
-
-/// Whom requests act as.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct ImpersonatePart {
-    user: String,
-    #[schemars(default)]
-    groups: Vec<String>,
 }
 
 /// What toolsets act on besides clusters.
@@ -389,9 +346,10 @@ mod tests {
     use super::*;
     use crate::check::web::AUTH;
     use crate::check::{
-        ACCESS, AGENT, ALLOWED, CLUSTER, HELM, JENKINS, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, REPOSITORY, ROOT,
-        STORE, TENANT_PARAM, TOOLSETS, USE, WORKFLOW,
+        ACCESS, AGENT, ALLOWED, HELM, JENKINS, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, REPOSITORY, ROOT, STORE,
+        TOOLSETS, USE, WORKFLOW,
     };
+    use crate::params::TENANT_PARAM;
     use serde_json::Value;
 
     fn keys(schema: &Value) -> Vec<&str> {
@@ -407,10 +365,9 @@ mod tests {
 
     #[test]
     fn the_schema_knows_the_keys_the_reader_knows() {
-        let schema = json_schema();
+        let schema = json_schema(&[]);
         let parts = &schema["$defs"];
         assert_eq!(keys(&schema), sorted(ROOT));
-        assert_eq!(keys(&parts["ClusterPart"]), sorted(CLUSTER));
         assert_eq!(keys(&parts["ToolsetsPart"]), sorted(TOOLSETS));
         assert_eq!(keys(&parts["JenkinsPart"]), sorted(JENKINS));
         assert_eq!(keys(&parts["HelmPart"]), sorted(HELM));
@@ -432,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_schema_is_as_strict_as_the_reader() {
-        let schema = json_schema();
+        let schema = json_schema(&[]);
         for part in [&schema, &schema["$defs"]["PolicyPart"], &schema["$defs"]["LimitsPart"]] {
             assert_eq!(part["additionalProperties"], false);
         }

@@ -6,6 +6,7 @@
 //! Not here: how texts become these (see [`check`](crate::check) and [`curated`](crate::curated)), and what a session
 //! gets in the end (see [`resolve`](crate::resolve)).
 
+use crate::params::ParameterValue;
 use crate::template::ParameterTemplate;
 use domain::text::is_label;
 pub use policy::{Accept, ServerLimits, TrustedEffects};
@@ -87,15 +88,6 @@ pub struct Param {
     pub secret: bool,
 }
 
-/// What somebody gives for a parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ParameterValue {
-    /// This text.
-    Text(String),
-    /// The tenant's secret of this name.
-    Secret(String),
-}
-
 /// A server a tenant uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUse {
@@ -111,15 +103,6 @@ pub struct ServerUse {
     pub gates: Vec<Gate>,
     /// What is done with its first list.
     pub accept: Accept,
-}
-
-/// A parameter of the tenant, for references in its own file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TenantParam {
-    /// What it is, for people.
-    pub description: Option<String>,
-    /// What stands for it.
-    pub value: ParameterValue,
 }
 
 /// What parameters of servers are given: by the server's id, then by the parameter's name.

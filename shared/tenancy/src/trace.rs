@@ -5,6 +5,7 @@
 
 use crate::check::gates_of;
 use crate::problem::ProblemReport;
+use crate::section::{Place, Section};
 use crate::yaml::{self, YamlNode};
 use domain::run::OnReject;
 use policy::Pattern;
@@ -69,8 +70,8 @@ impl RuleAt {
     }
 }
 
-/// The rules of a text that [`parse`](crate::parse) accepts, in the order in which they are asked.
-pub fn trace(text: &str) -> Vec<RuleAt> {
+/// The rules of a text that [`parse`](crate::parse) accepts with these sections, in the order in which they are asked.
+pub fn trace(text: &str, sections: &[Section]) -> Vec<RuleAt> {
     let Some(root) = yaml::read(text, "", &mut ProblemReport::of("")) else { return Vec::new() };
     let mode = root.find("mode").map(|node| rule(RuleKind::Mode, node, Vec::new()));
     let policy = |key: &str| root.find("policy").and_then(|policy| policy.find(key)).map_or(&[][..], YamlNode::items);
@@ -82,7 +83,15 @@ pub fn trace(text: &str) -> Vec<RuleAt> {
         RuleAt { on_reject: Some(OnReject::Continue), ..rule(RuleKind::SessionWrites, node, patterns) }
     });
     let servers = root.find("servers").map_or(&[][..], YamlNode::items).iter().flat_map(of_server);
-    mode.into_iter().chain(deny).chain(asks).chain(writes).chain(servers).collect()
+    let of_section = |section: &Section| {
+        let node = match section.place {
+            Place::Root => root.find(section.key),
+            Place::Toolsets => root.find("toolsets").and_then(|toolsets| toolsets.find(section.key)),
+        };
+        node.map_or_else(Vec::new, |node| section.rules(node))
+    };
+    let of_sections = sections.iter().flat_map(of_section);
+    mode.into_iter().chain(deny).chain(asks).chain(of_sections).chain(writes).chain(servers).collect()
 }
 
 fn rule(kind: RuleKind, node: &YamlNode, patterns: Vec<Pattern>) -> RuleAt {
@@ -136,7 +145,7 @@ mod tests {
     #[test]
     fn every_rule_is_found_where_it_stands() {
         let text = "tenant: acme\nmode: write\nservers:\n- use: wiki\n  access:\n    allowlist:\n    - 'read-*'\n    - name: drop\n      require_approval: { on_reject: fail }\npolicy:\n  deny: [k8s_exec, 'k8s_get:secrets']\n  require_approval:\n  - helm_*\n  - { name: k8s_get, on_reject: fail }\nmemory: { session_writes: ask }\n";
-        let told: Vec<String> = trace(text)
+        let told: Vec<String> = trace(text, &[])
             .iter()
             .map(|rule| {
                 let patterns: Vec<String> = rule.patterns.iter().map(ToString::to_string).collect();
@@ -167,7 +176,7 @@ mod tests {
     #[test]
     fn what_is_no_configuration_has_no_rules() {
         for odd in ["", "[", "- a", "policy: x", "servers: [x, {}, { use: [] }]", "policy: { deny: [[], {}] }"] {
-            assert!(trace(odd).iter().all(|rule| rule.patterns.is_empty()), "{odd}");
+            assert!(trace(odd, &[]).iter().all(|rule| rule.patterns.is_empty()), "{odd}");
         }
     }
 }

@@ -54,7 +54,7 @@ fn read(args: &Explain, toolsets: &Toolsets) -> anyhow::Result<(TenantConfig, Fi
     })?;
     let text =
         std::fs::read_to_string(&args.tenant).with_context(|| format!("cannot read {}", args.tenant.display()))?;
-    Ok((config, FileRules::of(&args.tenant.display().to_string(), &text)))
+    Ok((config, FileRules::of(&args.tenant.display().to_string(), &text, &toolsets.sections())))
 }
 
 /// What is to be explained.

@@ -4,6 +4,6 @@ use crate::commands::{CommandOutcome, print, runtime, toolsets};
 
 pub(super) fn run() -> anyhow::Result<CommandOutcome> {
     let sections = runtime()?.block_on(toolsets())?.sections();
-    print(&format!("{}\n", serde_json::to_string_pretty(&tenancy::json_schema_with(&sections))?));
+    print(&format!("{}\n", serde_json::to_string_pretty(&tenancy::json_schema(&sections))?));
     Ok(CommandOutcome::Well)
 }

@@ -3,9 +3,8 @@
 use crate::reach::EgressPolicy;
 use crate::toolsets::Toolsets;
 use catalog::CatalogEntry;
-use domain::Tenant;
 use std::sync::Arc;
-use tenancy::{KnownNames, ServerCatalog};
+use tenancy::{AddressUse, KnownNames, ServerCatalog};
 
 /// Names the validator knows.
 pub fn known(tools: &[Arc<CatalogEntry>]) -> (Vec<&str>, Vec<&str>) {
@@ -23,15 +22,10 @@ pub(crate) fn with<T>(
 ) -> T {
     let (toolsets, names) = known(available.tools());
     let sections = available.sections();
-    let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
-    let own_server = |tenant: &Tenant, address: &str| reach.own_server(tenant, address);
-    work(&KnownNames {
-        toolsets: &toolsets,
-        tools: &names,
-        sections: &sections,
-        server: &server,
-        charts: &charts,
-        curated,
-        own_server: &own_server,
-    })
+    let addresses = |used: &AddressUse<'_>| match (used.section, used.tenant) {
+        ("helm", _) => reach.charts(used.address),
+        ("servers", Some(tenant)) => reach.own_server(tenant, used.address),
+        (_, _) => reach.server(used.address),
+    };
+    work(&KnownNames { toolsets: &toolsets, tools: &names, sections: &sections, addresses: &addresses, curated })
 }

@@ -9,15 +9,17 @@ use policy::{Gate, Pattern};
 /// How many tools one list may name.
 const MOST: usize = 200;
 
-impl ConfigCheck<'_, '_, '_> {
+impl ConfigCheck<'_> {
     /// The list of what is allowed, and the gates that follow from it.
     pub(super) fn access(&mut self, node: &YamlNode, id: &str) -> (Option<Vec<Pattern>>, Vec<Gate>) {
-        let Some(fields) = self.values.fields(node, "`access`", &ACCESS, None) else { return Default::default() };
+        let Some(fields) = self.reader.values.fields(node, "`access`", &ACCESS, None) else {
+            return Default::default();
+        };
         let Some(list) = fields.find("allowlist") else { return Default::default() };
-        let items = self.values.some(list, "`allowlist`", MOST);
+        let items = self.reader.values.some(list, "`allowlist`", MOST);
         if items.is_empty() && matches!(list.value, Value::List(_)) {
             let hint = "name tools, or leave the whole server out".to_owned();
-            self.values.report.add(list.at, "bad_value", "of this server nothing could be used", Some(hint));
+            self.reader.values.report.add(list.at, "bad_value", "of this server nothing could be used", Some(hint));
         }
         let (mut allow, mut gates) = (Vec::new(), Vec::new());
         for item in items {
@@ -31,24 +33,26 @@ impl ConfigCheck<'_, '_, '_> {
     /// A tool's name or a beginning; as a mapping, also what a no to it means.
     fn allowed(&mut self, node: &YamlNode) -> Option<(Pattern, Option<OnReject>)> {
         if !matches!(node.value, Value::Map(_)) {
-            let text = self.values.text(node, "a tool")?;
-            return self.values.tool_pattern(node.at, text).map(|pattern| (pattern, None));
+            let text = self.reader.values.text(node, "a tool")?;
+            return self.reader.values.tool_pattern(node.at, text).map(|pattern| (pattern, None));
         }
-        let fields = self.values.fields(node, "a tool", &ALLOWED, None)?;
+        let fields = self.reader.values.fields(node, "a tool", &ALLOWED, None)?;
         let asks = match fields.find("require_approval") {
             None => Some(None),
-            Some(node) => self.values.fields(node, "`require_approval`", &["on_reject"], None).and_then(|fields| {
-                match fields.find("on_reject") {
-                    None => Some(Some(OnReject::Continue)),
-                    Some(node) => self.on_reject(node).map(Some),
-                }
-            }),
+            Some(node) => {
+                self.reader.values.fields(node, "`require_approval`", &["on_reject"], None).and_then(|fields| {
+                    match fields.find("on_reject") {
+                        None => Some(Some(OnReject::Continue)),
+                        Some(node) => self.reader.values.on_reject(node).map(Some),
+                    }
+                })
+            }
         };
         let Some(name) = fields.find("name") else {
-            return self.values.missing(node, "name", "the tool it is about");
+            return self.reader.values.missing(node, "name", "the tool it is about");
         };
-        let text = self.values.text(name, "`name`")?;
-        let pattern = self.values.tool_pattern(name.at, text);
+        let text = self.reader.values.text(name, "`name`")?;
+        let pattern = self.reader.values.tool_pattern(name.at, text);
         Some((pattern?, asks?))
     }
 }

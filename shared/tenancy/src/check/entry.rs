@@ -2,11 +2,9 @@
 //!
 //! Not here: address and `auth` (see `web`), and what tenants give for the parameters (see `servers`).
 
-use super::values::{MappingFields, ValueReader};
 use crate::problem::{Position, shown};
-use crate::resolve;
 use crate::server::{Param, ServerEntry, ServerLimits, ServerReach, TrustedEffects};
-use crate::template::{self, ParameterTemplate};
+use crate::values::{MappingFields, ValueReader};
 use crate::yaml::YamlNode;
 use domain::Effect;
 use policy::Pattern;
@@ -40,7 +38,7 @@ const MOST_ARGS: usize = 64;
 const MOST_EFFECTS: usize = 200;
 const ARG_BYTES: usize = 4_096;
 
-impl ValueReader<'_, '_> {
+impl ValueReader<'_> {
     /// An operator's entry. `None` if it has no name or no way to be reached; the report says what else is wrong.
     pub(crate) fn entry(&mut self, node: &YamlNode) -> Option<ServerEntry> {
         let fields = self.fields(node, "a server", &ENTRY, None)?;
@@ -100,38 +98,6 @@ impl ValueReader<'_, '_> {
             params.insert(key.text.clone(), Param { description, default: default.filter(|_| !secret), secret });
         }
         params
-    }
-
-    /// A value that refers to nothing.
-    pub(crate) fn plain(&mut self, node: &YamlNode, place: &str) -> Option<String> {
-        let text = self.text(node, place)?;
-        let plain = match ParameterTemplate::parse(text) {
-            Ok(template) if template.names().next().is_none() => resolve::check_value(text),
-            Ok(_) | Err(_) => Err("refers to something, and only plain text is understood here".to_owned()),
-        };
-        self.accept(node, plain.map(|()| text.to_owned()).map_err(|why| format!("{place} {why}")))
-    }
-
-    /// Whether a parameter may be called so.
-    pub(crate) fn param_name(&mut self, at: Position, name: &str) -> bool {
-        let fits = template::is_name(name);
-        if !fits {
-            let message = format!("{} is no name of a parameter", shown(name));
-            let hint = "use 1 to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
-            self.report.add(at, "bad_value", message, Some(hint));
-        }
-        fits
-    }
-
-    /// Text with references.
-    pub(crate) fn template(&mut self, node: &YamlNode, place: &str, bytes: usize) -> Option<ParameterTemplate> {
-        let text = self.text(node, place)?;
-        if text.is_empty() || text.len() > bytes || text.chars().any(char::is_control) {
-            let message = format!("{place} is one line of 1 to {bytes} bytes");
-            self.report.add(node.at, "bad_value", message, None);
-            return None;
-        }
-        self.accept(node, ParameterTemplate::parse(text).map_err(|error| format!("{place}: {error}")))
     }
 
     fn process(&mut self, command: &YamlNode, fields: &MappingFields<'_>) -> Option<ServerReach> {

@@ -5,12 +5,13 @@
 //! and no secret is given to another.
 
 use super::entry::MOST_PARAMS;
-use super::values::{MappingFields, or_nearest};
 use super::{ConfigCheck, OWN, OWN_PARAM, USE};
+use crate::params::ParameterValue;
 use crate::problem::{Position, shown};
 use crate::resolve;
-use crate::server::{Accept, ParameterValue, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
+use crate::server::{Accept, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
 use crate::template::ParameterTemplate;
+use crate::values::{MappingFields, or_nearest};
 use crate::yaml::{Value, YamlKey, YamlNode};
 use domain::Tenant;
 use std::collections::BTreeMap;
@@ -19,15 +20,15 @@ use std::sync::Arc;
 /// How many servers one tenant may use; each costs connections and a list of tools.
 const MOST: usize = 32;
 
-impl ConfigCheck<'_, '_, '_> {
+impl ConfigCheck<'_> {
     pub(super) fn external(&mut self, node: &YamlNode, tenant: Option<&Tenant>) -> Vec<ServerUse> {
         let mut servers: Vec<ServerUse> = Vec::new();
-        for item in self.values.some(node, "`servers`", MOST) {
+        for item in self.reader.values.some(node, "`servers`", MOST) {
             let used = match &item.value {
                 Value::Map(entries) if entries.iter().any(|(key, _)| key.text == "use") => self.chosen(item),
                 Value::Map(_) => self.own(item, tenant),
                 Value::Scalar { .. } | Value::List(_) | Value::Refused => {
-                    self.values.fields(item, "a server", &USE, None);
+                    self.reader.values.fields(item, "a server", &USE, None);
                     None
                 }
             };
@@ -35,7 +36,7 @@ impl ConfigCheck<'_, '_, '_> {
             if servers.iter().any(|known| known.id == used.id) {
                 let message = format!("the server `{}` is there twice", used.id);
                 let hint = "give one of them another `id:`".to_owned();
-                self.values.report.add(item.at, "repeated_value", message, Some(hint));
+                self.reader.values.report.add(item.at, "repeated_value", message, Some(hint));
             } else {
                 servers.push(used);
             }
@@ -45,8 +46,8 @@ impl ConfigCheck<'_, '_, '_> {
 
     /// A server of the operator's catalog.
     fn chosen(&mut self, node: &YamlNode) -> Option<ServerUse> {
-        let fields = self.values.fields(node, "a server", &USE, None)?;
-        let name = fields.find("use").and_then(|node| self.values.text(node, "`use`"));
+        let fields = self.reader.values.fields(node, "a server", &USE, None)?;
+        let name = fields.find("use").and_then(|node| self.reader.values.text(node, "`use`"));
         let Some(server) = name.and_then(|name| self.known.curated.find(name)).cloned() else {
             if let (Some(name), Some(node)) = (name, fields.find("use")) {
                 let known: Vec<&str> = self.known.curated.names().collect();
@@ -58,13 +59,13 @@ impl ConfigCheck<'_, '_, '_> {
                     or_nearest(name, &known, "servers there")
                 };
                 let message = format!("the operator's catalog has no server {}", shown(name));
-                self.values.report.add(node.at, "unknown_server", message, Some(hint));
+                self.reader.values.report.add(node.at, "unknown_server", message, Some(hint));
             }
             self.absent.extend(fields.find("id").and_then(YamlNode::scalar).or(name).map(str::to_owned));
             return None;
         };
         let id = self.server_id(fields.find("id").or(fields.find("use")), fields.find("id").is_none());
-        let given = fields.find("params").map_or(&[][..], |n| self.values.entries(n, "`params`", MOST_PARAMS));
+        let given = fields.find("params").map_or(&[][..], |n| self.reader.values.entries(n, "`params`", MOST_PARAMS));
         let params = self.give(given.iter().map(|(key, node)| (key, node)), &server);
         self.finish(node, &fields, id?, server, params)
     }
@@ -72,10 +73,10 @@ impl ConfigCheck<'_, '_, '_> {
     /// A server at an address of the tenant's own.
     fn own(&mut self, node: &YamlNode, tenant: Option<&Tenant>) -> Option<ServerUse> {
         let why = "a server is chosen with `use:`, or has a name and a url of the tenant's own";
-        let fields = self.values.fields(node, "a server", &OWN, Some(why))?;
+        let fields = self.reader.values.fields(node, "a server", &OWN, Some(why))?;
         let name = match fields.find("name") {
-            Some(node) => self.values.label(node, "`name`"),
-            None => self.values.missing(node, "use", "with a name from the operator's catalog"),
+            Some(node) => self.reader.values.label(node, "`name`"),
+            None => self.reader.values.missing(node, "use", "with a name from the operator's catalog"),
         };
         let named = fields.find("id").or(fields.find("name"));
         let id = named.and_then(|node| self.server_id(Some(node), fields.find("id").is_none()));
@@ -84,16 +85,17 @@ impl ConfigCheck<'_, '_, '_> {
         {
             let message = format!("the operator's catalog has a server `{id}`, and this would pass for it");
             let hint = format!("choose it with `use: {id}`, or give this one another name");
-            self.values.report.add(node.at, "repeated_value", message, Some(hint));
+            self.reader.values.report.add(node.at, "repeated_value", message, Some(hint));
         }
-        let description = fields.find("description").and_then(|node| self.values.words(node, "`description`"));
-        let declared = fields.find("params").map_or_else(BTreeMap::new, |node| self.values.declared(node, &OWN_PARAM));
-        let web = self.values.web(&fields, &declared);
+        let description = fields.find("description").and_then(|node| self.reader.values.words(node, "`description`"));
+        let declared =
+            fields.find("params").map_or_else(BTreeMap::new, |node| self.reader.values.declared(node, &OWN_PARAM));
+        let web = self.reader.values.web(&fields, &declared);
         let url = match (fields.find("url"), web.url) {
             (Some(node), Some(url)) => self.own_address(node, url, tenant),
             (Some(_), None) => None,
             (None, _) if name.is_none() => None,
-            (None, _) => self.values.missing(node, "url", "where the server is"),
+            (None, _) => self.reader.values.missing(node, "url", "where the server is"),
         };
         let (Some(name), Some(url)) = (name, url) else {
             self.absent.extend(id);
@@ -129,7 +131,7 @@ impl ConfigCheck<'_, '_, '_> {
         };
         let known = [("first", Accept::First), ("each", Accept::Each)];
         let accept = match fields.find("accept") {
-            Some(node) => self.values.choice(node, "`accept`", &known),
+            Some(node) => self.reader.values.choice(node, "`accept`", &known),
             None => Some(Accept::default()),
         };
         let params = params.into_iter().filter_map(|(name, given)| Some((name, given?))).collect();
@@ -144,23 +146,26 @@ impl ConfigCheck<'_, '_, '_> {
     ) -> Option<ParameterTemplate> {
         // Whatever fills the places, the host is written out; any text will do to ask whether it may be reached.
         let sample = resolve::fill_url(&url, |_| Ok("x".to_owned())).ok()?;
-        let Some(tenant) = tenant else { return Some(url) };
-        let reached = (self.known.own_server)(tenant, &sample);
+        if tenant.is_none() {
+            return Some(url);
+        }
+        self.reader.key = "servers";
+        let reached = self.reader.may_reach(&sample);
         let why = reached.map_err(|why| format!("{} cannot be used: {why}", shown(&url.to_string())));
-        self.values.accept(node, why).map(|()| url)
+        self.reader.values.accept(node, why).map(|()| url)
     }
 
     /// What a server is called in the names of its tools.
     fn server_id(&mut self, node: Option<&YamlNode>, named_otherwise: bool) -> Option<String> {
         let node = node?;
-        let text = self.values.text(node, "`id`")?;
+        let text = self.reader.values.text(node, "`id`")?;
         if is_id(text) {
             return Some(text.to_owned());
         }
         let message = format!("{} cannot be part of the names of tools", shown(text));
         let also = if named_otherwise { "add `id:` with" } else { "use" };
         let hint = format!("{also} 1 to 32 of a-z, 0-9 and '-', neither first nor last a dash");
-        self.values.report.add(node.at, "bad_value", message, Some(hint));
+        self.reader.values.report.add(node.at, "bad_value", message, Some(hint));
         None
     }
 
@@ -174,23 +179,23 @@ impl ConfigCheck<'_, '_, '_> {
         for (key, node) in values {
             let name = &key.text;
             let Some(param) = server.params.get(name) else {
-                self.values.unknown_param(key.at, name, &server.params);
+                self.reader.values.unknown_param(key.at, name, &server.params);
                 continue;
             };
-            let given = self.given(node, &format!("the parameter `{name}`"));
+            let given = self.reader.given(node, &format!("the parameter `{name}`"));
             let sound = match (&given, param.secret) {
                 (Some(ParameterValue::Secret(secret)), false) => {
                     let message =
                         format!("the secret `{secret}` would reach the parameter `{name}`, which is not marked as one");
                     let hint = "only a parameter with `secret: true` may hold a secret; choose another value";
-                    self.values.report.add(node.at, "secret_leak", message, Some(hint.to_owned()));
+                    self.reader.values.report.add(node.at, "secret_leak", message, Some(hint.to_owned()));
                     false
                 }
                 (Some(ParameterValue::Text(_)), true) => {
                     let message = format!("the secret parameter `{name}` is given plain text");
                     let hint =
                         "declare a parameter of the tenant with `secret: true` and write `\"{{ params.NAME }}\"`";
-                    self.values.report.add(node.at, "secret_literal", message, Some(hint.to_owned()));
+                    self.reader.values.report.add(node.at, "secret_literal", message, Some(hint.to_owned()));
                     false
                 }
                 (Some(ParameterValue::Text(text)), false) => self.fits(node.at, name, text, server),
@@ -207,7 +212,7 @@ impl ConfigCheck<'_, '_, '_> {
         let why = resolve::may_stand(server, name, text).err();
         if let Some(why) = &why {
             let message = format!("the parameter `{name}` cannot be {}: {why}", shown(text));
-            self.values.report.add(at, "bad_value", message, None);
+            self.reader.values.report.add(at, "bad_value", message, None);
         }
         why.is_none()
     }
@@ -226,7 +231,7 @@ impl ConfigCheck<'_, '_, '_> {
             };
             let hint = format!("{way}; agents and workflows can then give another");
             let message = format!("nobody gives the parameter `{name}` of the server `{}`", server.name);
-            self.values.report.add(at, "missing_param", message, Some(hint));
+            self.reader.values.report.add(at, "missing_param", message, Some(hint));
         }
     }
 }

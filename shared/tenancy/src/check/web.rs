@@ -3,11 +3,12 @@
 //! The entry's half of the secret chain is checked here, where its lines are: a marked parameter is used in `auth` and
 //! nowhere else, and `auth` uses nothing else.
 
-use super::values::{MappingFields, ValueReader, or_nearest};
+use crate::params::VALUE_BYTES;
 use crate::problem::{Position, shown};
 use crate::resolve::{self, split_host};
 use crate::server::{Auth, Param, Scheme};
 use crate::template::ParameterTemplate;
+use crate::values::{MappingFields, ValueReader, or_nearest};
 use crate::yaml::YamlNode;
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ pub(crate) struct HttpSettings {
     pub(crate) headers: BTreeMap<String, ParameterTemplate>,
 }
 
-impl ValueReader<'_, '_> {
+impl ValueReader<'_> {
     /// Address, `auth` and headers, and whether they use the parameters as those are marked.
     pub(crate) fn web(&mut self, fields: &MappingFields<'_>, params: &BTreeMap<String, Param>) -> HttpSettings {
         let url = fields.find("url").and_then(|node| {
@@ -101,7 +102,7 @@ impl ValueReader<'_, '_> {
                 continue;
             }
             let place = format!("the header `{}`", key.text);
-            let Some(value) = self.template(node, &place, resolve::VALUE_BYTES) else { continue };
+            let Some(value) = self.template(node, &place, VALUE_BYTES) else { continue };
             self.in_the_open(node.at, &place, &value, params);
             let sample = |name: &str| Ok(params.get(name).and_then(|p| p.default.clone()).unwrap_or_default());
             let filled = resolve::fill_header(&value, sample);
@@ -147,7 +148,7 @@ impl ValueReader<'_, '_> {
 
     /// The parameter that `auth` takes: one reference, alone, to one that is marked.
     fn auth_secret(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<String> {
-        let template = self.template(node, "`secret`", resolve::VALUE_BYTES)?;
+        let template = self.template(node, "`secret`", VALUE_BYTES)?;
         let hint = "write `\"{{ params.NAME }}\"` with a parameter that is marked `secret: true`".to_owned();
         let Some(name) = template.only() else {
             self.report.add(node.at, "secret_literal", "`secret` must be one reference and nothing else", Some(hint));

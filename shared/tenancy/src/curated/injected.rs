@@ -4,11 +4,11 @@
 
 use super::{CatalogReader, MOST, read};
 use crate::book::{self, label};
-use crate::check::values::ValueReader;
 use crate::problem::{Position, ProblemReport, shown};
 use crate::resolve::split_host;
 use crate::server::{ServerEntry, ServerLimits, ServerReach, TrustedEffects};
 use crate::template::ParameterTemplate;
+use crate::values::ValueReader;
 use crate::yaml::{Value, YamlKey, YamlNode};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl CatalogReader {
                 }
             }
         }
-        self.problems.extend(report.told());
+        self.problems.extend(report.into_problems());
     }
 
     /// Addresses with commas between them. Each is named by the first label of its host; a second of that name in the
@@ -64,12 +64,12 @@ impl CatalogReader {
             let name = if *count == 1 { name } else { format!("{name}-{count}") };
             self.add(at_address(name, &url), at, VARIABLE, &mut report);
         }
-        self.problems.extend(report.told());
+        self.problems.extend(report.into_problems());
     }
 }
 
 /// One of `tools:`.
-fn endpoint(key: &YamlKey, node: &YamlNode, report: &mut ProblemReport<'_>) -> Option<ServerEntry> {
+fn endpoint(key: &YamlKey, node: &YamlNode, report: &mut ProblemReport) -> Option<ServerEntry> {
     let (Some(address), protocol) = (node.find("endpoint"), node.find("protocol")) else {
         let hint = "each tool is a mapping with `endpoint:` and `protocol: mcp`".to_owned();
         report.add(key.at, "missing_key", format!("{} has no `endpoint`", shown(&key.text)), Some(hint));

@@ -31,15 +31,7 @@ workflows:
 fn config_of(catalog: &str, file: &str) -> TenantConfig {
     let (curated, problems) = ServerCatalog::marketplace(catalog);
     assert_eq!(problems, []);
-    let known = KnownNames {
-        toolsets: &[],
-        tools: &[],
-        server: &|_| Ok(()),
-        charts: &|_| Ok(()),
-        sections: &[],
-        curated: &curated,
-        own_server: &|_, _| Ok(()),
-    };
+    let known = KnownNames { curated: &curated, ..KnownNames::only(&[]) };
     parse("acme.yaml", file, &known).expect("a configuration without problems")
 }
 

@@ -45,7 +45,7 @@ impl Toolset for HelmToolset {
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        !config.clusters.is_empty()
+        config.sections.has(kubernetes::section::KEY)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {

@@ -56,16 +56,7 @@ mod tests {
 
     fn read(stores: &str) -> Stores {
         let text = format!("tenant: acme\nmemory: {{ stores: [{stores}] }}\n");
-        let known = KnownNames {
-            toolsets: &[],
-            tools: &[],
-            server: &|_| Ok(()),
-            charts: &|_| Ok(()),
-            sections: &[],
-            curated: &tenancy::ServerCatalog::none(),
-            own_server: &|_, _| Ok(()),
-        };
-        let config = tenancy::parse("acme.yaml", &text, &known).unwrap();
+        let config = tenancy::parse("acme.yaml", &text, &KnownNames::only(&[])).unwrap();
         super::stores(&config.memory.stores).unwrap()
     }
 

@@ -3,7 +3,7 @@
 use super::verdict::ExplainAnswer;
 use domain::run::OnReject;
 use serde::Serialize;
-use tenancy::{RuleAt, RuleKind};
+use tenancy::{RuleAt, RuleKind, Section};
 
 /// A rule as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,8 +22,8 @@ pub(super) struct FileRules {
 }
 
 impl FileRules {
-    pub(super) fn of(file: &str, text: &str) -> FileRules {
-        FileRules { file: file.to_owned(), rules: tenancy::trace(text) }
+    pub(super) fn of(file: &str, text: &str, sections: &[Section]) -> FileRules {
+        FileRules { file: file.to_owned(), rules: tenancy::trace(text, sections) }
     }
 
     /// The first rule that denies such a call.

@@ -1,7 +1,7 @@
 //! What a tenant's file may say about agents and workflows, and exactly how each mistake is told.
 
 use super::servers::{read, told};
-use crate::server::ParameterValue;
+use crate::params::ParameterValue;
 use insta::assert_snapshot;
 
 fn file(rest: &str) -> String {

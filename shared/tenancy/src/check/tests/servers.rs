@@ -1,10 +1,12 @@
 //! What a tenant's file may say about external servers and parameters, and exactly how each mistake is told.
 
 use super::KNOWN;
-use crate::check::{KnownNames, parse};
+use crate::check::{AddressUse, KnownNames, parse};
 use crate::config::{JenkinsSource, TenantConfig};
-use crate::server::{Accept, ParameterValue, Scheme, ServerReach};
+use crate::params::ParameterValue;
+use crate::server::{Accept, Scheme, ServerReach};
 use crate::{Problem, ServerCatalog};
+use domain::Tenant;
 use domain::run::OnReject;
 use insta::assert_snapshot;
 
@@ -25,12 +27,13 @@ servers:
 pub(super) fn read(text: &str) -> Result<TenantConfig, Vec<Problem>> {
     let (curated, problems) = ServerCatalog::marketplace(CATALOG);
     assert_eq!(problems, []);
-    let own_server = |tenant: &domain::Tenant, url: &str| match (tenant.as_str(), url.contains("10.0.0.1")) {
-        ("acme", false) => Ok(()),
-        ("acme", true) => Err("it is private".to_owned()),
+    let own_server = |used: &AddressUse<'_>| match (used.tenant.map(Tenant::as_str), used.address.contains("10.0.0.1"))
+    {
+        (Some("acme"), false) => Ok(()),
+        (Some("acme"), true) => Err("it is private".to_owned()),
         (_, _) => Err("the operator does not let this tenant".to_owned()),
     };
-    let known = KnownNames { curated: &curated, own_server: &own_server, ..KNOWN };
+    let known = KnownNames { curated: &curated, addresses: &own_server, ..KNOWN };
     parse("acme.yaml", text, &known)
 }
 
@@ -180,8 +183,7 @@ fn a_toolsets_secret_may_be_a_parameter() {
         format!(
             "tenant: acme\nparams: {{ jenkins_token: {{ secret: true }}, open: {{ default: x }} }}\n\
              toolsets:\n  jenkins: {{ url: 'https://ci', user: r, token: {token} }}\n  \
-             helm: {{ repositories: [{{ name: own, url: 'https://c', credential: '{{{{ params.jenkins_token }}}}' }}] }}\n\
-             clusters: [{{ name: a, kubeconfig: '{{{{params.jenkins_token}}}}' }}]\n"
+             helm: {{ repositories: [{{ name: own, url: 'https://c', credential: '{{{{ params.jenkins_token }}}}' }}] }}\n"
         )
     };
     let config = read(&file("'{{ params.jenkins_token }}'")).unwrap();

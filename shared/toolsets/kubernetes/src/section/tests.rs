@@ -1,8 +1,31 @@
 //! What a tenant's file may say about clusters, and exactly how each mistake is told.
 
-use super::{codes, config, told};
-use crate::config::{ClusterEntry, ClusterSource, ImpersonateConfig};
+use super::*;
 use insta::assert_snapshot;
+use tenancy::{KnownNames, Problem};
+
+fn problems(text: &str) -> Vec<Problem> {
+    tenancy::parse("acme.yaml", text, &KnownNames::only(&[section()])).expect_err("problems")
+}
+
+/// Every problem as it is printed.
+fn printed(text: &str) -> String {
+    problems(text).iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn codes(text: &str) -> Vec<&'static str> {
+    problems(text).iter().map(|problem| problem.code).collect()
+}
+
+#[test]
+fn the_schema_knows_the_keys_the_reader_knows() {
+    let schema = tenancy::json_schema(&[section()]);
+    let keys: Vec<&str> =
+        schema["$defs"]["ClusterPart"]["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = CLUSTER;
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+}
 
 fn file(cluster: &str) -> String {
     format!("tenant: acme\nclusters:\n- {cluster}\n")
@@ -10,16 +33,14 @@ fn file(cluster: &str) -> String {
 
 #[test]
 fn a_cluster_is_read_as_written() {
-    let read = config(
-        "tenant: acme\nclusters:\n\
+    let text = "tenant: acme\nclusters:\n\
          - name: prod\n  \
            kubeconfig: { secret: prod-kubeconfig }\n  \
            namespaces: [shop, 'shop-*']\n  \
            impersonate: { user: 'quartermaster:acme', groups: [readers] }\n  \
            protected: [billing]\n\
          - { name: here, in_cluster: true, default_namespace: apps, default: true }\n\
-         - { name: play, sandbox: true }\n",
-    );
+         - { name: play, sandbox: true }\n";
     let cluster = |name: &str, source| ClusterEntry {
         name: name.into(),
         source,
@@ -38,12 +59,14 @@ fn a_cluster_is_read_as_written() {
     };
     let here =
         ClusterEntry { default_namespace: "apps".into(), default: true, ..cluster("here", ClusterSource::InCluster) };
-    assert_eq!(read.clusters, [prod, here, cluster("play", ClusterSource::Sandbox)]);
+    let config = tenancy::parse("acme.yaml", text, &KnownNames::only(&[section()])).unwrap();
+    let clusters = config.section::<Vec<ClusterEntry>>(KEY).unwrap().unwrap();
+    assert_eq!(*clusters, [prod, here, cluster("play", ClusterSource::Sandbox)]);
 }
 
 #[test]
 fn a_cluster_has_exactly_one_source() {
-    assert_snapshot!(told(&file("{ name: prod }")), @"
+    assert_snapshot!(printed(&file("{ name: prod }")), @"
         acme.yaml:3:3: bad_source: the cluster has no source
             hint: give exactly one of `kubeconfig`, `in_cluster`, `sandbox`
     ");
@@ -54,8 +77,8 @@ fn a_cluster_has_exactly_one_source() {
 
 #[test]
 fn a_kubeconfig_is_a_secret_and_its_name_is_no_path() {
-    assert_snapshot!(told(&file("{ name: prod, kubeconfig: /etc/kubeconfig }")), @"acme.yaml:3:29: wrong_type: `kubeconfig` must be a mapping, and a plain value stands here");
-    assert_snapshot!(told(&file("{ name: prod, kubeconfig: { path: x } }")), @"
+    assert_snapshot!(printed(&file("{ name: prod, kubeconfig: /etc/kubeconfig }")), @"acme.yaml:3:29: wrong_type: `kubeconfig` must be a mapping, and a plain value stands here");
+    assert_snapshot!(printed(&file("{ name: prod, kubeconfig: { path: x } }")), @"
         acme.yaml:3:29: missing_key: the key `secret` is missing
             hint: a kubeconfig is a secret: write `kubeconfig: { secret: NAME }`, or refer to a secret parameter
         acme.yaml:3:31: unknown_key: `kubeconfig` has no key `path`
@@ -72,11 +95,11 @@ fn a_list_of_namespaces_limits_or_is_refused() {
         let text = format!("{{ name: prod, sandbox: true, default_namespace: shop, namespaces: [shop, {bad}] }}");
         assert_eq!(codes(&file(&text)), ["bad_value"], "{bad}");
     }
-    assert_snapshot!(told(&file("{ name: prod, sandbox: true, namespaces: ['team-*'] }")), @"
+    assert_snapshot!(printed(&file("{ name: prod, sandbox: true, namespaces: ['team-*'] }")), @"
         acme.yaml:3:3: missing_key: no namespace is named whole, so a call without one has nowhere to go
             hint: add `default_namespace:`
     ");
-    assert_snapshot!(told(&file("{ name: prod, sandbox: true, namespaces: [shop], default_namespace: other }")), @"
+    assert_snapshot!(printed(&file("{ name: prod, sandbox: true, namespaces: [shop], default_namespace: other }")), @"
         acme.yaml:3:71: bad_value: `other` is outside `namespaces`
             hint: choose one that is allowed
     ");

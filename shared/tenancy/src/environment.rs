@@ -7,7 +7,7 @@ use crate::yaml::{Value, YamlNode};
 const WORDS: &str = "description";
 
 /// Reports each `env:NAME` and takes it out, so that nothing else is said about it.
-pub(crate) fn refuse(node: &mut YamlNode, report: &mut ProblemReport<'_>) {
+pub fn refuse(node: &mut YamlNode, report: &mut ProblemReport) {
     match &mut node.value {
         Value::Scalar { text, .. } => {
             let Some(name) = named(text) else { return };
@@ -19,8 +19,8 @@ pub(crate) fn refuse(node: &mut YamlNode, report: &mut ProblemReport<'_>) {
         }
         Value::List(items) => items.iter_mut().for_each(|item| refuse(item, report)),
         Value::Map(entries) => {
-            let told = entries.iter_mut().filter(|(key, _)| key.text != WORDS);
-            told.for_each(|(_, value)| refuse(value, report));
+            let checked = entries.iter_mut().filter(|(key, _)| key.text != WORDS);
+            checked.for_each(|(_, value)| refuse(value, report));
         }
         Value::Refused => {}
     }

@@ -1,5 +1,8 @@
 //! Reads one value of the kind that is wanted, or reports what stands there instead.
 //!
+//! Every method that finds a mistake notes it with its position and goes on, so that one reading finds all of them. `place`
+//! is how the sentence names the value (`` `name` ``, "a cluster").
+//!
 //! Text that another YAML reader would take for a number, a yes or nothing must be quoted, so that a file means the
 //! same to every program and to every person. Numbers are decimal digits and nothing else.
 
@@ -7,6 +10,7 @@ use crate::config;
 use crate::problem::{ProblemReport, shown};
 use crate::yaml::{Value, YamlKey, YamlNode};
 use domain::outcome::near;
+use domain::run::OnReject;
 use domain::text::is_label;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,23 +18,25 @@ use std::time::Duration;
 /// How long a description may be.
 const WORDS_BYTES: usize = 1_000;
 
-/// The reader, with the report it writes to.
-pub(crate) struct ValueReader<'r, 'f> {
-    pub(crate) report: &'r mut ProblemReport<'f>,
+/// Reads the values of one file, and notes what is wrong with them.
+pub struct ValueReader<'r> {
+    /// Where problems are noted.
+    pub report: &'r mut ProblemReport,
 }
 
 /// The entries of one mapping whose keys are all known.
-pub(crate) struct MappingFields<'n>(&'n [(YamlKey, YamlNode)]);
+pub struct MappingFields<'n>(&'n [(YamlKey, YamlNode)]);
 
 impl<'n> MappingFields<'n> {
-    pub(crate) fn find(&self, key: &str) -> Option<&'n YamlNode> {
+    /// What stands under a key.
+    pub fn find(&self, key: &str) -> Option<&'n YamlNode> {
         self.0.iter().find(|(known, _)| known.text == key).map(|(_, node)| node)
     }
 }
 
-impl ValueReader<'_, '_> {
+impl ValueReader<'_> {
     /// The fields of a mapping. Keys outside `known` are reported, with `why` there are no others.
-    pub(crate) fn fields<'n>(
+    pub fn fields<'n>(
         &mut self,
         node: &'n YamlNode,
         place: &str,
@@ -51,7 +57,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// The entries of a mapping whose keys are names that somebody chose; none, if it is no mapping or holds too many.
-    pub(crate) fn entries<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [(YamlKey, YamlNode)] {
+    pub fn entries<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [(YamlKey, YamlNode)] {
         let Value::Map(entries) = &node.value else {
             self.wrong_type(node, place, "a mapping");
             return &[];
@@ -64,7 +70,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// The items of a list that holds at most so many; those beyond are reported and left out.
-    pub(crate) fn some<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [YamlNode] {
+    pub fn some<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [YamlNode] {
         let items = self.list(node, place);
         let Some(beyond) = items.get(most) else { return items };
         self.report.add(beyond.at, "out_of_range", format!("{place} has at most {most} items"), None);
@@ -72,7 +78,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// The items of a list; none, if it is no list.
-    pub(crate) fn list<'n>(&mut self, node: &'n YamlNode, place: &str) -> &'n [YamlNode] {
+    pub fn list<'n>(&mut self, node: &'n YamlNode, place: &str) -> &'n [YamlNode] {
         if let Value::List(items) = &node.value {
             return items;
         }
@@ -81,7 +87,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// Text that cannot be mistaken for anything else.
-    pub(crate) fn text<'n>(&mut self, node: &'n YamlNode, place: &str) -> Option<&'n str> {
+    pub fn text<'n>(&mut self, node: &'n YamlNode, place: &str) -> Option<&'n str> {
         let Value::Scalar { text, plain } = &node.value else {
             self.wrong_type(node, place, "text");
             return None;
@@ -102,7 +108,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// A whole number within its range.
-    pub(crate) fn number(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
+    pub fn number(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
         let place = format!("`{key}`");
         let digits = match &node.value {
             Value::Scalar { text, plain: true } if is_decimal(text.trim_start_matches('-')) => text,
@@ -121,21 +127,21 @@ impl ValueReader<'_, '_> {
     }
 
     /// A span of time within its range.
-    pub(crate) fn span(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
+    pub fn span(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
         let text = self.text(node, &format!("`{key}`"))?;
-        let told = config::span(text);
-        if told.is_none_or(|told| !range.contains(&told)) {
+        let span = config::span(text);
+        if span.is_none_or(|span| !range.contains(&span)) {
             let (least, most) = (range.start().as_secs(), range.end().as_secs());
             let message = format!("{} is no span between {least} s and {most} s", shown(text));
             let hint = "write a whole number and s, m, h or d, such as `30m`".to_owned();
             self.report.add(node.at, "out_of_range", message, Some(hint));
             return None;
         }
-        told
+        span
     }
 
     /// A name as DNS has them.
-    pub(crate) fn label(&mut self, node: &YamlNode, place: &str) -> Option<String> {
+    pub fn label(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.text(node, place)?;
         let label = is_label(text).then(|| text.to_owned());
         let why = || format!("{} is no DNS label: a-z, 0-9 and '-', neither first nor last a dash", shown(text));
@@ -143,28 +149,51 @@ impl ValueReader<'_, '_> {
     }
 
     /// What people are told about a thing: some printable text.
-    pub(crate) fn words(&mut self, node: &YamlNode, place: &str) -> Option<String> {
+    pub fn words(&mut self, node: &YamlNode, place: &str) -> Option<String> {
         let text = self.text(node, place)?;
         let fits = text.len() <= WORDS_BYTES && !text.chars().any(|c| c.is_control() && c != '\n');
         let why = || format!("{place} is at most {WORDS_BYTES} bytes of printable text");
         self.accept(node, fits.then(|| text.to_owned()).ok_or_else(why))
     }
 
+    /// The name of a secret. It is a file in the tenant's folder of secrets, so it can be no path.
+    pub fn secret_name(&mut self, node: &YamlNode) -> Option<String> {
+        let text = self.text(node, "`secret`")?;
+        let fits = (1..=253).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+            && !text.starts_with('.');
+        let name = fits.then(|| text.to_owned()).ok_or_else(|| format!("{} is no name of a secret", shown(text)));
+        self.accept(node, name)
+    }
+
+    /// What a rejection means for the session.
+    pub fn on_reject(&mut self, node: &YamlNode) -> Option<OnReject> {
+        match self.text(node, "`on_reject`")? {
+            "fail" => Some(OnReject::Fail),
+            "continue" => Some(OnReject::Continue),
+            other => {
+                let message = format!("{} says nothing about a rejection", shown(other));
+                self.report.add(node.at, "bad_value", message, Some("use `fail` or `continue`".to_owned()));
+                None
+            }
+        }
+    }
+
     /// Reports a key that must be there.
-    pub(crate) fn missing<T>(&mut self, node: &YamlNode, key: &str, why: &str) -> Option<T> {
+    pub fn missing<T>(&mut self, node: &YamlNode, key: &str, why: &str) -> Option<T> {
         let hint = format!("add `{key}:`, {why}");
         self.report.add(node.at, "missing_key", format!("the key `{key}` is missing"), Some(hint));
         None
     }
 
     /// Reports a name that is there twice.
-    pub(crate) fn twice(&mut self, node: &YamlNode, what: &str) {
+    pub fn twice(&mut self, node: &YamlNode, what: &str) {
         let hint = "give each a name of its own".to_owned();
         self.report.add(node.at, "repeated_value", format!("{what} is there twice"), Some(hint));
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(&mut self, node: &YamlNode, place: &str, known: &[(&str, T)]) -> Option<T> {
+    pub fn choice<T: Copy>(&mut self, node: &YamlNode, place: &str, known: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, place)?;
         let found = known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
@@ -176,7 +205,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// A yes. A no is refused: what is not wanted is left out.
-    pub(crate) fn yes(&mut self, node: &YamlNode, place: &str) -> Option<()> {
+    pub fn yes(&mut self, node: &YamlNode, place: &str) -> Option<()> {
         match &node.value {
             Value::Scalar { text, plain: true } if text == "true" => Some(()),
             Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
@@ -188,7 +217,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// A yes or a no, where both say something.
-    pub(crate) fn switch(&mut self, node: &YamlNode, place: &str) -> Option<bool> {
+    pub fn switch(&mut self, node: &YamlNode, place: &str) -> Option<bool> {
         match &node.value {
             Value::Scalar { text, plain: true } if text == "true" => Some(true),
             Value::Scalar { text, plain: true } if text == "false" => Some(false),
@@ -201,7 +230,7 @@ impl ValueReader<'_, '_> {
     }
 
     /// A parsed value, or a report of why it is none.
-    pub(crate) fn accept<T>(&mut self, node: &YamlNode, parsed: Result<T, String>) -> Option<T> {
+    pub fn accept<T>(&mut self, node: &YamlNode, parsed: Result<T, String>) -> Option<T> {
         parsed.map_err(|message| self.report.add(node.at, "bad_value", message, None)).ok()
     }
 
@@ -249,7 +278,7 @@ fn is_decimal(text: &str) -> bool {
 }
 
 /// The nearest of the known names, then all of them.
-pub(crate) fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
+pub fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
     let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     match near(wanted, known.iter().copied()).as_slice() {
         [] => format!("{title}: {all}"),
@@ -258,7 +287,7 @@ pub(crate) fn or_nearest(wanted: &str, known: &[&str], title: &str) -> String {
 }
 
 /// Names as a choice.
-pub(crate) fn alternatives(names: &[String]) -> String {
+pub fn alternatives(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }
 
