@@ -11,7 +11,6 @@ mod agents;
 pub(crate) mod entry;
 mod memory;
 mod servers;
-mod toolsets;
 pub(crate) mod web;
 
 pub(crate) use access::gates_of;
@@ -21,7 +20,7 @@ use crate::curated::ServerCatalog;
 use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
 use crate::server::{ServerUse, server_toolset, tool_prefix};
-use crate::values::{self, ValueReader, or_nearest};
+use crate::values::{self, MappingFields, ValueReader, or_nearest};
 use crate::{
     environment,
     yaml::{self, YamlNode},
@@ -32,7 +31,6 @@ use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use toolsets::ToolsetSettings;
 
 /// The keys of the file itself, besides those of sections.
 pub(crate) const ROOT: [&str; 11] = [
@@ -48,14 +46,6 @@ pub(crate) const ROOT: [&str; 11] = [
     "memory",
     "limits",
 ];
-/// The keys under `toolsets`.
-pub(crate) const TOOLSETS: [&str; 2] = ["jenkins", "helm"];
-/// The keys of a Jenkins server.
-pub(crate) const JENKINS: [&str; 8] = ["name", "url", "user", "token", "ca", "run_id_parameter", "sandbox", "default"];
-/// The keys under `toolsets.helm`.
-pub(crate) const HELM: [&str; 1] = ["repositories"];
-/// The keys of a chart repository.
-pub(crate) const REPOSITORY: [&str; 3] = ["name", "url", "credential"];
 /// The keys of a server from the operator's catalog.
 pub(crate) const USE: [&str; 5] = ["use", "id", "params", "access", "accept"];
 /// The keys of a server of the tenant's own.
@@ -171,13 +161,7 @@ impl ConfigCheck<'_> {
         self.servers = fields.find("servers").map_or_else(Vec::new, |node| self.external(node, tenant.as_ref()));
         let agents = fields.find("agents").map_or_else(Vec::new, |node| self.agents(node));
         let workflows = fields.find("workflows").map_or_else(Vec::new, |node| self.workflows(node, &agents));
-        let ToolsetSettings { jenkins, repositories } =
-            fields.find("toolsets").map_or_else(Default::default, |node| self.toolset_settings(node));
-        for section in self.known.sections.iter().filter(|section| section.place == Place::Root) {
-            if let Some(node) = fields.find(section.key) {
-                section.read(&mut self.reader, node);
-            }
-        }
+        self.sections(&fields);
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
@@ -187,8 +171,6 @@ impl ConfigCheck<'_> {
             tenant: tenant?,
             mode,
             default_toolsets,
-            jenkins,
-            repositories,
             sections: std::mem::take(&mut self.reader.sections),
             secrets: std::mem::take(&mut self.reader.secrets),
             params: std::mem::take(&mut self.reader.params.params),
@@ -202,6 +184,23 @@ impl ConfigCheck<'_> {
             memory,
             limits,
         })
+    }
+
+    /// The sections of toolsets, at their two places.
+    fn sections(&mut self, root: &MappingFields<'_>) {
+        let toolsets = root.find("toolsets").and_then(|node| {
+            let keys = keys_at(Place::Toolsets, &[], self.known.sections);
+            self.reader.values.fields(node, "`toolsets`", &keys, None)
+        });
+        for section in self.known.sections {
+            let node = match section.place {
+                Place::Root => root.find(section.key),
+                Place::Toolsets => toolsets.as_ref().and_then(|fields| fields.find(section.key)),
+            };
+            if let Some(node) = node {
+                section.read(&mut self.reader, node);
+            }
+        }
     }
 
     fn tenant(&mut self, node: &YamlNode) -> Option<Tenant> {

@@ -23,10 +23,6 @@ pub struct TenantConfig {
     pub mode: SessionMode,
     /// What a session has loaded, read-only, when it opens.
     pub default_toolsets: Vec<ToolsetName>,
-    /// The Jenkins servers it acts on.
-    pub jenkins: Vec<JenkinsServer>,
-    /// The chart repositories it installs from.
-    pub repositories: Vec<RepositoryEntry>,
     /// What the sections of toolsets say.
     pub sections: SectionValues,
     /// The secrets that the sections name.
@@ -129,53 +125,6 @@ pub enum Writers {
     People,
     /// Agents too, with a person's approval.
     Agents,
-}
-
-/// One Jenkins server of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JenkinsServer {
-    /// What callers call it.
-    pub name: String,
-    /// Where it is and who we are there.
-    pub source: JenkinsSource,
-    /// Whether a call that only reads and names no server means this one.
-    pub default: bool,
-    /// The parameter that carries the name of a run, where a job declares it.
-    pub run_id_parameter: String,
-}
-
-impl JenkinsServer {
-    /// The parameter that carries the name of a run, unless a tenant names another.
-    pub const RUN_ID_PARAMETER: &str = "QM_RUN_ID";
-}
-
-/// Where a Jenkins server is and who we are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JenkinsSource {
-    /// A server at an address that the operator lets tenants reach.
-    Address {
-        /// Its base address.
-        url: String,
-        /// The user.
-        user: String,
-        /// The name of the secret with the user's API token.
-        token: String,
-        /// The name of the secret with the authority that vouches for the server, if the public ones do not.
-        ca: Option<String>,
-    },
-    /// A simulated server inside this process.
-    Sandbox,
-}
-
-/// One chart repository, or registry, of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepositoryEntry {
-    /// The part of a chart's name before the slash.
-    pub name: String,
-    /// Its `https://` or `oci://` address.
-    pub url: String,
-    /// The name of the secret that opens it.
-    pub credential: Option<String>,
 }
 
 /// How people are asked.

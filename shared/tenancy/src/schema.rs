@@ -99,80 +99,7 @@ pub enum SecretValue {
 /// What toolsets act on besides clusters.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct ToolsetsPart {
-    /// One Jenkins server, or a list of them.
-    #[schemars(default, with = "JenkinsParts")]
-    jenkins: Option<JenkinsParts>,
-    /// Where charts come from.
-    #[schemars(default, with = "HelmPart")]
-    helm: Option<HelmPart>,
-}
-
-/// One Jenkins server, or a list of them.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape is used")]
-enum JenkinsParts {
-    One(JenkinsPart),
-    Several(Vec<JenkinsPart>),
-}
-
-/// One Jenkins server; exactly one of `url` and `sandbox` says where it is.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct JenkinsPart {
-    /// What callers call it; needed in a list.
-    #[schemars(default, regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
-    name: String,
-    /// Its base address.
-    #[schemars(default)]
-    url: String,
-    /// Who the API token belongs to.
-    #[schemars(default)]
-    user: String,
-    /// The API token, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    token: Option<SecretValue>,
-    /// The authority that vouches for the server, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    ca: Option<SecretValue>,
-    /// The parameter that carries the name of a run, where a job declares it.
-    #[schemars(default)]
-    run_id_parameter: String,
-    /// A simulated server inside the service.
-    #[schemars(default, extend("const" = true))]
-    sandbox: bool,
-    /// Whether a call that only reads and names no server means this one.
-    #[schemars(default, extend("const" = true))]
-    default: bool,
-}
-
-/// Where charts come from.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct HelmPart {
-    /// Chart repositories and registries.
-    #[schemars(default)]
-    repositories: Vec<RepositoryPart>,
-}
-
-/// One chart repository or registry.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct RepositoryPart {
-    /// The part of a chart's name before the slash.
-    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
-    name: String,
-    /// Its `https://` or `oci://` address.
-    url: String,
-    /// What opens it, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    credential: Option<SecretValue>,
-}
+struct ToolsetsPart {}
 
 /// Rules for calls, as tool names with an optional `*` at the end and an optional `:about`.
 #[derive(JsonSchema)]
@@ -346,8 +273,7 @@ mod tests {
     use super::*;
     use crate::check::web::AUTH;
     use crate::check::{
-        ACCESS, AGENT, ALLOWED, HELM, JENKINS, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, REPOSITORY, ROOT, STORE,
-        TOOLSETS, USE, WORKFLOW,
+        ACCESS, AGENT, ALLOWED, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, ROOT, STORE, TOOLSETS, USE, WORKFLOW,
     };
     use crate::params::TENANT_PARAM;
     use serde_json::Value;
@@ -368,10 +294,6 @@ mod tests {
         let schema = json_schema(&[]);
         let parts = &schema["$defs"];
         assert_eq!(keys(&schema), sorted(ROOT));
-        assert_eq!(keys(&parts["ToolsetsPart"]), sorted(TOOLSETS));
-        assert_eq!(keys(&parts["JenkinsPart"]), sorted(JENKINS));
-        assert_eq!(keys(&parts["HelmPart"]), sorted(HELM));
-        assert_eq!(keys(&parts["RepositoryPart"]), sorted(REPOSITORY));
         assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
         assert_eq!(keys(&parts["MemoryPart"]), sorted(MEMORY));
         assert_eq!(keys(&parts["StorePart"]), sorted(STORE));

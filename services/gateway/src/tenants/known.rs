@@ -23,7 +23,7 @@ pub(crate) fn with<T>(
     let (toolsets, names) = known(available.tools());
     let sections = available.sections();
     let addresses = |used: &AddressUse<'_>| match (used.section, used.tenant) {
-        ("helm", _) => reach.charts(used.address),
+        (helm::section::KEY, _) => reach.charts(used.address),
         ("servers", Some(tenant)) => reach.own_server(tenant, used.address),
         (_, _) => reach.server(used.address),
     };

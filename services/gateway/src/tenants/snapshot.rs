@@ -74,8 +74,6 @@ pub(super) fn held_config(tenant: &Tenant) -> TenantConfig {
         tenant: tenant.clone(),
         mode: SessionMode::Read,
         default_toolsets: Vec::new(),
-        jenkins: Vec::new(),
-        repositories: Vec::new(),
         sections: Default::default(),
         secrets: Default::default(),
         params: Default::default(),

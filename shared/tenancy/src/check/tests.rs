@@ -10,7 +10,6 @@ mod agents;
 mod bombs;
 mod memory;
 mod servers;
-mod toolsets;
 
 const KNOWN: KnownNames<'static> = KnownNames {
     toolsets: &["helm", "k8s", "memory"],

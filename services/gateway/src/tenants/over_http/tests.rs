@@ -1,7 +1,7 @@
 use super::*;
 
 fn config(text: &str) -> TenantConfig {
-    let sections = [section::section()];
+    let sections = [section::section(), jenkins::section::section(), helm::section::section()];
     let known = tenancy::KnownNames {
         toolsets: &["k8s", "memory"],
         tools: &["k8s_get"],

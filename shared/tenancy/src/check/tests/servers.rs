@@ -2,7 +2,7 @@
 
 use super::KNOWN;
 use crate::check::{AddressUse, KnownNames, parse};
-use crate::config::{JenkinsSource, TenantConfig};
+use crate::config::TenantConfig;
 use crate::params::ParameterValue;
 use crate::server::{Accept, Scheme, ServerReach};
 use crate::{Problem, ServerCatalog};
@@ -158,8 +158,7 @@ fn a_tenants_parameter_says_where_its_value_comes_from() {
          unsaid: { secret: false }\n  \
          '0': { default: x }\n  \
          nested: { default: '{{ params.plain }}' }\n  \
-         long: { default: \"a\\nb\" }\n\
-         toolsets:\n  jenkins: { url: 'https://ci', user: r, token: '{{ params.both }}' }\n";
+         long: { default: \"a\\nb\" }\n";
     assert_snapshot!(told(text), @"
     acme.yaml:4:9: missing_param: nobody gives the parameter `none` a value
         hint: add `default:`, or `secret: true` if it stands for a secret of the tenant
@@ -178,35 +177,13 @@ fn a_tenants_parameter_says_where_its_value_comes_from() {
 }
 
 #[test]
-fn a_toolsets_secret_may_be_a_parameter() {
-    let file = |token: &str| {
-        format!(
-            "tenant: acme\nparams: {{ jenkins_token: {{ secret: true }}, open: {{ default: x }} }}\n\
-             toolsets:\n  jenkins: {{ url: 'https://ci', user: r, token: {token} }}\n  \
-             helm: {{ repositories: [{{ name: own, url: 'https://c', credential: '{{{{ params.jenkins_token }}}}' }}] }}\n"
-        )
-    };
-    let config = read(&file("'{{ params.jenkins_token }}'")).unwrap();
-    assert!(
-        matches!(&config.jenkins[0].source, JenkinsSource::Address { token, .. } if token == "jenkins_token"),
-        "{:?}",
-        config.jenkins
-    );
-    assert_eq!(config.repositories[0].credential.as_deref(), Some("jenkins_token"));
-    assert_eq!(codes(&file("'{{ params.open }}'")), ["auth_not_secret"]);
-    assert_eq!(codes(&file("'a{{ params.jenkins_token }}'")), ["secret_leak"]);
-    assert_eq!(codes(&file("'{{ params.none }}'")), ["unknown_param"]);
-    assert_eq!(codes(&file("hunter2")), ["wrong_type"]);
-}
-
-#[test]
 fn what_stands_in_an_environment_is_refused_wherever_it_stands() {
     let text = "tenant: acme\n\
          params:\n  a: { default: 'env:HOME', description: 'instead of env:HOME' }\n  b: { secret: true, from: 'env:B' }\n\
          servers:\n\
          - use: clock\n  params: { x: 'pre env:C' }\n\
          - { name: own, url: 'https://h.example/env:D', headers: { X-A: 'env:E' }, auth: { secret: 'env:F' } }\n\
-         toolsets: { jenkins: { url: 'https://ci', user: 'env:G', token: 'env:H' } }\n";
+         policy: { deny: ['env:G', 'env:H'] }\n";
     let problems = read(text).unwrap_err();
     let refused: Vec<_> = problems.iter().filter(|problem| problem.code == "env_refused").collect();
     let seen: Vec<u32> = refused.iter().map(|problem| problem.line).collect();
