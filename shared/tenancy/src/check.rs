@@ -9,13 +9,12 @@
 mod access;
 mod agents;
 pub(crate) mod entry;
-mod memory;
 mod servers;
 pub(crate) mod web;
 
 pub(crate) use access::gates_of;
 
-use crate::config::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
+use crate::config::{ApprovalConfig, TenantConfig, TenantLimits};
 use crate::curated::ServerCatalog;
 use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
@@ -33,19 +32,8 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The keys of the file itself, besides those of sections.
-pub(crate) const ROOT: [&str; 11] = [
-    "tenant",
-    "mode",
-    "default_toolsets",
-    "params",
-    "toolsets",
-    "servers",
-    "agents",
-    "workflows",
-    "policy",
-    "memory",
-    "limits",
-];
+pub(crate) const ROOT: [&str; 10] =
+    ["tenant", "mode", "default_toolsets", "params", "toolsets", "servers", "agents", "workflows", "policy", "limits"];
 /// The keys of a server from the operator's catalog.
 pub(crate) const USE: [&str; 5] = ["use", "id", "params", "access", "accept"];
 /// The keys of a server of the tenant's own.
@@ -66,10 +54,6 @@ pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 pub(crate) const APPROVAL: [&str; 4] = ["expires", "execute_within", "deciders", "most_waiting"];
 /// The keys of a rule that says more than a name.
 pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
-/// The keys under `memory`.
-pub(crate) const MEMORY: [&str; 3] = ["review", "session_writes", "stores"];
-/// The keys of one of `memory.stores`.
-pub(crate) const STORE: [&str; 6] = ["name", "types", "writable", "promotable", "documents", "bytes"];
 /// The keys under `limits`.
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
@@ -165,7 +149,6 @@ impl ConfigCheck<'_> {
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
-        let memory = fields.find("memory").map_or_else(MemoryConfig::default, |node| self.memory(node));
         let limits = fields.find("limits").map_or_else(TenantLimits::default, |node| self.limits(node));
         Some(TenantConfig {
             tenant: tenant?,
@@ -181,7 +164,6 @@ impl ConfigCheck<'_> {
             require_approval,
             section_gates: std::mem::take(&mut self.reader.gates),
             approval,
-            memory,
             limits,
         })
     }

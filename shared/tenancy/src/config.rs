@@ -6,7 +6,6 @@
 use crate::params::TenantParam;
 use crate::section::{SectionTypeError, SectionValues};
 use crate::server::{ServerUse, TenantAgent, Workflow};
-use domain::run::OnReject;
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::any::Any;
@@ -43,15 +42,9 @@ pub struct TenantConfig {
     pub section_gates: Vec<Gate>,
     /// How people are asked.
     pub approval: ApprovalConfig,
-    /// What is kept in its memory, and how.
-    pub memory: MemoryConfig,
     /// How much the tenant may use at once.
     pub limits: TenantLimits,
 }
-
-/// The tools that write, as far as they write to the session that calls them. What they do elsewhere asks anyway.
-pub(crate) const SESSION_WRITES: [&str; 3] =
-    ["memory_remember:session", "memory_patch:session", "memory_forget:session"];
 
 impl TenantConfig {
     /// What a toolset's section says; `None` if the file does not have it.
@@ -61,70 +54,9 @@ impl TenantConfig {
 
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.
     pub fn gates(&self) -> Vec<Gate> {
-        let asks = self.memory.session_writes == SessionWrites::Ask;
-        let implied = SESSION_WRITES.iter().filter(|_| asks).filter_map(|rule| Pattern::parse(rule).ok());
-        let implied = implied.map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
         let of_servers = self.servers.iter().flat_map(|server| server.gates.iter().cloned());
-        self.require_approval.iter().chain(&self.section_gates).cloned().chain(implied).chain(of_servers).collect()
+        self.require_approval.iter().chain(&self.section_gates).cloned().chain(of_servers).collect()
     }
-}
-
-/// What a tenant says about its memory.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemoryConfig {
-    /// How long people may take to review what agents propose; `None` leaves it to the product.
-    pub review: Option<Duration>,
-    /// What a write to an agent's own session does.
-    pub session_writes: SessionWrites,
-    /// Stores besides those of the product, or other rules for these.
-    pub stores: Vec<MemoryStore>,
-}
-
-impl MemoryConfig {
-    /// What [`MemoryConfig::review`] may be.
-    pub const REVIEW: RangeInclusive<Duration> = Duration::from_secs(24 * 3600)..=Duration::from_secs(30 * 24 * 3600);
-    /// What [`MemoryStore::documents`] may be.
-    pub const DOCUMENTS: RangeInclusive<u32> = 1..=2_000;
-    /// What [`MemoryStore::bytes`] may be; below the floor a single document of usual size would not fit.
-    pub const BYTES: RangeInclusive<u32> = 4_096..=104_857_600;
-}
-
-/// What a write to an agent's own session does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SessionWrites {
-    /// It runs at once.
-    #[default]
-    Run,
-    /// It waits for a person, like a write anywhere else.
-    Ask,
-}
-
-/// What a tenant says about one store. What it leaves out stays as the product has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryStore {
-    /// `session`, `user` or `tenant`.
-    pub scope: String,
-    /// Its name in that scope.
-    pub name: String,
-    /// The types it takes.
-    pub types: Option<Vec<String>>,
-    /// Who may write to it.
-    pub writable: Option<Writers>,
-    /// Whether documents can be proposed for it.
-    pub promotable: Option<bool>,
-    /// How many documents it may hold.
-    pub documents: Option<u32>,
-    /// How many bytes of text it may hold.
-    pub bytes: Option<u32>,
-}
-
-/// Who may write to a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writers {
-    /// People only.
-    People,
-    /// Agents too, with a person's approval.
-    Agents,
 }
 
 /// How people are asked.

@@ -26,7 +26,7 @@ pub mod yaml;
 
 pub use book::{ConfiguredTenant, TenantFiles, read_file};
 pub use check::{AddressCheck, AddressUse, KnownNames, parse};
-pub use config::{ApprovalConfig, MemoryConfig, MemoryStore, SessionWrites, TenantConfig, TenantLimits, Writers};
+pub use config::{ApprovalConfig, TenantConfig, TenantLimits};
 pub use curated::{CuratedSources, ServerCatalog, is_server_file};
 pub use params::{ParameterValue, TenantParam};
 pub use problem::{Position, Problem, ProblemReport, shown};

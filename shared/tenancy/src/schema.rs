@@ -4,7 +4,7 @@
 
 mod servers;
 
-use crate::config::{ApprovalConfig, MemoryConfig, TenantLimits};
+use crate::config::{ApprovalConfig, TenantLimits};
 use crate::section::{Place, Section};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -59,9 +59,6 @@ struct TenantFile {
     /// Rules for calls; they only tighten.
     #[schemars(default, with = "PolicyPart")]
     policy: Option<PolicyPart>,
-    /// What is kept in the tenant's memory, and how.
-    #[schemars(default, with = "MemoryPart")]
-    memory: Option<MemoryPart>,
     /// How much the tenant may use.
     #[schemars(default, with = "LimitsPart")]
     limits: Option<LimitsPart>,
@@ -165,81 +162,6 @@ struct ApprovalPart {
     most_waiting: u32,
 }
 
-/// What is kept in the tenant's memory, and how.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct MemoryPart {
-    /// How long people may take to review what agents propose: `1d` to `30d`, and `14d` unless said otherwise.
-    #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
-    review: String,
-    /// Whether a write to an agent's own session runs at once or waits for a person.
-    #[schemars(default)]
-    session_writes: SessionWritesName,
-    /// Stores besides those of the product, or other rules for these.
-    #[schemars(default)]
-    stores: Vec<StorePart>,
-}
-
-/// What a write to an agent's own session does.
-#[derive(JsonSchema, Serialize, Default)]
-#[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum SessionWritesName {
-    #[default]
-    Run,
-    Ask,
-}
-
-/// One store; what is left out stays as the product has it.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct StorePart {
-    /// Scope and name, such as `tenant/postmortems`.
-    #[schemars(regex(pattern = r"^(session|user|tenant)/[a-z0-9][a-z0-9._-]{0,63}$"))]
-    name: String,
-    /// The types of documents it takes; left out: all.
-    #[schemars(default, length(min = 1), extend("uniqueItems" = true))]
-    types: Vec<TypeName>,
-    /// Who may write to it: people only, or agents too with a person's approval.
-    #[schemars(default, with = "WritersName", skip_serializing_if = "Option::is_none")]
-    writable: Option<WritersName>,
-    /// Whether documents can be proposed for it.
-    #[schemars(default, with = "bool", skip_serializing_if = "Option::is_none")]
-    promotable: Option<bool>,
-    /// How many documents it may hold.
-    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *MemoryConfig::DOCUMENTS.start(), max = *MemoryConfig::DOCUMENTS.end()))]
-    documents: Option<u32>,
-    /// How many bytes of text it may hold.
-    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *MemoryConfig::BYTES.start(), max = *MemoryConfig::BYTES.end()))]
-    bytes: Option<u32>,
-}
-
-/// The types of documents there are.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum TypeName {
-    Preference,
-    Convention,
-    Runbook,
-    Incident,
-    Service,
-    Lesson,
-    Checklist,
-    Note,
-}
-
-/// Who may write to a store.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum WritersName {
-    People,
-    Agents,
-}
-
 /// How much the tenant may use.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -272,9 +194,7 @@ fn result_bytes() -> u32 {
 mod tests {
     use super::*;
     use crate::check::web::AUTH;
-    use crate::check::{
-        ACCESS, AGENT, ALLOWED, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, ROOT, STORE, TOOLSETS, USE, WORKFLOW,
-    };
+    use crate::check::{ACCESS, AGENT, ALLOWED, LIMITS, OWN, OWN_PARAM, POLICY, ROOT, STORE, TOOLSETS, USE, WORKFLOW};
     use crate::params::TENANT_PARAM;
     use serde_json::Value;
 
@@ -295,8 +215,6 @@ mod tests {
         let parts = &schema["$defs"];
         assert_eq!(keys(&schema), sorted(ROOT));
         assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
-        assert_eq!(keys(&parts["MemoryPart"]), sorted(MEMORY));
-        assert_eq!(keys(&parts["StorePart"]), sorted(STORE));
         assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
         assert_eq!(keys(&parts["TenantParamPart"]), sorted(TENANT_PARAM));
         assert_eq!(keys(&parts["ChosenPart"]), sorted(USE));

@@ -10,6 +10,7 @@ use catalog::CatalogEntry;
 use domain::Tenant;
 use executor::SecretsNow;
 use external::TenantExternal;
+use memory::TenantMemory;
 use std::sync::Arc;
 use store::TenantText;
 use tenancy::{ServerCatalog, TenantConfig, TenantFiles};
@@ -206,7 +207,8 @@ impl TenantRegistry {
         let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
-        let outside = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default() };
+        let review = toolset::find::<TenantMemory>(&attached).and_then(|memory| memory.review());
+        let outside = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review };
         match build(&config, &tools, outside, before.map(|before| &before.snapshot)) {
             Ok(snapshot) => {
                 next.served.insert(tenant, ServedTenant { snapshot: Arc::new(snapshot), config, attached, origin });

@@ -1,9 +1,62 @@
 //! What a tenant's file may say about memory, and exactly how each mistake is told.
 
-use super::{codes, config, told};
-use crate::config::{MemoryConfig, MemoryStore, SessionWrites, Writers};
+use super::*;
 use insta::assert_snapshot;
-use std::time::Duration;
+use tenancy::{KnownNames, Problem, TenantConfig};
+
+fn parse(text: &str) -> Result<TenantConfig, Vec<Problem>> {
+    let sections = [section()];
+    tenancy::parse("acme.yaml", text, &KnownNames { tools: &["memory_read"], ..KnownNames::only(&sections) })
+}
+
+fn config(text: &str) -> TenantConfig {
+    parse(text).expect("a configuration without problems")
+}
+
+fn memory(text: &str) -> MemoryConfig {
+    config(text).section::<MemoryConfig>(KEY).unwrap().unwrap().clone()
+}
+
+/// Every problem as it is printed.
+fn printed(text: &str) -> String {
+    parse(text).expect_err("problems").iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn codes(text: &str) -> Vec<&'static str> {
+    parse(text).expect_err("problems").iter().map(|problem| problem.code).collect()
+}
+
+/// The keys of a part of the schema.
+fn keys(part: &str) -> Vec<String> {
+    let schema = tenancy::json_schema(&[section()]);
+    schema["$defs"][part]["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+fn sorted<const N: usize>(mut keys: [&str; N]) -> [&str; N] {
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn the_schema_knows_the_keys_and_words_the_reader_knows() {
+    assert_eq!(keys("MemoryPart"), sorted(MEMORY));
+    assert_eq!(keys("StorePart"), sorted(STORE));
+    let schema = tenancy::json_schema(&[section()]);
+    let types = schema["$defs"]["TypeName"]["enum"].as_array().unwrap();
+    assert_eq!(*types, DocumentKind::ALL.map(DocumentKind::as_str));
+}
+
+#[test]
+fn a_rule_stands_where_a_session_must_ask() {
+    let place = |text: &str| -> Vec<String> {
+        let rules = tenancy::trace(text, &[section()]);
+        rules.iter().map(|rule| format!("{}:{} {} {}", rule.line, rule.column, rule.kind.as_str(), rule.text)).collect()
+    };
+    let text = "tenant: acme\nmemory: { session_writes: ask }\n";
+    assert_eq!(place(text), ["2:27 memory.session_writes ask"]);
+    assert!(tenancy::trace(text, &[section()])[0].matches("memory_patch", Some("session")));
+    assert_eq!(place("tenant: acme\nmemory: { session_writes: run }\n"), [] as [&str; 0]);
+}
 
 fn file(memory: &str) -> String {
     format!("tenant: acme\nmemory: {memory}\n")
@@ -15,7 +68,7 @@ fn store(of: &str) -> String {
 
 #[test]
 fn memory_is_read_as_written() {
-    let read = config(
+    let read = memory(
         "tenant: acme\nmemory:\n  \
            review: 7d\n  \
            session_writes: ask\n  \
@@ -29,16 +82,16 @@ fn memory_is_read_as_written() {
            - name: session/drafts\n",
     );
     let full = MemoryStore {
-        scope: "tenant".into(),
+        scope: DocumentScope::Tenant,
         name: "postmortems".into(),
-        types: Some(vec!["incident".into(), "lesson".into()]),
-        writable: Some(Writers::People),
+        types: Some(vec![DocumentKind::Incident, DocumentKind::Lesson]),
+        writable: Some(WriteAccess::People),
         promotable: Some(false),
         documents: Some(100),
         bytes: Some(1_048_576),
     };
     let bare = MemoryStore {
-        scope: "session".into(),
+        scope: DocumentScope::Session,
         name: "drafts".into(),
         types: None,
         writable: None,
@@ -47,7 +100,7 @@ fn memory_is_read_as_written() {
         bytes: None,
     };
     let review = Some(Duration::from_secs(7 * 24 * 3600));
-    assert_eq!(read.memory, MemoryConfig { review, session_writes: SessionWrites::Ask, stores: vec![full, bare] });
+    assert_eq!(read, MemoryConfig { review, session_writes: SessionWrites::Ask, stores: vec![full, bare] });
 }
 
 #[test]
@@ -76,7 +129,7 @@ fn each_mistake_is_told_where_it_stands() {
            - { name: tenant/a, types: [notes, lesson, lesson], writable: nobody, promotable: maybe }\n  \
            - { name: tenant/b, types: [], documents: 0, bytes: 1, size: 2 }\n  \
            - { name: session/notes, writable: people, promotable: true }\n";
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(printed(text), @"
         acme.yaml:3:3: unknown_key: `memory` has no key `reviews`
             hint: did you mean `review`? known keys here: review, session_writes, stores
         acme.yaml:4:11: out_of_range: `31d` is no span between 86400 s and 2592000 s
@@ -113,7 +166,7 @@ fn each_mistake_is_told_where_it_stands() {
 #[test]
 fn the_time_of_a_review_has_its_bounds() {
     for fine in ["1d", "24h", "14d", "30d"] {
-        assert!(config(&file(&format!("{{ review: {fine} }}"))).memory.review.is_some(), "{fine}");
+        assert!(memory(&file(&format!("{{ review: {fine} }}"))).review.is_some(), "{fine}");
     }
     for bad in ["23h", "31d", "soon", "'7'"] {
         assert_eq!(codes(&file(&format!("{{ review: {bad} }}"))), ["out_of_range"], "{bad}");
