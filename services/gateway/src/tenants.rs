@@ -30,13 +30,14 @@ use arc_swap::ArcSwap;
 use catalog::CatalogEntry;
 use domain::{Code, Failure, Tenant};
 use executor::Snapshot;
+use external::{CuratedSources, ServerCatalog};
 use memory::TenantMemory;
 use memory::documents::Documents;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Store, StoreError, TenantText};
-use tenancy::{ConfiguredTenant, CuratedSources, Problem, ServerCatalog, TenantConfig, TenantFiles};
+use tenancy::{ConfiguredTenant, Problem, TenantConfig, TenantFiles};
 use tokio::sync::broadcast;
 use toolset::AttachedToolset;
 use vault::Vault;
@@ -265,7 +266,7 @@ impl TenantRegistry {
 
     /// The sections of tenants' files that toolsets own.
     pub fn sections(&self) -> Vec<tenancy::Section> {
-        self.parts.toolsets.sections()
+        self.parts.toolsets.sections(&ServerCatalog::none())
     }
 
     /// Looks at everything once: the folder, and the store for tenants of which it has not said anything yet.

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use catalog::CatalogEntry;
 use domain::{Code, Tenant};
 use executor::ServiceKeys;
-use external::{ExternalToolset, Upstreams, UpstreamsConfig};
+use external::{ExternalToolset, ServerCatalog, Upstreams, UpstreamsConfig};
 use helm::HelmToolset;
 use helm::client::Helm;
 use helm::client::charts::{Charts, ChartsConfig};
@@ -102,9 +102,11 @@ impl Toolsets {
         Ok(Toolsets { all, tools, notebook, upstreams: None })
     }
 
-    /// The sections of tenants' files that toolsets own.
-    pub fn sections(&self) -> Vec<Section> {
-        self.all.iter().flat_map(|toolset| toolset.sections()).collect()
+    /// The sections of tenants' files that toolsets own. Those of external servers are there even where the servers are
+    /// left alone, and name what this catalog has.
+    pub fn sections(&self, catalog: &ServerCatalog) -> Vec<Section> {
+        let own = self.all.iter().flat_map(|toolset| toolset.sections());
+        own.chain(external::section::sections(catalog)).collect()
     }
 
     /// Every built-in tool, attached to no target, as it is listed where a tenant has one target of each kind.

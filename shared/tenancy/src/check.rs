@@ -6,19 +6,9 @@
 //! Not here: how values are read and refused (see `values`), what toolsets say about their own parts of the file (see
 //! `section`), YAML itself (see `yaml`).
 
-mod access;
-mod agents;
-pub(crate) mod entry;
-mod servers;
-pub(crate) mod web;
-
-pub(crate) use access::gates_of;
-
 use crate::config::{ApprovalConfig, TenantConfig, TenantLimits};
-use crate::curated::ServerCatalog;
 use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
-use crate::server::{ServerUse, server_toolset, tool_prefix};
 use crate::values::{self, MappingFields, ValueReader, or_nearest};
 use crate::{
     environment,
@@ -32,22 +22,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The keys of the file itself, besides those of sections.
-pub(crate) const ROOT: [&str; 10] =
-    ["tenant", "mode", "default_toolsets", "params", "toolsets", "servers", "agents", "workflows", "policy", "limits"];
-/// The keys of a server from the operator's catalog.
-pub(crate) const USE: [&str; 5] = ["use", "id", "params", "access", "accept"];
-/// The keys of a server of the tenant's own.
-pub(crate) const OWN: [&str; 9] = ["name", "id", "description", "url", "auth", "headers", "params", "access", "accept"];
-/// The keys of a parameter of a server of the tenant's own.
-pub(crate) const OWN_PARAM: [&str; 4] = ["description", "default", "secret", "value"];
-/// The keys under `access`.
-pub(crate) const ACCESS: [&str; 1] = ["allowlist"];
-/// The keys of a tool in an allowlist that says more than a name.
-pub(crate) const ALLOWED: [&str; 2] = ["name", "require_approval"];
-/// The keys of an agent.
-pub(crate) const AGENT: [&str; 2] = ["name", "params"];
-/// The keys of a workflow.
-pub(crate) const WORKFLOW: [&str; 3] = ["name", "agent", "params"];
+pub(crate) const ROOT: [&str; 7] = ["tenant", "mode", "default_toolsets", "params", "toolsets", "policy", "limits"];
 /// The keys under `policy`.
 pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 /// The keys under `policy.approval`.
@@ -82,15 +57,12 @@ pub struct KnownNames<'a> {
     pub sections: &'a [Section],
     /// Whether the operator lets a section name an address, or why not.
     pub addresses: &'a AddressCheck<'a>,
-    /// The external servers the operator vouches for.
-    pub curated: &'a ServerCatalog,
 }
 
 impl<'a> KnownNames<'a> {
     /// These sections and nothing else, with every address allowed. For tests of a section on its own.
     pub fn only(sections: &'a [Section]) -> KnownNames<'a> {
-        static NONE: ServerCatalog = ServerCatalog::none();
-        KnownNames { toolsets: &[], tools: &[], sections, addresses: &|_| Ok(()), curated: &NONE }
+        KnownNames { toolsets: &[], tools: &[], sections, addresses: &|_| Ok(()) }
     }
 }
 
@@ -110,16 +82,12 @@ const BEGIN: &str = "begin with `tenant:` and the tenant's name";
 struct ConfigCheck<'r> {
     reader: SectionReader<'r>,
     known: &'r KnownNames<'r>,
-    /// The tenant's servers, once they are read.
-    servers: Vec<ServerUse>,
-    /// Names of servers that are there with a mistake.
-    absent: BTreeSet<String>,
 }
 
 impl<'r> ConfigCheck<'r> {
     fn new(report: &'r mut ProblemReport, known: &'r KnownNames<'r>) -> ConfigCheck<'r> {
         let reader = SectionReader::new(ValueReader { report }, known.addresses);
-        ConfigCheck { reader, known, servers: Vec::new(), absent: BTreeSet::new() }
+        ConfigCheck { reader, known }
     }
 }
 
@@ -142,9 +110,6 @@ impl ConfigCheck<'_> {
         if let Some(node) = fields.find("params") {
             self.reader.params = self.reader.values.tenant_params(node);
         }
-        self.servers = fields.find("servers").map_or_else(Vec::new, |node| self.external(node, tenant.as_ref()));
-        let agents = fields.find("agents").map_or_else(Vec::new, |node| self.agents(node));
-        let workflows = fields.find("workflows").map_or_else(Vec::new, |node| self.workflows(node, &agents));
         self.sections(&fields);
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let (deny, require_approval, approval) =
@@ -157,9 +122,6 @@ impl ConfigCheck<'_> {
             sections: std::mem::take(&mut self.reader.sections),
             secrets: std::mem::take(&mut self.reader.secrets),
             params: std::mem::take(&mut self.reader.params.params),
-            servers: std::mem::take(&mut self.servers),
-            agents,
-            workflows,
             deny,
             require_approval,
             section_gates: std::mem::take(&mut self.reader.gates),
@@ -225,21 +187,14 @@ impl ConfigCheck<'_> {
         let text = self.reader.values.text(node, "a toolset's name")?;
         let name = ToolsetName::parse(text).map_err(|error| format!("{} is no toolset: {error}", shown(text)));
         let name = self.reader.values.accept(node, name)?;
-        let external: Vec<String> = self.server_ids().map(server_toolset).collect();
         let of_sections = self.reader.tools.iter().map(|family| family.toolset.as_str());
-        let external = external.iter().map(String::as_str).chain(of_sections);
-        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(external).collect();
+        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(of_sections).collect();
         if known.contains(&text) {
             return Some(name);
         }
         let hint = or_nearest(text, &known, "known toolsets");
         self.reader.values.report.add(node.at, "unknown_toolset", format!("there is no toolset `{name}`"), Some(hint));
         None
-    }
-
-    /// Every server the tenant speaks of, even with a mistake.
-    fn server_ids(&self) -> impl Iterator<Item = &str> {
-        self.servers.iter().map(|server| server.id.as_str()).chain(self.absent.iter().map(String::as_str))
     }
 
     /// What `policy` says: `deny`, `require_approval` and `approval`.
@@ -304,7 +259,7 @@ impl ConfigCheck<'_> {
         let text = self.reader.values.text(node, "a rule")?;
         let pattern = Pattern::parse(text).map_err(|error| format!("{} is no rule: {error}", shown(text)));
         let pattern = self.reader.values.accept(node, pattern)?;
-        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_external(text) {
+        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_family(text) {
             return Some(pattern);
         }
         // A rule that protects nothing is most often a typo, and then something stands unprotected.
@@ -321,20 +276,19 @@ impl ConfigCheck<'_> {
         None
     }
 
-    /// Whether a rule may be about tools of an external server. Those are not known here, so the prefix decides. Such
+    /// Whether a rule may be about tools that a section brings. Those are not known here, so the prefix decides. Such
     /// tools never say what their arguments are about.
-    fn may_meet_external(&self, rule: &str) -> bool {
+    fn may_meet_family(&self, rule: &str) -> bool {
         let meets = |prefix: &str| match rule.strip_suffix('*') {
             Some(stem) => stem.starts_with(prefix) || prefix.starts_with(stem),
             None => rule.len() > prefix.len() && rule.starts_with(prefix),
         };
-        !rule.contains(':') && self.prefixes().iter().any(|prefix| meets(prefix))
+        !rule.contains(':') && self.prefixes().any(meets)
     }
 
     /// How the names of tools begin of which nothing else is known.
-    fn prefixes(&self) -> Vec<String> {
-        let of_sections = self.reader.tools.iter().map(|family| family.prefix.clone());
-        self.server_ids().map(tool_prefix).chain(of_sections).collect()
+    fn prefixes(&self) -> impl Iterator<Item = &str> {
+        self.reader.tools.iter().map(|family| family.prefix.as_str())
     }
 
     /// Tools near the one a rule names; families of tools, if it names a beginning.
@@ -342,9 +296,8 @@ impl ConfigCheck<'_> {
         let tool = rule.split(':').next().unwrap_or(rule);
         let tools = self.known.tools.iter().copied();
         let Some(stem) = tool.strip_suffix('*') else { return near(tool, tools) };
-        let prefixes = self.prefixes();
         let families = tools.filter_map(|tool| tool.find('_').map(|end| &tool[..=end]));
-        let families: BTreeSet<&str> = families.chain(prefixes.iter().map(String::as_str)).collect();
+        let families: BTreeSet<&str> = families.chain(self.prefixes()).collect();
         near(stem, families).into_iter().map(|family| family + "*").collect()
     }
 

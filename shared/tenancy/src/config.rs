@@ -5,7 +5,6 @@
 
 use crate::params::TenantParam;
 use crate::section::{SectionTypeError, SectionValues};
-use crate::server::{ServerUse, TenantAgent, Workflow};
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::any::Any;
@@ -28,12 +27,6 @@ pub struct TenantConfig {
     pub secrets: BTreeSet<String>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
-    /// The external servers it uses.
-    pub servers: Vec<ServerUse>,
-    /// Its agents, as far as they give parameters of those servers.
-    pub agents: Vec<TenantAgent>,
-    /// Its workflows, as far as they do.
-    pub workflows: Vec<Workflow>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.
@@ -54,8 +47,7 @@ impl TenantConfig {
 
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.
     pub fn gates(&self) -> Vec<Gate> {
-        let of_servers = self.servers.iter().flat_map(|server| server.gates.iter().cloned());
-        self.require_approval.iter().chain(&self.section_gates).cloned().chain(of_servers).collect()
+        self.require_approval.iter().chain(&self.section_gates).cloned().collect()
     }
 }
 

@@ -2,23 +2,20 @@
 //!
 //! Reading order: [`config`] (what a tenant may say), [`params`] and [`template`] (values that the file refers to),
 //! [`section`] (the part of a file that one toolset owns), [`problem`] (how a mistake is told), [`values`] (one value),
-//! [`check`] (one text), [`book`] (a folder of files), [`server`] and [`curated`] (external servers), [`resolve`] (what a
-//! session gets of a server's parameters), [`trace`](mod@trace) (where rules stand), [`schema`] (the same rules for
-//! editors). Beneath them [`yaml`] turns text into a tree that knows where each value stands, within fixed budgets.
+//! [`check`] (one text), [`book`] (a folder of files), [`trace`](mod@trace) (where rules stand), [`schema`] (the same rules
+//! for editors). Beneath them [`yaml`] turns text into a tree that knows where each value stands, within fixed budgets.
 //!
-//! Not here: network, clocks, watching for changes, and what a rule means for a call (see [`policy`]).
+//! Not here: what a toolset's own part of the file may say (see the toolsets), network, clocks, watching for changes, and
+//! what a rule means for a call (see [`policy`]).
 
 pub mod book;
 pub mod check;
 pub mod config;
-pub mod curated;
 pub mod environment;
 pub mod params;
 pub mod problem;
-pub mod resolve;
 pub mod schema;
 pub mod section;
-pub mod server;
 pub mod template;
 pub mod trace;
 pub mod values;
@@ -27,16 +24,10 @@ pub mod yaml;
 pub use book::{ConfiguredTenant, TenantFiles, read_file};
 pub use check::{AddressCheck, AddressUse, KnownNames, parse};
 pub use config::{ApprovalConfig, TenantConfig, TenantLimits};
-pub use curated::{CuratedSources, ServerCatalog, is_server_file};
 pub use params::{ParameterValue, TenantParam};
 pub use problem::{Position, Problem, ProblemReport, shown};
-pub use resolve::{ResolvedAuth, ResolvedReach, ResolvedServer};
-pub use schema::{SecretValue, json_schema};
+pub use schema::{OnRejectName, SecretValue, json_schema};
 pub use section::{Place, Section, SectionProblem, SectionReader, SectionTypeError, SectionValues, ToolFamily};
-pub use server::{
-    Accept, Auth, Overrides, Param, Scheme, ServerEntry, ServerLimits, ServerReach, ServerUse, TenantAgent,
-    TrustedEffects, Workflow, server_toolset, tool_prefix,
-};
 pub use template::ParameterTemplate;
 pub use trace::{RuleAt, RuleKind, trace};
 pub use values::{MappingFields, ValueReader};

@@ -2,14 +2,11 @@
 //!
 //! It says less than [`crate::parse`]: which toolsets and tools exist is known only to the service.
 
-mod servers;
-
 use crate::config::{ApprovalConfig, TenantLimits};
 use crate::section::{Place, Section};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
-use servers::{AgentPart, ServerPart, TenantParamPart, WorkflowPart};
 use std::collections::BTreeMap;
 
 /// The schema of a tenant's file with these sections (draft 2020-12).
@@ -47,15 +44,6 @@ struct TenantFile {
     /// What toolsets act on besides clusters.
     #[schemars(default, with = "ToolsetsPart")]
     toolsets: Option<ToolsetsPart>,
-    /// The external MCP servers the tenant uses.
-    #[schemars(default, length(max = 32))]
-    servers: Vec<ServerPart>,
-    /// The tenant's agents, as far as they give parameters of servers.
-    #[schemars(default, length(max = 64))]
-    agents: Vec<AgentPart>,
-    /// The tenant's workflows, as far as they give parameters of servers.
-    #[schemars(default, length(max = 64))]
-    workflows: Vec<WorkflowPart>,
     /// Rules for calls; they only tighten.
     #[schemars(default, with = "PolicyPart")]
     policy: Option<PolicyPart>,
@@ -72,6 +60,25 @@ enum ModeName {
     #[default]
     Read,
     Write,
+}
+
+/// A parameter of the tenant: a plain value, or one of the tenant's secrets.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct TenantParamPart {
+    /// What it is, for people.
+    #[schemars(default, length(max = 1_000))]
+    description: String,
+    /// Its value; needed unless it is a secret.
+    #[schemars(default, length(max = 1_024))]
+    default: String,
+    /// Whether it stands for a secret of the tenant.
+    #[schemars(default, extend("const" = true))]
+    secret: bool,
+    /// The secret's name, where it is not that of the parameter.
+    #[schemars(default, regex(pattern = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}$"))]
+    from: String,
 }
 
 /// A secret by its name.
@@ -133,13 +140,15 @@ struct GateRule {
     on_reject: OnRejectName,
 }
 
-/// What a rejection means.
+/// What a rejection means. For the schemas of sections; [`ValueReader::on_reject`](crate::ValueReader::on_reject) reads it.
 #[derive(JsonSchema, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum OnRejectName {
+#[schemars(description = "What a rejection means.")]
+pub enum OnRejectName {
+    #[doc(hidden)]
     Fail,
     #[default]
+    #[doc(hidden)]
     Continue,
 }
 
@@ -193,8 +202,7 @@ fn result_bytes() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::web::AUTH;
-    use crate::check::{ACCESS, AGENT, ALLOWED, LIMITS, OWN, OWN_PARAM, POLICY, ROOT, STORE, TOOLSETS, USE, WORKFLOW};
+    use crate::check::{LIMITS, POLICY, ROOT};
     use crate::params::TENANT_PARAM;
     use serde_json::Value;
 
@@ -217,14 +225,6 @@ mod tests {
         assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
         assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
         assert_eq!(keys(&parts["TenantParamPart"]), sorted(TENANT_PARAM));
-        assert_eq!(keys(&parts["ChosenPart"]), sorted(USE));
-        assert_eq!(keys(&parts["OwnPart"]), sorted(OWN));
-        assert_eq!(keys(&parts["OwnParamPart"]), sorted(OWN_PARAM));
-        assert_eq!(keys(&parts["AuthPart"]), sorted(AUTH));
-        assert_eq!(keys(&parts["AccessPart"]), sorted(ACCESS));
-        assert_eq!(keys(&parts["AllowedTool"]), sorted(ALLOWED));
-        assert_eq!(keys(&parts["AgentPart"]), sorted(AGENT));
-        assert_eq!(keys(&parts["WorkflowPart"]), sorted(WORKFLOW));
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use crate::reach::EgressPolicy;
 use crate::toolsets::Toolsets;
 use catalog::CatalogEntry;
+use external::ServerCatalog;
+use external::section::SERVERS;
 use std::sync::Arc;
-use tenancy::{AddressUse, KnownNames, ServerCatalog};
+use tenancy::{AddressUse, KnownNames};
 
 /// Names the validator knows.
 pub fn known(tools: &[Arc<CatalogEntry>]) -> (Vec<&str>, Vec<&str>) {
@@ -17,15 +19,17 @@ pub fn known(tools: &[Arc<CatalogEntry>]) -> (Vec<&str>, Vec<&str>) {
 pub(crate) fn with<T>(
     available: &Toolsets,
     reach: &EgressPolicy,
-    curated: &ServerCatalog,
+    catalog: &ServerCatalog,
     work: impl FnOnce(&KnownNames<'_>) -> T,
 ) -> T {
     let (toolsets, names) = known(available.tools());
-    let sections = available.sections();
+    let sections = available.sections(catalog);
     let addresses = |used: &AddressUse<'_>| match (used.section, used.tenant) {
         (helm::section::KEY, _) => reach.charts(used.address),
-        ("servers", Some(tenant)) => reach.own_server(tenant, used.address),
+        (SERVERS, Some(tenant)) => reach.own_server(tenant, used.address),
+        // Without its tenant a file is not used, whatever its servers are.
+        (SERVERS, None) => Ok(()),
         (_, _) => reach.server(used.address),
     };
-    work(&KnownNames { toolsets: &toolsets, tools: &names, sections: &sections, addresses: &addresses, curated })
+    work(&KnownNames { toolsets: &toolsets, tools: &names, sections: &sections, addresses: &addresses })
 }

@@ -5,8 +5,9 @@
 
 use super::{TenantRegistry, known};
 use domain::Tenant;
+use external::ServerCatalog;
 use kubernetes::section::{self, ClusterEntry};
-use tenancy::{ConfiguredTenant, Problem, SectionTypeError, ServerCatalog, TenantConfig, TenantLimits};
+use tenancy::{ConfiguredTenant, Problem, SectionTypeError, TenantConfig, TenantLimits};
 
 /// How problems name such a text.
 const LABEL: &str = "config";

@@ -9,11 +9,11 @@ use super::{
 use catalog::CatalogEntry;
 use domain::Tenant;
 use executor::SecretsNow;
-use external::TenantExternal;
+use external::{ServerCatalog, TenantExternal};
 use memory::TenantMemory;
 use std::sync::Arc;
 use store::TenantText;
-use tenancy::{ServerCatalog, TenantConfig, TenantFiles};
+use tenancy::{TenantConfig, TenantFiles};
 use toolset::AttachedToolset;
 
 impl TenantRegistry {

@@ -5,6 +5,7 @@
 use catalog::{CatalogEntry, CompiledTools, Progress, TargetNames, Tool, ToolSpec};
 use domain::{Caller, Code, Effect, Failure, Moment, Outcome, Principal, Scopes, Tenant};
 use executor::{CallRequest, ClientEra, Executor, Handle, Leases, ServiceKeys, Tasks};
+use external::CuratedSources;
 use gateway::reach::EgressPolicy;
 use gateway::tenants::{TenantRegistry, TenantsParts};
 use gateway::toolsets::Toolsets;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::{SessionConfig, Store};
 use target::{NamedTarget, TargetWords, Targets};
-use tenancy::{CuratedSources, Section, SectionProblem, TenantConfig};
+use tenancy::{Section, SectionProblem, TenantConfig};
 use tokio_util::sync::CancellationToken;
 use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::{Environment, Sealer, Vault};

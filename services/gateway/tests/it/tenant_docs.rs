@@ -3,6 +3,7 @@
 //! `UPDATE_DOCS=1 cargo test -p gateway --test it tenant_docs` writes the schema anew. That the worked file is right is tested in
 //! `config_commands`.
 
+use external::ServerCatalog;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ fn page(name: &str) -> PathBuf {
 }
 
 async fn sections() -> Vec<Section> {
-    gateway::commands::toolsets().await.unwrap().sections()
+    gateway::commands::toolsets().await.unwrap().sections(&ServerCatalog::none())
 }
 
 #[tokio::test]

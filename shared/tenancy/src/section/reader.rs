@@ -1,6 +1,6 @@
 //! What the reader of a section may ask of the rest of the tenant's file, and what it tells about itself.
 
-use super::{SectionTypeError, SectionValues};
+use super::SectionValues;
 use crate::check::{AddressCheck, AddressUse};
 use crate::params::{self, ParameterValue, TenantParams};
 use crate::problem::shown;
@@ -54,9 +54,16 @@ impl<'r> SectionReader<'r> {
         }
     }
 
-    /// What a section says that was read before this one; `None` if the file does not have it.
-    pub fn section<T: Any>(&self, key: &str) -> Result<Option<&T>, SectionTypeError> {
-        self.sections.get(key)
+    /// What a section says that was read before this one; `None` if the file does not have it. That it has another type
+    /// is a problem of the service, which is reported at `node`.
+    pub fn earlier<T: Any + Clone>(&mut self, key: &str, node: &YamlNode) -> Option<T> {
+        match self.sections.get::<T>(key) {
+            Ok(section) => section.cloned(),
+            Err(error) => {
+                self.values.report.add(node.at, "internal", error.to_string(), None);
+                None
+            }
+        }
     }
 
     /// A rule that asks a person, which follows from the section.

@@ -48,7 +48,7 @@ impl FileRules {
     /// Finds the line of what was settled by a rule about a server.
     pub(super) fn place(&self, explained: ExplainAnswer) -> ExplainAnswer {
         let Some((kind, id)) = &explained.of_server else { return explained };
-        let found = self.rules.iter().find(|rule| rule.kind == *kind && rule.server.as_ref() == Some(id));
+        let found = self.rules.iter().find(|rule| rule.kind == *kind && rule.entry.as_ref() == Some(id));
         ExplainAnswer { rule: found.map(|rule| self.shown(rule)), ..explained }
     }
 

@@ -1,50 +1,10 @@
-//! What a tenant's file may say about external servers and parameters, and exactly how each mistake is told.
+//! What a tenant's file may say about external servers, and exactly how each mistake is told.
 
-use super::KNOWN;
-use crate::check::{AddressUse, KnownNames, parse};
-use crate::config::TenantConfig;
-use crate::params::ParameterValue;
-use crate::server::{Accept, Scheme, ServerReach};
-use crate::{Problem, ServerCatalog};
-use domain::Tenant;
+use super::{codes, printed, read, servers_of};
+use crate::server::{Accept, Scheme, ServerReach, TrustedEffects};
 use domain::run::OnReject;
 use insta::assert_snapshot;
-
-/// An operator's catalog: one server with a secret and a region, one without anything to say.
-pub(super) const CATALOG: &str = r#"
-servers:
-  - name: wiki-search
-    url: "https://wiki.example/mcp/{{ params.region }}"
-    auth: { header: X-Api-Key, scheme: raw, secret: "{{ params.api_key }}" }
-    headers: { X-Team: "team {{ params.team }}" }
-    params:
-      api_key: { description: "Key of the wiki", secret: true }
-      region: { default: us-east-1 }
-      team: { description: "Who asks" }
-  - { name: clock, url: "https://clock.example/mcp" }
-"#;
-
-pub(super) fn read(text: &str) -> Result<TenantConfig, Vec<Problem>> {
-    let (curated, problems) = ServerCatalog::marketplace(CATALOG);
-    assert_eq!(problems, []);
-    let own_server = |used: &AddressUse<'_>| match (used.tenant.map(Tenant::as_str), used.address.contains("10.0.0.1"))
-    {
-        (Some("acme"), false) => Ok(()),
-        (Some("acme"), true) => Err("it is private".to_owned()),
-        (_, _) => Err("the operator does not let this tenant".to_owned()),
-    };
-    let known = KnownNames { curated: &curated, addresses: &own_server, ..KNOWN };
-    parse("acme.yaml", text, &known)
-}
-
-pub(super) fn told(text: &str) -> String {
-    let problems = read(text).expect_err("problems");
-    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
-}
-
-fn codes(text: &str) -> Vec<&'static str> {
-    read(text).expect_err("problems").iter().map(|problem| problem.code).collect()
-}
+use tenancy::ParameterValue;
 
 /// A file that uses the wiki with these parameters, and has a secret and a plain parameter.
 fn wiki(params: &str) -> String {
@@ -72,7 +32,7 @@ fn servers_are_read_as_written() {
     )
     .expect("a configuration without problems");
 
-    let [wiki, clock] = config.servers.as_slice() else { panic!("two servers") };
+    let [wiki, clock] = servers_of(&config).servers else { panic!("two servers") };
     assert_eq!((wiki.id.as_str(), wiki.server.name.as_str(), wiki.accept), ("wiki", "wiki-search", Accept::Each));
     let text = |text: &str| ParameterValue::Text(text.to_owned());
     let given: Vec<_> = wiki.params.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
@@ -117,25 +77,25 @@ fn a_tool_that_asks_asks_under_the_name_it_gets_when_its_own_is_too_long() {
 fn the_chain_of_a_secret_is_checked_link_by_link() {
     let good = "{ api_key: '{{ params.wiki_key }}', team: web }";
     let config = read(&wiki(good)).unwrap();
-    assert_eq!(config.servers[0].params["api_key"], ParameterValue::Secret("wiki.key".to_owned()));
+    assert_eq!(servers_of(&config).servers[0].params["api_key"], ParameterValue::Secret("wiki.key".to_owned()));
 
-    assert_snapshot!(told(&wiki("{ api_key: hunter2, team: web }")), @r#"
+    assert_snapshot!(printed(&wiki("{ api_key: hunter2, team: web }")), @r#"
     acme.yaml:7:22: secret_literal: the secret parameter `api_key` is given plain text
         hint: declare a parameter of the tenant with `secret: true` and write `"{{ params.NAME }}"`
     "#);
-    assert_snapshot!(told(&wiki("{ api_key: '{{ params.home }}', team: '{{ params.wiki_key }}' }")), @r#"
+    assert_snapshot!(printed(&wiki("{ api_key: '{{ params.home }}', team: '{{ params.wiki_key }}' }")), @r#"
     acme.yaml:7:22: secret_literal: the secret parameter `api_key` is given plain text
         hint: declare a parameter of the tenant with `secret: true` and write `"{{ params.NAME }}"`
     acme.yaml:7:49: secret_leak: the secret `wiki.key` would reach the parameter `team`, which is not marked as one
         hint: only a parameter with `secret: true` may hold a secret; choose another value
     "#);
-    assert_snapshot!(told(&wiki("{ api_key: 'Bearer {{ params.wiki_key }}', team: 'x{{ params.wiki_key }}' }")), @r#"
+    assert_snapshot!(printed(&wiki("{ api_key: 'Bearer {{ params.wiki_key }}', team: 'x{{ params.wiki_key }}' }")), @r#"
     acme.yaml:7:22: secret_leak: the secret `wiki_key` is mixed into a text
         hint: a secret stands alone: `"{{ params.wiki_key }}"`
     acme.yaml:7:60: secret_leak: the secret `wiki_key` is mixed into a text
         hint: a secret stands alone: `"{{ params.wiki_key }}"`
     "#);
-    assert_snapshot!(told(&wiki("{ api_kee: '{{ params.wiki_key }}', team: '{{ params.hom }}', region: '{{ home }}' }")), @"
+    assert_snapshot!(printed(&wiki("{ api_kee: '{{ params.wiki_key }}', team: '{{ params.hom }}', region: '{{ home }}' }")), @"
     acme.yaml:6:3: missing_param: nobody gives the parameter `api_key` of the server `wiki-search`
         hint: add `api_key: \"{{ params.NAME }}\"` to the server's `params:`; agents and workflows can then give another
     acme.yaml:7:13: unknown_param: there is no parameter `api_kee`
@@ -148,55 +108,6 @@ fn the_chain_of_a_secret_is_checked_link_by_link() {
 }
 
 #[test]
-fn a_tenants_parameter_says_where_its_value_comes_from() {
-    let text = "tenant: acme\nparams:\n  \
-         plain: { default: x }\n  \
-         none: { description: 'nothing' }\n  \
-         both: { secret: true, default: hunter2 }\n  \
-         open: { from: some.secret }\n  \
-         path: { secret: true, from: ../x }\n  \
-         unsaid: { secret: false }\n  \
-         '0': { default: x }\n  \
-         nested: { default: '{{ params.plain }}' }\n  \
-         long: { default: \"a\\nb\" }\n";
-    assert_snapshot!(told(text), @"
-    acme.yaml:4:9: missing_param: nobody gives the parameter `none` a value
-        hint: add `default:`, or `secret: true` if it stands for a secret of the tenant
-    acme.yaml:5:34: secret_literal: the secret parameter `both` stands here in plain text
-        hint: leave `default` out; the value is the tenant's secret of that name, or of the name in `from`
-    acme.yaml:6:17: secret_leak: the secret `open` would be read into a parameter that is not marked as one
-        hint: add `secret: true`
-    acme.yaml:7:31: bad_value: `../x` is no name of a secret
-    acme.yaml:8:21: bad_value: `secret` can only be `true`
-        hint: leave the key out instead
-    acme.yaml:9:3: bad_value: `0` is no name of a parameter
-        hint: use 1 to 64 letters, digits, `_` and `-`, beginning with a letter
-    acme.yaml:10:22: bad_value: `default` refers to something, and only plain text is understood here
-    acme.yaml:11:20: bad_value: `default` holds a control character
-    ");
-}
-
-#[test]
-fn what_stands_in_an_environment_is_refused_wherever_it_stands() {
-    let text = "tenant: acme\n\
-         params:\n  a: { default: 'env:HOME', description: 'instead of env:HOME' }\n  b: { secret: true, from: 'env:B' }\n\
-         servers:\n\
-         - use: clock\n  params: { x: 'pre env:C' }\n\
-         - { name: own, url: 'https://h.example/env:D', headers: { X-A: 'env:E' }, auth: { secret: 'env:F' } }\n\
-         policy: { deny: ['env:G', 'env:H'] }\n";
-    let problems = read(text).unwrap_err();
-    let refused: Vec<_> = problems.iter().filter(|problem| problem.code == "env_refused").collect();
-    let seen: Vec<u32> = refused.iter().map(|problem| problem.line).collect();
-    assert_eq!(seen, [3, 4, 7, 8, 8, 8, 9, 9]);
-    assert_snapshot!(refused[0], @"
-    acme.yaml:3:17: env_refused: `env:HOME` is refused: what it stands for cannot be seen or checked here
-        hint: declare a parameter with `secret: true`, write `{{ params.NAME }}` in its place, and let its value come from the tenant's secrets (a mounted file, the operator's environment, or the API)
-    ");
-    let others: Vec<_> = problems.iter().filter(|problem| problem.code != "env_refused").map(|p| p.code).collect();
-    assert_eq!(others, ["unknown_param"], "nothing is said twice");
-}
-
-#[test]
 fn a_server_that_is_not_in_the_catalog_is_refused_with_the_one_that_was_meant() {
     let text = "tenant: acme\nservers:\n\
          - use: wiki-serch\n\
@@ -205,7 +116,7 @@ fn a_server_that_is_not_in_the_catalog_is_refused_with_the_one_that_was_meant() 
          - { id: x }\n\
          - { use: clock, comand: x, accept: all }\n\
          agents: [{ name: a, params: { wiki-serch: { x: y } } }]\n";
-    assert_snapshot!(told(text), @"
+    assert_snapshot!(printed(text), @"
     acme.yaml:3:8: unknown_server: the operator's catalog has no server `wiki-serch`
         hint: did you mean `wiki-search`? servers there: clock, wiki-search
     acme.yaml:5:7: bad_value: `Clock` cannot be part of the names of tools
@@ -228,21 +139,21 @@ fn a_server_of_the_tenants_own_is_one_the_operator_lets_it_name() {
     let server = "{ name: own, url: 'https://own.example/{{ params.space }}/mcp', auth: { secret: '{{ params.token }}' }, \
                   params: { token: { secret: true, value: '{{ params.key }}' }, space: { default: main } } }";
     let config = read(&file("acme", server)).unwrap();
-    let used = &config.servers[0];
-    assert!(used.server.own && used.server.vouch == crate::TrustedEffects::default());
+    let used = &servers_of(&config).servers[0];
+    assert!(used.server.own && used.server.vouch == TrustedEffects::default());
     assert_eq!(used.params["token"], ParameterValue::Secret("key".to_owned()));
     assert_eq!(used.server.auth.as_ref().map(|auth| auth.scheme), Some(Scheme::Bearer));
     let ServerReach::Http { url } = &used.server.reach else { panic!("a web address") };
     assert_eq!(url.to_string(), "https://own.example/{{ params.space }}/mcp");
 
-    assert_snapshot!(told(&file("beta", server)), @"acme.yaml:4:21: bad_value: `https://own.example/{{ params.space }}/mcp` cannot be used: the operator does not let this tenant");
+    assert_snapshot!(printed(&file("beta", server)), @"acme.yaml:4:21: bad_value: `https://own.example/{{ params.space }}/mcp` cannot be used: the operator does not let this tenant");
     assert_eq!(codes(&file("acme", "{ name: own, url: 'https://10.0.0.1/mcp' }")), ["bad_value"]);
     assert_eq!(codes(&file("acme", "{ name: own }")), ["missing_key"]);
     for forbidden in ["command: /bin/sh", "trust_annotations: true", "effects: { a: read }", "deadline: 1h"] {
         let text = file("acme", &format!("{{ name: own, url: 'https://own.example', {forbidden} }}"));
         assert_eq!(codes(&text), ["unknown_key"], "{forbidden}");
     }
-    assert_snapshot!(told(&file("acme", "{ name: clock, url: 'https://own.example' }")), @"
+    assert_snapshot!(printed(&file("acme", "{ name: clock, url: 'https://own.example' }")), @"
     acme.yaml:4:11: repeated_value: the operator's catalog has a server `clock`, and this would pass for it
         hint: choose it with `use: clock`, or give this one another name
     ");
@@ -294,7 +205,7 @@ fn no_value_leads_an_address_elsewhere() {
 #[test]
 fn an_allowlist_names_tools_and_what_a_no_means() {
     let file = |access: &str| format!("tenant: acme\nservers:\n- use: clock\n  access: {access}\n");
-    assert_snapshot!(told(&file("{ allowlist: [a.b, 'a*b', 'x:y', '', 7, { name: c, require_approval: yes }, { name: d, require_approval: { on_reject: maybe } }, { require_approval: {} }, { name: e, approve: x }], denylist: [] }")), @"
+    assert_snapshot!(printed(&file("{ allowlist: [a.b, 'a*b', 'x:y', '', 7, { name: c, require_approval: yes }, { name: d, require_approval: { on_reject: maybe } }, { require_approval: {} }, { name: e, approve: x }], denylist: [] }")), @"
     acme.yaml:4:25: bad_value: `a.b` names no tool of a server
         hint: write a name of letters, digits, `_` and `-`, or a beginning and `*`; for `a.b` write `a*`
     acme.yaml:4:30: bad_value: `a*b` names no tool of a server
@@ -330,7 +241,7 @@ fn rules_may_name_tools_of_the_tenants_servers_and_of_no_others() {
     for bad in ["mcp_clok__now", "mcp_wiki__*", "mcp_clock__", "mcp_clock", "mcp_clock__now:x", "mcp_clockwork__a"] {
         assert_eq!(codes(&file(bad)), ["matches_no_tool"], "{bad}");
     }
-    assert_snapshot!(told(&file("mcp_clok__*")), @"
+    assert_snapshot!(printed(&file("mcp_clok__*")), @"
     acme.yaml:3:18: matches_no_tool: `mcp_clok__*` matches no tool
         hint: did you mean `mcp_clock__*`?
     ");
@@ -342,13 +253,10 @@ fn everything_is_counted() {
     let many = |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(", ");
     let servers = many(33, &|n| format!("{{ use: clock, id: c{n} }}"));
     assert_eq!(codes(&format!("tenant: acme\nservers: [{servers}]")), ["out_of_range"]);
-    let params = many(65, &|n| format!("p{n}: {{ default: x }}"));
-    assert_eq!(codes(&format!("tenant: acme\nparams: {{ {params} }}")), ["out_of_range"]);
     let params = many(33, &|n| format!("p{n}: {{ default: x }}"));
     let own = format!("tenant: acme\nservers: [{{ name: own, url: 'https://h.example', params: {{ {params} }} }}]");
     assert_eq!(codes(&own), ["out_of_range"]);
     let long = "x".repeat(1025);
-    assert_eq!(codes(&format!("tenant: acme\nparams: {{ a: {{ default: {long} }} }}")), ["bad_value"]);
     assert_eq!(codes(&wiki(&format!("{{ api_key: '{{{{ params.wiki_key }}}}', team: {long} }}"))), ["bad_value"]);
     let half = "x".repeat(600);
     let twice = format!(

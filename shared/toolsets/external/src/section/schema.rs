@@ -1,37 +1,33 @@
-//! The part of the schema that speaks of external servers and parameters.
+//! The part of the schema of a tenant's file that speaks of external servers.
 
-use super::OnRejectName;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tenancy::OnRejectName;
 
 /// What is given for parameters: by the server's id, then by the parameter's name.
 type ParameterValues = BTreeMap<String, BTreeMap<String, String>>;
 
-/// A parameter of the tenant: a plain value, or one of the tenant's secrets.
+/// The sections as they stand in the file.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) struct TenantParamPart {
-    /// What it is, for people.
-    #[schemars(default, length(max = 1_000))]
-    description: String,
-    /// Its value; needed unless it is a secret.
-    #[schemars(default, length(max = 1_024))]
-    default: String,
-    /// Whether it stands for a secret of the tenant.
-    #[schemars(default, extend("const" = true))]
-    secret: bool,
-    /// The secret's name, where it is not that of the parameter.
-    #[schemars(default, regex(pattern = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}$"))]
-    from: String,
+pub(super) struct ExternalFile {
+    /// The external MCP servers the tenant uses.
+    #[schemars(default, length(max = 32))]
+    servers: Vec<ServerPart>,
+    /// The tenant's agents, as far as they give parameters of servers.
+    #[schemars(default, length(max = 64))]
+    agents: Vec<AgentPart>,
+    /// The tenant's workflows, as far as they give parameters of servers.
+    #[schemars(default, length(max = 64))]
+    workflows: Vec<WorkflowPart>,
 }
 
 /// An external MCP server: one of the operator's catalog, or one at an address of the tenant's own.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) enum ServerPart {
+enum ServerPart {
     Chosen(ChosenPart),
     Own(OwnPart),
 }
@@ -40,7 +36,7 @@ pub(super) enum ServerPart {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) struct ChosenPart {
+struct ChosenPart {
     /// Its name there.
     #[schemars(rename = "use")]
     chosen: String,
@@ -62,7 +58,7 @@ pub(super) struct ChosenPart {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) struct OwnPart {
+struct OwnPart {
     /// Its name.
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
     name: String,
@@ -96,7 +92,7 @@ pub(super) struct OwnPart {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) struct OwnParamPart {
+struct OwnParamPart {
     /// What it is, for people.
     #[schemars(default, length(max = 1_000))]
     description: String,
@@ -193,7 +189,7 @@ enum AcceptName {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) struct AgentPart {
+struct AgentPart {
     /// What a session names it by.
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
     name: String,
@@ -206,7 +202,7 @@ pub(super) struct AgentPart {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(super) struct WorkflowPart {
+struct WorkflowPart {
     /// What a session names it by.
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
     name: String,

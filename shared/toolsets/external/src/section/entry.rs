@@ -2,13 +2,11 @@
 //!
 //! Not here: address and `auth` (see `web`), and what tenants give for the parameters (see `servers`).
 
-use crate::problem::{Position, shown};
 use crate::server::{Param, ServerEntry, ServerLimits, ServerReach, TrustedEffects};
-use crate::values::{MappingFields, ValueReader};
-use crate::yaml::YamlNode;
 use domain::Effect;
 use policy::Pattern;
 use std::collections::BTreeMap;
+use tenancy::{MappingFields, Position, ValueReader, YamlNode, shown};
 
 /// The keys of an operator's entry.
 pub(crate) const ENTRY: [&str; 17] = [
@@ -38,19 +36,24 @@ const MOST_ARGS: usize = 64;
 const MOST_EFFECTS: usize = 200;
 const ARG_BYTES: usize = 4_096;
 
-impl ValueReader<'_> {
+/// Reads what an entry says about a server, the operator's as well as a tenant's own.
+pub(crate) struct EntryReader<'a, 'r> {
+    pub(crate) values: &'a mut ValueReader<'r>,
+}
+
+impl EntryReader<'_, '_> {
     /// An operator's entry. `None` if it has no name or no way to be reached; the report says what else is wrong.
     pub(crate) fn entry(&mut self, node: &YamlNode) -> Option<ServerEntry> {
-        let fields = self.fields(node, "a server", &ENTRY, None)?;
+        let fields = self.values.fields(node, "a server", &ENTRY, None)?;
         let name = match fields.find("name") {
-            Some(node) => self.label(node, "`name`"),
-            None => self.missing(node, "name", "by which tenants choose it"),
+            Some(node) => self.values.label(node, "`name`"),
+            None => self.values.missing(node, "name", "by which tenants choose it"),
         };
-        let description = fields.find("description").and_then(|node| self.words(node, "`description`"));
+        let description = fields.find("description").and_then(|node| self.values.words(node, "`description`"));
         let params = fields.find("params").map_or_else(BTreeMap::new, |node| self.declared(node, &PARAM));
         let limits = self.server_limits(&fields);
         let annotations =
-            fields.find("trust_annotations").is_some_and(|node| self.yes(node, "`trust_annotations`").is_some());
+            fields.find("trust_annotations").is_some_and(|node| self.values.yes(node, "`trust_annotations`").is_some());
         let effects = fields.find("effects").map_or_else(Vec::new, |node| self.effects(node));
         let (reach, auth, headers) = match (fields.find("url"), fields.find("command")) {
             (Some(_), None) => {
@@ -68,7 +71,7 @@ impl ValueReader<'_> {
             }
             (None, None) | (Some(_), Some(_)) => {
                 let hint = "give exactly one of `url`, `command`".to_owned();
-                self.report.add(node.at, "bad_source", "it is not clear how the server is reached", Some(hint));
+                self.values.report.add(node.at, "bad_source", "it is not clear how the server is reached", Some(hint));
                 (None, None, BTreeMap::new())
             }
         };
@@ -79,21 +82,21 @@ impl ValueReader<'_> {
     /// Declared parameters. One with a mistake is still known by its name, so that a mistake is told once.
     pub(crate) fn declared(&mut self, node: &YamlNode, keys: &[&str]) -> BTreeMap<String, Param> {
         let mut params = BTreeMap::new();
-        for (key, node) in self.entries(node, "`params`", MOST_PARAMS) {
-            if !self.param_name(key.at, &key.text) {
+        for (key, node) in self.values.entries(node, "`params`", MOST_PARAMS) {
+            if !self.values.param_name(key.at, &key.text) {
                 continue;
             }
-            let Some(fields) = self.fields(node, &format!("the parameter `{}`", key.text), keys, None) else {
+            let Some(fields) = self.values.fields(node, &format!("the parameter `{}`", key.text), keys, None) else {
                 params.insert(key.text.clone(), Param::default());
                 continue;
             };
-            let description = fields.find("description").and_then(|node| self.words(node, "`description`"));
-            let secret = fields.find("secret").is_some_and(|node| self.yes(node, "`secret`").is_some());
-            let default = fields.find("default").and_then(|node| self.plain(node, "`default`"));
+            let description = fields.find("description").and_then(|node| self.values.words(node, "`description`"));
+            let secret = fields.find("secret").is_some_and(|node| self.values.yes(node, "`secret`").is_some());
+            let default = fields.find("default").and_then(|node| self.values.plain(node, "`default`"));
             if let Some(at) = fields.find("default").map(|node| node.at).filter(|_| secret) {
                 let message = format!("the secret parameter `{}` stands here in plain text", key.text);
                 let hint = "leave `default` out: a secret's value is never written into a file".to_owned();
-                self.report.add(at, "secret_literal", message, Some(hint));
+                self.values.report.add(at, "secret_literal", message, Some(hint));
             }
             params.insert(key.text.clone(), Param { description, default: default.filter(|_| !secret), secret });
         }
@@ -104,15 +107,21 @@ impl ValueReader<'_> {
         let command = self.argument(command, "`command`");
         let args = fields.find("args").map_or_else(
             || Some(Vec::new()),
-            |node| self.some(node, "`args`", MOST_ARGS).iter().map(|item| self.argument(item, "an argument")).collect(),
+            |node| {
+                self.values
+                    .some(node, "`args`", MOST_ARGS)
+                    .iter()
+                    .map(|item| self.argument(item, "an argument"))
+                    .collect()
+            },
         );
         let mut env = BTreeMap::new();
-        for (key, node) in fields.find("env").map_or(&[][..], |node| self.entries(node, "`env`", MOST_ARGS)) {
+        for (key, node) in fields.find("env").map_or(&[][..], |node| self.values.entries(node, "`env`", MOST_ARGS)) {
             let named = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
             if key.text.is_empty() || !key.text.bytes().all(named) || key.text.starts_with(|c: char| c.is_ascii_digit())
             {
                 let message = format!("{} is no name of a variable", shown(&key.text));
-                self.report.add(key.at, "bad_value", message, None);
+                self.values.report.add(key.at, "bad_value", message, None);
             }
             env.extend(self.argument(node, "a variable").map(|value| (key.text.clone(), value)));
         }
@@ -121,14 +130,14 @@ impl ValueReader<'_> {
 
     /// Text for a process. It takes no parameters: what starts it is the same for every tenant.
     fn argument(&mut self, node: &YamlNode, place: &str) -> Option<String> {
-        let text = self.text(node, place)?;
+        let text = self.values.text(node, place)?;
         let why = match text {
             "" => Some("is empty"),
             _ if text.len() > ARG_BYTES || text.contains('\0') => Some("is too long or holds a zero byte"),
             _ if text.contains("{{") => Some("takes no parameters: a process is started the same for every tenant"),
             _ => None,
         };
-        self.accept(node, why.map_or_else(|| Ok(text.to_owned()), |why| Err(format!("{place} {why}"))))
+        self.values.accept(node, why.map_or_else(|| Ok(text.to_owned()), |why| Err(format!("{place} {why}"))))
     }
 
     fn server_limits(&mut self, fields: &MappingFields<'_>) -> ServerLimits {
@@ -138,35 +147,35 @@ impl ValueReader<'_> {
             ("refresh", &mut limits.refresh, ServerLimits::REFRESH),
         ];
         for (key, slot, range) in spans {
-            *slot = fields.find(key).and_then(|node| self.span(node, key, &range)).unwrap_or(*slot);
+            *slot = fields.find(key).and_then(|node| self.values.span(node, key, &range)).unwrap_or(*slot);
         }
         let counts = [
             ("calls_in_flight", &mut limits.in_flight, ServerLimits::IN_FLIGHT),
             ("calls_waiting", &mut limits.waiting, ServerLimits::WAITING),
         ];
         for (key, slot, range) in counts {
-            *slot = fields.find(key).and_then(|node| self.number(node, key, &range)).unwrap_or(*slot);
+            *slot = fields.find(key).and_then(|node| self.values.number(node, key, &range)).unwrap_or(*slot);
         }
         let sizes = [
             ("argument_bytes", &mut limits.argument_bytes, ServerLimits::ARGUMENT_BYTES),
             ("result_bytes", &mut limits.result_bytes, ServerLimits::RESULT_BYTES),
         ];
         for (key, slot, range) in sizes {
-            let told = fields.find(key).and_then(|node| self.number(node, key, &range));
-            *slot = told.and_then(|told| usize::try_from(told).ok()).unwrap_or(*slot);
+            let number = fields.find(key).and_then(|node| self.values.number(node, key, &range));
+            *slot = number.and_then(|number| usize::try_from(number).ok()).unwrap_or(*slot);
         }
         limits
     }
 
     fn effects(&mut self, node: &YamlNode) -> Vec<(Pattern, Effect)> {
         let known = [Effect::Read, Effect::Change, Effect::Disrupt].map(|effect| (effect.as_str(), effect));
-        let entries = self.entries(node, "`effects`", MOST_EFFECTS);
-        let told = entries.iter().filter_map(|(key, node)| {
+        let entries = self.values.entries(node, "`effects`", MOST_EFFECTS);
+        let effects = entries.iter().filter_map(|(key, node)| {
             let pattern = self.tool_pattern(key.at, &key.text);
-            let effect = self.choice(node, "an effect", &known);
+            let effect = self.values.choice(node, "an effect", &known);
             Some((pattern?, effect?))
         });
-        told.collect()
+        effects.collect()
     }
 
     /// A pattern on the names a server itself has for its tools.
@@ -175,7 +184,7 @@ impl ValueReader<'_> {
         if pattern.is_none() {
             let message = format!("{} names no tool of a server", shown(text));
             let hint = "write a name of letters, digits, `_` and `-`, or a beginning and `*`; for `a.b` write `a*`";
-            self.report.add(at, "bad_value", message, Some(hint.to_owned()));
+            self.values.report.add(at, "bad_value", message, Some(hint.to_owned()));
         }
         pattern
     }
@@ -183,7 +192,7 @@ impl ValueReader<'_> {
     fn goes_with(&mut self, fields: &MappingFields<'_>, key: &str, other: &str) {
         if let Some(node) = fields.find(key) {
             let message = format!("`{key}` goes with `{other}`, which is not there");
-            self.report.add(node.at, "bad_source", message, Some("remove it".to_owned()));
+            self.values.report.add(node.at, "bad_source", message, Some("remove it".to_owned()));
         }
     }
 }

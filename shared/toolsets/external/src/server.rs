@@ -3,16 +3,15 @@
 //! A secret is never here, only its name. The way of one is fixed when the file is checked: a secret of the tenant, a
 //! parameter that is marked, the server's `auth`, and nowhere else.
 //!
-//! Not here: how texts become these (see [`check`](crate::check) and [`curated`](crate::curated)), and what a session
+//! Not here: how texts become these (see [`section`](crate::section) and [`curated`](crate::curated)), and what a session
 //! gets in the end (see [`resolve`](crate::resolve)).
 
-use crate::params::ParameterValue;
-use crate::template::ParameterTemplate;
 use domain::text::is_label;
+use policy::Pattern;
 pub use policy::{Accept, ServerLimits, TrustedEffects};
-use policy::{Gate, Pattern};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tenancy::{ParameterTemplate, ParameterValue};
 
 /// One external MCP server, as its entry describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +98,6 @@ pub struct ServerUse {
     pub params: BTreeMap<String, ParameterValue>,
     /// The tools that may be used, by the server's own names; `None` means all of them.
     pub allow: Option<Vec<Pattern>>,
-    /// Tools that wait for a person, already by our names for them.
-    pub gates: Vec<Gate>,
     /// What is done with its first list.
     pub accept: Accept,
 }

@@ -8,15 +8,13 @@
 
 mod injected;
 
-use crate::book::{self, label};
-use crate::environment;
-use crate::problem::{Position, Problem, ProblemReport};
+use crate::section::entry::EntryReader;
 use crate::server::{ServerEntry, ServerReach};
-use crate::values::ValueReader;
-use crate::yaml::{self, Value, YamlNode};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tenancy::book::{self, label};
+use tenancy::{Position, Problem, ProblemReport, Value, ValueReader, YamlNode, environment, yaml};
 
 /// How many servers one catalog may hold.
 const MOST: usize = 256;
@@ -180,7 +178,7 @@ impl CatalogReader {
     fn add_entry(&mut self, node: &mut YamlNode, file: &str, report: &mut ProblemReport) {
         let before = report.count();
         environment::refuse(node, report);
-        let server = ValueReader { report }.entry(node);
+        let server = EntryReader { values: &mut ValueReader { report } }.entry(node);
         // A full report notes nothing more, so nothing more can be told to be right.
         let sound = report.count() == before && !report.is_full();
         if let Some(server) = server.filter(|_| sound) {

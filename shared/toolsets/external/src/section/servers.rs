@@ -5,28 +5,24 @@
 //! and no secret is given to another.
 
 use super::entry::MOST_PARAMS;
-use super::{ConfigCheck, OWN, OWN_PARAM, USE};
-use crate::params::ParameterValue;
-use crate::problem::{Position, shown};
+use super::{OWN, OWN_PARAM, ServersCheck, USE};
 use crate::resolve;
 use crate::server::{Accept, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
-use crate::template::ParameterTemplate;
-use crate::values::{MappingFields, or_nearest};
-use crate::yaml::{Value, YamlKey, YamlNode};
-use domain::Tenant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tenancy::values::or_nearest;
+use tenancy::{MappingFields, ParameterTemplate, ParameterValue, Position, Value, YamlKey, YamlNode, shown};
 
 /// How many servers one tenant may use; each costs connections and a list of tools.
 const MOST: usize = 32;
 
-impl ConfigCheck<'_> {
-    pub(super) fn external(&mut self, node: &YamlNode, tenant: Option<&Tenant>) -> Vec<ServerUse> {
+impl ServersCheck<'_, '_> {
+    pub(super) fn servers(&mut self, node: &YamlNode) -> Vec<ServerUse> {
         let mut servers: Vec<ServerUse> = Vec::new();
         for item in self.reader.values.some(node, "`servers`", MOST) {
             let used = match &item.value {
                 Value::Map(entries) if entries.iter().any(|(key, _)| key.text == "use") => self.chosen(item),
-                Value::Map(_) => self.own(item, tenant),
+                Value::Map(_) => self.own(item),
                 Value::Scalar { .. } | Value::List(_) | Value::Refused => {
                     self.reader.values.fields(item, "a server", &USE, None);
                     None
@@ -48,9 +44,9 @@ impl ConfigCheck<'_> {
     fn chosen(&mut self, node: &YamlNode) -> Option<ServerUse> {
         let fields = self.reader.values.fields(node, "a server", &USE, None)?;
         let name = fields.find("use").and_then(|node| self.reader.values.text(node, "`use`"));
-        let Some(server) = name.and_then(|name| self.known.curated.find(name)).cloned() else {
+        let Some(server) = name.and_then(|name| self.catalog.find(name)).cloned() else {
             if let (Some(name), Some(node)) = (name, fields.find("use")) {
-                let known: Vec<&str> = self.known.curated.names().collect();
+                let known: Vec<&str> = self.catalog.names().collect();
                 let hint = if known.is_empty() {
                     // From a command line the catalog is found through the settings, which are easily forgotten.
                     "there is no catalog at hand; name the settings file as well, or the operator's servers.yaml"
@@ -61,7 +57,7 @@ impl ConfigCheck<'_> {
                 let message = format!("the operator's catalog has no server {}", shown(name));
                 self.reader.values.report.add(node.at, "unknown_server", message, Some(hint));
             }
-            self.absent.extend(fields.find("id").and_then(YamlNode::scalar).or(name).map(str::to_owned));
+            self.section.absent.extend(fields.find("id").and_then(YamlNode::scalar).or(name).map(str::to_owned));
             return None;
         };
         let id = self.server_id(fields.find("id").or(fields.find("use")), fields.find("id").is_none());
@@ -71,7 +67,7 @@ impl ConfigCheck<'_> {
     }
 
     /// A server at an address of the tenant's own.
-    fn own(&mut self, node: &YamlNode, tenant: Option<&Tenant>) -> Option<ServerUse> {
+    fn own(&mut self, node: &YamlNode) -> Option<ServerUse> {
         let why = "a server is chosen with `use:`, or has a name and a url of the tenant's own";
         let fields = self.reader.values.fields(node, "a server", &OWN, Some(why))?;
         let name = match fields.find("name") {
@@ -81,24 +77,23 @@ impl ConfigCheck<'_> {
         let named = fields.find("id").or(fields.find("name"));
         let id = named.and_then(|node| self.server_id(Some(node), fields.find("id").is_none()));
         if let (Some(id), Some(node)) = (id.as_deref(), named)
-            && self.known.curated.find(id).is_some()
+            && self.catalog.find(id).is_some()
         {
             let message = format!("the operator's catalog has a server `{id}`, and this would pass for it");
             let hint = format!("choose it with `use: {id}`, or give this one another name");
             self.reader.values.report.add(node.at, "repeated_value", message, Some(hint));
         }
         let description = fields.find("description").and_then(|node| self.reader.values.words(node, "`description`"));
-        let declared =
-            fields.find("params").map_or_else(BTreeMap::new, |node| self.reader.values.declared(node, &OWN_PARAM));
-        let web = self.reader.values.web(&fields, &declared);
+        let declared = fields.find("params").map_or_else(BTreeMap::new, |node| self.entry().declared(node, &OWN_PARAM));
+        let web = self.entry().web(&fields, &declared);
         let url = match (fields.find("url"), web.url) {
-            (Some(node), Some(url)) => self.own_address(node, url, tenant),
+            (Some(node), Some(url)) => self.own_address(node, url),
             (Some(_), None) => None,
             (None, _) if name.is_none() => None,
             (None, _) => self.reader.values.missing(node, "url", "where the server is"),
         };
         let (Some(name), Some(url)) = (name, url) else {
-            self.absent.extend(id);
+            self.section.absent.extend(id);
             return None;
         };
         let (limits, vouch, reach) = (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url });
@@ -125,31 +120,19 @@ impl ConfigCheck<'_> {
         params: BTreeMap<String, Option<ParameterValue>>,
     ) -> Option<ServerUse> {
         self.complete(node.at, &server, &params);
-        let (allow, gates) = match fields.find("access") {
-            Some(node) => self.access(node, &id),
-            None => (None, Vec::new()),
-        };
+        let allow = fields.find("access").and_then(|node| self.access(node, &id));
         let known = [("first", Accept::First), ("each", Accept::Each)];
         let accept = match fields.find("accept") {
             Some(node) => self.reader.values.choice(node, "`accept`", &known),
             None => Some(Accept::default()),
         };
         let params = params.into_iter().filter_map(|(name, given)| Some((name, given?))).collect();
-        Some(ServerUse { id, server, params, allow, gates, accept: accept.unwrap_or_default() })
+        Some(ServerUse { id, server, params, allow, accept: accept.unwrap_or_default() })
     }
 
-    fn own_address(
-        &mut self,
-        node: &YamlNode,
-        url: ParameterTemplate,
-        tenant: Option<&Tenant>,
-    ) -> Option<ParameterTemplate> {
+    fn own_address(&mut self, node: &YamlNode, url: ParameterTemplate) -> Option<ParameterTemplate> {
         // Whatever fills the places, the host is written out; any text will do to ask whether it may be reached.
         let sample = resolve::fill_url(&url, |_| Ok("x".to_owned())).ok()?;
-        if tenant.is_none() {
-            return Some(url);
-        }
-        self.reader.key = "servers";
         let reached = self.reader.may_reach(&sample);
         let why = reached.map_err(|why| format!("{} cannot be used: {why}", shown(&url.to_string())));
         self.reader.values.accept(node, why).map(|()| url)
@@ -179,7 +162,7 @@ impl ConfigCheck<'_> {
         for (key, node) in values {
             let name = &key.text;
             let Some(param) = server.params.get(name) else {
-                self.reader.values.unknown_param(key.at, name, &server.params);
+                self.entry().unknown_param(key.at, name, &server.params);
                 continue;
             };
             let given = self.reader.given(node, &format!("the parameter `{name}`"));

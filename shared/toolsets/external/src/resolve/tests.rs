@@ -1,10 +1,11 @@
 //! Who gives a parameter, whose word counts, and that no value ever leads elsewhere.
 
 use super::*;
-use crate::check::{KnownNames, parse};
-use crate::{ServerCatalog, TenantConfig};
+use crate::curated::ServerCatalog;
+use crate::section::sections;
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use tenancy::{KnownNames, TenantConfig};
 
 const CATALOG: &str = r#"
 servers:
@@ -31,8 +32,11 @@ workflows:
 fn config_of(catalog: &str, file: &str) -> TenantConfig {
     let (curated, problems) = ServerCatalog::marketplace(catalog);
     assert_eq!(problems, []);
-    let known = KnownNames { curated: &curated, ..KnownNames::only(&[]) };
-    parse("acme.yaml", file, &known).expect("a configuration without problems")
+    tenancy::parse("acme.yaml", file, &KnownNames::only(&sections(&curated))).expect("a configuration without problems")
+}
+
+fn servers_of(config: &TenantConfig) -> TenantServers<'_> {
+    TenantServers::of(config).unwrap()
 }
 
 fn said(agent: Option<&str>, workflow: Option<&str>, params: &[(&str, &str)]) -> Assignment {
@@ -46,7 +50,7 @@ fn said(agent: Option<&str>, workflow: Option<&str>, params: &[(&str, &str)]) ->
 fn each_word_lies_over_the_one_before() {
     let config = config_of(CATALOG, FILE);
     let of = |assignment: &Assignment| {
-        let resolved = config.resolve("wiki", assignment).unwrap();
+        let resolved = servers_of(&config).resolve("wiki", assignment).unwrap();
         let params: Vec<String> = resolved.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("{} {}", params.join(" "), resolved.auth.unwrap().secret)
     };
@@ -64,10 +68,12 @@ fn each_word_lies_over_the_one_before() {
 #[test]
 fn an_address_and_its_headers_are_filled() {
     let config = config_of(CATALOG, FILE);
-    let resolved = config.resolve("wiki", &said(None, None, &[("team", "a b/../?&=#%@:ü"), ("note", "x")]));
+    let resolved =
+        servers_of(&config).resolve("wiki", &said(None, None, &[("team", "a b/../?&=#%@:ü"), ("note", "x")]));
     // A header takes printable ASCII only, so such a team is refused as a whole.
     assert_eq!(resolved.unwrap_err().code, Code::InvalidArgument);
-    let resolved = config.resolve("wiki", &said(None, None, &[("team", "a b/../?&=#%@:"), ("region", "ü")])).unwrap();
+    let resolved =
+        servers_of(&config).resolve("wiki", &said(None, None, &[("team", "a b/../?&=#%@:"), ("region", "ü")])).unwrap();
     let url = "https://wiki.example:8443/%C3%BC/mcp?team=a%20b%2F..%2F%3F%26%3D%23%25%40%3A".to_owned();
     assert_eq!(resolved.reach, ResolvedReach::Http { url });
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -82,7 +88,7 @@ fn a_process_is_the_same_for_every_session() {
     let catalog =
         "servers: [{ name: wiki, command: /bin/wiki, args: [a], env: { B: c }, params: { x: { default: v } } }]";
     let config = config_of(catalog, "tenant: acme\nservers: [{ use: wiki }]");
-    let resolved = config.resolve("wiki", &said(None, None, &[("x", "z")])).unwrap();
+    let resolved = servers_of(&config).resolve("wiki", &said(None, None, &[("x", "z")])).unwrap();
     let env = BTreeMap::from([("B".to_owned(), "c".to_owned())]);
     assert_eq!(resolved.reach, ResolvedReach::Process { command: "/bin/wiki".into(), args: vec!["a".into()], env });
     assert_eq!((resolved.params["x"].as_str(), resolved.auth), ("z", None));
@@ -92,9 +98,13 @@ fn a_process_is_the_same_for_every_session() {
 fn what_a_session_may_not_say_is_told_with_a_way_out() {
     let config = config_of(CATALOG, FILE);
     let refused = |assignment: Assignment| {
-        let failure = config.check_assignment(&assignment).unwrap_err();
+        let failure = servers_of(&config).check_assignment(&assignment).unwrap_err();
         assert_eq!(failure.code, Code::InvalidArgument);
-        assert_eq!(config.resolve("wiki", &assignment), Err(failure.clone()), "told alike when it is used");
+        assert_eq!(
+            servers_of(&config).resolve("wiki", &assignment),
+            Err(failure.clone()),
+            "told alike when it is used"
+        );
         format!("{}; {}; {:?}", failure.message, failure.next.unwrap(), failure.did_you_mean)
     };
     let elsewhere =
@@ -124,7 +134,7 @@ fn what_a_session_may_not_say_is_told_with_a_way_out() {
     the parameter `team` of the server `wiki` cannot be used: a header holds only printable letters of ASCII; give another value; []
     "#);
     assert!(!told.join(" ").contains("hunter2"), "what was meant as a secret is not repeated");
-    let failure = config.resolve("none", &Assignment::default()).unwrap_err();
+    let failure = servers_of(&config).resolve("none", &Assignment::default()).unwrap_err();
     assert_eq!(failure.code, Code::InvalidArgument);
 }
 
@@ -146,7 +156,7 @@ proptest! {
         let params = session.iter().map(|value| ("s".to_owned(), BTreeMap::from([("p".to_owned(), value.clone())])));
         let full = Assignment { agent: None, workflow: Some("w".to_owned()), params: params.collect() };
         let last = |gives: &[&Option<String>]| gives.iter().rev().find_map(|value| (*value).clone()).unwrap_or(default.clone());
-        let p = |assignment: &Assignment| config.resolve("s", assignment).unwrap().params["p"].clone();
+        let p = |assignment: &Assignment| servers_of(&config).resolve("s", assignment).unwrap().params["p"].clone();
         prop_assert_eq!(p(&full), last(&[tenant, agent, workflow, session]));
         prop_assert_eq!(p(&Assignment { params: BTreeMap::new(), ..full.clone() }), last(&[tenant, agent, workflow]));
         prop_assert_eq!(p(&said(Some("a"), None, &[])), last(&[tenant, agent]));

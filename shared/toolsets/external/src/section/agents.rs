@@ -1,19 +1,18 @@
 //! The tenant's agents and workflows, as far as they give parameters of external servers.
 
 use super::entry::MOST_PARAMS;
-use super::{AGENT, ConfigCheck, WORKFLOW};
-use crate::problem::shown;
+use super::{AGENT, ServersCheck, WORKFLOW};
 use crate::server::{Overrides, TenantAgent, Workflow};
-use crate::values::or_nearest;
-use crate::yaml::YamlNode;
 use std::sync::Arc;
+use tenancy::values::or_nearest;
+use tenancy::{YamlNode, shown};
 
 /// How many agents, and how many workflows, one tenant may have.
 const MOST: usize = 64;
 /// How many servers one of them may speak of; no tenant uses more.
 const MOST_SERVERS: usize = 32;
 
-impl ConfigCheck<'_> {
+impl ServersCheck<'_, '_> {
     pub(super) fn agents(&mut self, node: &YamlNode) -> Vec<TenantAgent> {
         let mut agents: Vec<TenantAgent> = Vec::new();
         for item in self.reader.values.some(node, "`agents`", MOST) {
@@ -73,11 +72,11 @@ impl ConfigCheck<'_> {
     fn overrides(&mut self, node: &YamlNode) -> Overrides {
         let mut overrides = Overrides::new();
         for (key, node) in self.reader.values.entries(node, "`params`", MOST_SERVERS) {
-            if self.absent.contains(&key.text) {
+            if self.section.absent.contains(&key.text) {
                 continue;
             }
-            let Some(server) = self.servers.iter().find(|server| server.id == key.text) else {
-                let known: Vec<&str> = self.servers.iter().map(|server| server.id.as_str()).collect();
+            let Some(server) = self.section.servers.iter().find(|server| server.id == key.text) else {
+                let known: Vec<&str> = self.section.servers.iter().map(|server| server.id.as_str()).collect();
                 let hint = or_nearest(&key.text, &known, "the tenant's `servers`");
                 let message = format!("the tenant uses no server {}", shown(&key.text));
                 self.reader.values.report.add(key.at, "unknown_server", message, Some(hint));

@@ -1,8 +1,8 @@
 //! What a tenant's file may say about agents and workflows, and exactly how each mistake is told.
 
-use super::servers::{read, told};
-use crate::params::ParameterValue;
+use super::{printed, read, servers_of};
 use insta::assert_snapshot;
+use tenancy::ParameterValue;
 
 fn file(rest: &str) -> String {
     format!(
@@ -20,17 +20,17 @@ fn agents_and_workflows_are_read_as_written() {
     ))
     .unwrap();
 
-    let on_call = &config.agents[0].params["wiki"];
+    let on_call = &servers_of(&config).agents[0].params["wiki"];
     assert_eq!(on_call["team"], ParameterValue::Text("eu".to_owned()));
     assert_eq!(on_call["api_key"], ParameterValue::Secret("other".to_owned()));
-    assert_eq!(config.workflows[0].agent.as_deref(), Some("on-call"));
-    assert_eq!(config.workflows[0].params["wiki"]["region"], ParameterValue::Text("asia".to_owned()));
-    assert!(config.agents[1].params.is_empty() && config.workflows[1].agent.is_none());
+    assert_eq!(servers_of(&config).workflows[0].agent.as_deref(), Some("on-call"));
+    assert_eq!(servers_of(&config).workflows[0].params["wiki"]["region"], ParameterValue::Text("asia".to_owned()));
+    assert!(servers_of(&config).agents[1].params.is_empty() && servers_of(&config).workflows[1].agent.is_none());
 }
 
 #[test]
 fn the_chain_of_a_secret_goes_through_agents_and_workflows() {
-    assert_snapshot!(told(&file(
+    assert_snapshot!(printed(&file(
         "agents:\n- name: a\n  params:\n    wiki:\n      team: '{{ params.key }}'\n      api_key: hunter2\n      regio: x\n    wikki: { x: y }\n\
          - name: a\n- { params: {} }\n- { name: b, server: x }\n\
          workflows:\n- name: w\n  agent: c\n  params: { wiki: { region: '{{ params.other }}' } }\n- { name: w }\n"

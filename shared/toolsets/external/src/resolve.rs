@@ -3,13 +3,13 @@
 //!
 //! Each later one lies over the earlier ones, parameter by parameter. A secret is only ever given by the tenant's file.
 
-use crate::config::TenantConfig;
-use crate::params::{ParameterValue, check_value};
-use crate::server::{Param, Scheme, ServerEntry, ServerReach, ServerUse};
-use crate::template::ParameterTemplate;
+use crate::section::{AGENTS, SERVERS, ServersSection, WORKFLOWS};
+use crate::server::{Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, Workflow};
 use domain::outcome::near;
 use domain::{Assignment, Code, Failure};
 use std::collections::BTreeMap;
+use tenancy::params::check_value;
+use tenancy::{ParameterTemplate, ParameterValue, SectionTypeError, TenantConfig};
 
 /// How a server is reached by one session, with everything filled in but the secrets themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +54,29 @@ pub struct ResolvedAuth {
     pub secret: String,
 }
 
-impl TenantConfig {
+/// What a tenant's file says about external servers.
+#[derive(Debug, Clone, Copy)]
+pub struct TenantServers<'a> {
+    /// The servers it uses.
+    pub servers: &'a [ServerUse],
+    /// Its agents, as far as they give parameters of those servers.
+    pub agents: &'a [TenantAgent],
+    /// Its workflows, as far as they do.
+    pub workflows: &'a [Workflow],
+}
+
+impl<'a> TenantServers<'a> {
+    /// What this configuration says.
+    pub fn of(config: &'a TenantConfig) -> Result<TenantServers<'a>, SectionTypeError> {
+        Ok(TenantServers {
+            servers: config.section::<ServersSection>(SERVERS)?.map_or(&[], |section| &section.servers),
+            agents: config.section::<Vec<TenantAgent>>(AGENTS)?.map_or(&[], Vec::as_slice),
+            workflows: config.section::<Vec<Workflow>>(WORKFLOWS)?.map_or(&[], Vec::as_slice),
+        })
+    }
+
     /// One of the tenant's servers.
-    pub fn server(&self, id: &str) -> Option<&ServerUse> {
+    pub fn server(&self, id: &str) -> Option<&'a ServerUse> {
         self.servers.iter().find(|server| server.id == id)
     }
 
@@ -79,7 +99,7 @@ impl TenantConfig {
     }
 
     /// What the tenant's file gives for a server's parameters, the least specific first.
-    fn layers<'a>(&'a self, used: &'a ServerUse, said: &Assignment) -> Vec<&'a BTreeMap<String, ParameterValue>> {
+    fn layers(&self, used: &'a ServerUse, said: &Assignment) -> Vec<&'a BTreeMap<String, ParameterValue>> {
         let workflow = said.workflow.as_ref().and_then(|name| self.workflows.iter().find(|w| w.name == *name));
         let agent = said.agent.as_ref().or_else(|| workflow.and_then(|workflow| workflow.agent.as_ref()));
         let agent = agent.and_then(|name| self.agents.iter().find(|agent| agent.name == *name));

@@ -3,15 +3,12 @@
 //! Both name the base address of a tool's service; what speaks MCP there is `/mcp`.
 
 use super::{CatalogReader, MOST, read};
-use crate::book::{self, label};
-use crate::problem::{Position, ProblemReport, shown};
 use crate::resolve::split_host;
 use crate::server::{ServerEntry, ServerLimits, ServerReach, TrustedEffects};
-use crate::template::ParameterTemplate;
-use crate::values::ValueReader;
-use crate::yaml::{Value, YamlKey, YamlNode};
 use std::collections::BTreeMap;
 use std::path::Path;
+use tenancy::book::{self, label};
+use tenancy::{ParameterTemplate, Position, ProblemReport, Value, ValueReader, YamlKey, YamlNode, shown};
 
 /// How problems name the variable.
 const VARIABLE: &str = "MCP_SERVERS";

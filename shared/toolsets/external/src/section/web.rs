@@ -3,14 +3,13 @@
 //! The entry's half of the secret chain is checked here, where its lines are: a marked parameter is used in `auth` and
 //! nowhere else, and `auth` uses nothing else.
 
-use crate::params::VALUE_BYTES;
-use crate::problem::{Position, shown};
+use super::entry::EntryReader;
 use crate::resolve::{self, split_host};
 use crate::server::{Auth, Param, Scheme};
-use crate::template::ParameterTemplate;
-use crate::values::{MappingFields, ValueReader, or_nearest};
-use crate::yaml::YamlNode;
 use std::collections::BTreeMap;
+use tenancy::params::VALUE_BYTES;
+use tenancy::values::or_nearest;
+use tenancy::{MappingFields, ParameterTemplate, Position, YamlNode, shown};
 
 /// The keys under `auth`.
 pub(crate) const AUTH: [&str; 3] = ["header", "scheme", "secret"];
@@ -43,7 +42,7 @@ pub(crate) struct HttpSettings {
     pub(crate) headers: BTreeMap<String, ParameterTemplate>,
 }
 
-impl ValueReader<'_> {
+impl EntryReader<'_, '_> {
     /// Address, `auth` and headers, and whether they use the parameters as those are marked.
     pub(crate) fn web(&mut self, fields: &MappingFields<'_>, params: &BTreeMap<String, Param>) -> HttpSettings {
         let url = fields.find("url").and_then(|node| {
@@ -52,7 +51,7 @@ impl ValueReader<'_> {
             let sample =
                 |name: &str| Ok(params.get(name).and_then(|p| p.default.clone()).unwrap_or_else(|| "x".into()));
             let filled = resolve::fill_url(&url, sample);
-            self.accept(node, filled.map_err(|why| format!("the address cannot be used: {why}")))?;
+            self.values.accept(node, filled.map_err(|why| format!("the address cannot be used: {why}")))?;
             Some(url)
         });
         let headers = fields.find("headers").map_or_else(BTreeMap::new, |node| self.headers(node, params));
@@ -61,14 +60,14 @@ impl ValueReader<'_> {
             && headers.contains_key(&auth.header.to_ascii_lowercase())
         {
             let message = format!("the header `{}` stands under `headers` as well", auth.header);
-            self.report.add(node.at, "repeated_value", message, Some("remove it there".to_owned()));
+            self.values.report.add(node.at, "repeated_value", message, Some("remove it there".to_owned()));
         }
         HttpSettings { url, auth, headers }
     }
 
     /// An address whose scheme, host and port are written out, whatever stands behind them.
     fn server_url(&mut self, node: &YamlNode) -> Option<ParameterTemplate> {
-        let url = self.template(node, "`url`", URL_BYTES)?;
+        let url = self.values.template(node, "`url`", URL_BYTES)?;
         let head = url.head();
         let web = head.starts_with("http://") || head.starts_with("https://");
         let why = match split_host(head) {
@@ -87,49 +86,49 @@ impl ValueReader<'_> {
         // What stands before an `@` may be a password, and problems are logged.
         let text = Some(url.to_string()).filter(|text| !text.contains('@'));
         let shown = text.map_or_else(|| "the address".to_owned(), |text| shown(&text));
-        self.report.add(node.at, "bad_url", format!("{shown} cannot be used: {why}"), Some(hint));
+        self.values.report.add(node.at, "bad_url", format!("{shown} cannot be used: {why}"), Some(hint));
         None
     }
 
     fn headers(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> BTreeMap<String, ParameterTemplate> {
         let mut headers = BTreeMap::new();
-        for (key, node) in self.entries(node, "`headers`", MOST_HEADERS) {
+        for (key, node) in self.values.entries(node, "`headers`", MOST_HEADERS) {
             let name = key.text.to_ascii_lowercase();
             if !is_token(&name) || TAKEN.contains(&name.as_str()) || name.starts_with("proxy-") {
                 let message = format!("{} cannot be a header here", shown(&key.text));
                 let hint = "the connection sets some itself, and who we are stands under `auth`".to_owned();
-                self.report.add(key.at, "bad_value", message, Some(hint));
+                self.values.report.add(key.at, "bad_value", message, Some(hint));
                 continue;
             }
             let place = format!("the header `{}`", key.text);
-            let Some(value) = self.template(node, &place, VALUE_BYTES) else { continue };
+            let Some(value) = self.values.template(node, &place, VALUE_BYTES) else { continue };
             self.in_the_open(node.at, &place, &value, params);
             let sample = |name: &str| Ok(params.get(name).and_then(|p| p.default.clone()).unwrap_or_default());
             let filled = resolve::fill_header(&value, sample);
-            if self.accept(node, filled.map_err(|why| format!("{place}: {why}"))).is_none() {
+            if self.values.accept(node, filled.map_err(|why| format!("{place}: {why}"))).is_none() {
                 continue;
             }
             if headers.insert(name, value).is_some() {
-                self.twice(node, &place);
+                self.values.twice(node, &place);
             }
         }
         headers
     }
 
     fn auth(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<Auth> {
-        let fields = self.fields(node, "`auth`", &AUTH, None)?;
+        let fields = self.values.fields(node, "`auth`", &AUTH, None)?;
         let header = match fields.find("header") {
             Some(node) => self.auth_header(node),
             None => Some("Authorization".to_owned()),
         };
         let schemes = [("bearer", Scheme::Bearer), ("raw", Scheme::Raw)];
         let scheme = match fields.find("scheme") {
-            Some(node) => self.choice(node, "`scheme`", &schemes),
+            Some(node) => self.values.choice(node, "`scheme`", &schemes),
             None => Some(Scheme::default()),
         };
         let Some(secret) = fields.find("secret") else {
             let hint = "add `secret: \"{{ params.NAME }}\"` with a parameter that is marked `secret: true`".to_owned();
-            self.report.add(node.at, "auth_without_secret", "`auth` has no `secret`", Some(hint));
+            self.values.report.add(node.at, "auth_without_secret", "`auth` has no `secret`", Some(hint));
             return None;
         };
         let secret = self.auth_secret(secret, params);
@@ -137,10 +136,10 @@ impl ValueReader<'_> {
     }
 
     fn auth_header(&mut self, node: &YamlNode) -> Option<String> {
-        let text = self.text(node, "`header`")?;
+        let text = self.values.text(node, "`header`")?;
         let lower = text.to_ascii_lowercase();
         let fits = is_token(&lower) && (lower == "authorization" || !TAKEN.contains(&lower.as_str()));
-        self.accept(
+        self.values.accept(
             node,
             fits.then(|| text.to_owned()).ok_or_else(|| format!("{} cannot be a header here", shown(text))),
         )
@@ -148,10 +147,15 @@ impl ValueReader<'_> {
 
     /// The parameter that `auth` takes: one reference, alone, to one that is marked.
     fn auth_secret(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<String> {
-        let template = self.template(node, "`secret`", VALUE_BYTES)?;
+        let template = self.values.template(node, "`secret`", VALUE_BYTES)?;
         let hint = "write `\"{{ params.NAME }}\"` with a parameter that is marked `secret: true`".to_owned();
         let Some(name) = template.only() else {
-            self.report.add(node.at, "secret_literal", "`secret` must be one reference and nothing else", Some(hint));
+            self.values.report.add(
+                node.at,
+                "secret_literal",
+                "`secret` must be one reference and nothing else",
+                Some(hint),
+            );
             return None;
         };
         match params.get(name) {
@@ -159,7 +163,7 @@ impl ValueReader<'_> {
             Some(_) => {
                 let message = format!("`auth` uses the parameter `{name}`, which is not marked as a secret");
                 let hint = format!("add `secret: true` to the parameter `{name}`");
-                self.report.add(node.at, "auth_not_secret", message, Some(hint));
+                self.values.report.add(node.at, "auth_not_secret", message, Some(hint));
                 None
             }
             None => {
@@ -177,7 +181,7 @@ impl ValueReader<'_> {
                     let message = format!("the secret parameter `{name}` is used in {place}");
                     let hint =
                         "a secret belongs into `auth` and nowhere else; addresses and headers are logged".to_owned();
-                    self.report.add(at, "secret_outside_auth", message, Some(hint));
+                    self.values.report.add(at, "secret_outside_auth", message, Some(hint));
                 }
                 Some(_) => {}
                 None => self.unknown_param(at, name, params),
@@ -189,7 +193,7 @@ impl ValueReader<'_> {
     pub(crate) fn unknown_param(&mut self, at: Position, name: &str, params: &BTreeMap<String, Param>) {
         let known: Vec<&str> = params.keys().map(String::as_str).collect();
         let hint = or_nearest(name, &known, "declared parameters");
-        self.report.add(at, "unknown_param", format!("there is no parameter {}", shown(name)), Some(hint));
+        self.values.report.add(at, "unknown_param", format!("there is no parameter {}", shown(name)), Some(hint));
     }
 }
 

@@ -1,40 +1,38 @@
 //! Which tools of an external server may be used, and which of them wait for a person.
 
-use super::{ACCESS, ALLOWED, ConfigCheck};
+use super::{ACCESS, ALLOWED, ServersCheck};
 use crate::server::{our_names, tool_prefix};
-use crate::yaml::{Value, YamlNode};
 use domain::run::OnReject;
 use policy::{Gate, Pattern};
+use tenancy::{Value, YamlNode};
 
 /// How many tools one list may name.
 const MOST: usize = 200;
 
-impl ConfigCheck<'_> {
-    /// The list of what is allowed, and the gates that follow from it.
-    pub(super) fn access(&mut self, node: &YamlNode, id: &str) -> (Option<Vec<Pattern>>, Vec<Gate>) {
-        let Some(fields) = self.reader.values.fields(node, "`access`", &ACCESS, None) else {
-            return Default::default();
-        };
-        let Some(list) = fields.find("allowlist") else { return Default::default() };
+impl ServersCheck<'_, '_> {
+    /// The list of what is allowed. Gates that follow from it are told to the reader.
+    pub(super) fn access(&mut self, node: &YamlNode, id: &str) -> Option<Vec<Pattern>> {
+        let list = self.reader.values.fields(node, "`access`", &ACCESS, None)?.find("allowlist")?;
         let items = self.reader.values.some(list, "`allowlist`", MOST);
         if items.is_empty() && matches!(list.value, Value::List(_)) {
             let hint = "name tools, or leave the whole server out".to_owned();
             self.reader.values.report.add(list.at, "bad_value", "of this server nothing could be used", Some(hint));
         }
-        let (mut allow, mut gates) = (Vec::new(), Vec::new());
+        let mut allow = Vec::new();
         for item in items {
             let Some((pattern, on_reject)) = self.allowed(item) else { continue };
-            gates.extend(on_reject.into_iter().flat_map(|on_reject| gates_of(id, &pattern, on_reject)));
+            let gates = on_reject.into_iter().flat_map(|on_reject| gates_of(id, &pattern, on_reject));
+            gates.for_each(|gate| self.reader.add_gate(gate));
             allow.push(pattern);
         }
-        (Some(allow), gates)
+        Some(allow)
     }
 
     /// A tool's name or a beginning; as a mapping, also what a no to it means.
     fn allowed(&mut self, node: &YamlNode) -> Option<(Pattern, Option<OnReject>)> {
         if !matches!(node.value, Value::Map(_)) {
             let text = self.reader.values.text(node, "a tool")?;
-            return self.reader.values.tool_pattern(node.at, text).map(|pattern| (pattern, None));
+            return self.entry().tool_pattern(node.at, text).map(|pattern| (pattern, None));
         }
         let fields = self.reader.values.fields(node, "a tool", &ALLOWED, None)?;
         let asks = match fields.find("require_approval") {
@@ -52,7 +50,7 @@ impl ConfigCheck<'_> {
             return self.reader.values.missing(node, "name", "the tool it is about");
         };
         let text = self.reader.values.text(name, "`name`")?;
-        let pattern = self.reader.values.tool_pattern(name.at, text);
+        let pattern = self.entry().tool_pattern(name.at, text);
         Some((pattern?, asks?))
     }
 }
