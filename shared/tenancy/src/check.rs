@@ -217,7 +217,7 @@ impl ConfigCheck<'_> {
 
     /// A rule that asks: a pattern alone, or one with what a no means.
     fn gate(&mut self, node: &YamlNode) -> Option<Gate> {
-        if !matches!(node.value, yaml::Value::Map(_)) {
+        if !matches!(node.value, yaml::YamlValue::Map(_)) {
             return self.pattern(node).map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
         }
         let fields = self.reader.values.fields(node, "a rule", &GATE, None)?;

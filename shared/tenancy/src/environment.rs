@@ -1,7 +1,7 @@
 //! `env:NAME` is refused wherever it stands: what a file takes from an environment nobody can see in the file.
 
 use crate::problem::{ProblemReport, shown};
-use crate::yaml::{Value, YamlNode};
+use crate::yaml::{YamlNode, YamlValue};
 
 /// Texts for people, in which anything may be talked about.
 const WORDS: &str = "description";
@@ -9,20 +9,20 @@ const WORDS: &str = "description";
 /// Reports each `env:NAME` and takes it out, so that nothing else is said about it.
 pub fn refuse(node: &mut YamlNode, report: &mut ProblemReport) {
     match &mut node.value {
-        Value::Scalar { text, .. } => {
+        YamlValue::Scalar { text, .. } => {
             let Some(name) = named(text) else { return };
             let message = format!("{} is refused: what it stands for cannot be seen or checked here", shown(name));
             let hint = "declare a parameter with `secret: true`, write `{{ params.NAME }}` in its place, and let its value \
                         come from the tenant's secrets (a mounted file, the operator's environment, or the API)";
             report.add(node.at, "env_refused", message, Some(hint.to_owned()));
-            node.value = Value::Refused;
+            node.value = YamlValue::Refused;
         }
-        Value::List(items) => items.iter_mut().for_each(|item| refuse(item, report)),
-        Value::Map(entries) => {
+        YamlValue::List(items) => items.iter_mut().for_each(|item| refuse(item, report)),
+        YamlValue::Map(entries) => {
             let checked = entries.iter_mut().filter(|(key, _)| key.text != WORDS);
             checked.for_each(|(_, value)| refuse(value, report));
         }
-        Value::Refused => {}
+        YamlValue::Refused => {}
     }
 }
 

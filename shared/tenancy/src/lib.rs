@@ -31,4 +31,4 @@ pub use section::{Place, Section, SectionProblem, SectionReader, SectionTypeErro
 pub use template::ParameterTemplate;
 pub use trace::{RuleAt, RuleKind, trace};
 pub use values::{MappingFields, ValueReader};
-pub use yaml::{Value, YamlKey, YamlNode};
+pub use yaml::{YamlKey, YamlNode, YamlValue};

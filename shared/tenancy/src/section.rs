@@ -14,7 +14,7 @@ pub use values::{SectionTypeError, SectionValues};
 
 use crate::problem::Position;
 use crate::trace::RuleAt;
-use crate::yaml::{Value, YamlNode};
+use crate::yaml::{YamlNode, YamlValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -158,16 +158,18 @@ fn field_schema<F: JsonSchema>(generator: &mut SchemaGenerator, field: &str) -> 
 /// A node as JSON, as far as nothing in it was refused. Plain scalars are numbers and booleans where they look like it.
 fn json(node: &YamlNode) -> Json {
     match &node.value {
-        Value::Scalar { text, plain: true } => match text.as_str() {
+        YamlValue::Scalar { text, plain: true } => match text.as_str() {
             "true" => Json::Bool(true),
             "false" => Json::Bool(false),
             "null" | "~" | "" => Json::Null,
             other => other.parse::<serde_json::Number>().map_or_else(|_| Json::String(text.clone()), Json::Number),
         },
-        Value::Scalar { text, plain: false } => Json::String(text.clone()),
-        Value::List(items) => Json::Array(items.iter().map(json).collect()),
-        Value::Map(entries) => Json::Object(entries.iter().map(|(key, node)| (key.text.clone(), json(node))).collect()),
-        Value::Refused => Json::Null,
+        YamlValue::Scalar { text, plain: false } => Json::String(text.clone()),
+        YamlValue::List(items) => Json::Array(items.iter().map(json).collect()),
+        YamlValue::Map(entries) => {
+            Json::Object(entries.iter().map(|(key, node)| (key.text.clone(), json(node))).collect())
+        }
+        YamlValue::Refused => Json::Null,
     }
 }
 
@@ -177,9 +179,9 @@ fn position(node: &YamlNode, pointer: &str) -> Position {
     for part in pointer.split('/').skip(1) {
         let part = part.replace("~1", "/").replace("~0", "~");
         let next = match &here.value {
-            Value::List(items) => part.parse::<usize>().ok().and_then(|n| items.get(n)),
-            Value::Map(entries) => entries.iter().find(|(key, _)| key.text == part).map(|(_, node)| node),
-            Value::Scalar { .. } | Value::Refused => None,
+            YamlValue::List(items) => part.parse::<usize>().ok().and_then(|n| items.get(n)),
+            YamlValue::Map(entries) => entries.iter().find(|(key, _)| key.text == part).map(|(_, node)| node),
+            YamlValue::Scalar { .. } | YamlValue::Refused => None,
         };
         match next {
             Some(node) => here = node,

@@ -8,7 +8,7 @@
 
 use crate::config;
 use crate::problem::{ProblemReport, shown};
-use crate::yaml::{Value, YamlKey, YamlNode};
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 use domain::outcome::near;
 use domain::run::OnReject;
 use domain::text::is_label;
@@ -43,7 +43,7 @@ impl ValueReader<'_> {
         known: &[&str],
         why: Option<&str>,
     ) -> Option<MappingFields<'n>> {
-        let Value::Map(entries) = &node.value else {
+        let YamlValue::Map(entries) = &node.value else {
             self.wrong_type(node, place, "a mapping");
             return None;
         };
@@ -58,7 +58,7 @@ impl ValueReader<'_> {
 
     /// The entries of a mapping whose keys are names that somebody chose; none, if it is no mapping or holds too many.
     pub fn entries<'n>(&mut self, node: &'n YamlNode, place: &str, most: usize) -> &'n [(YamlKey, YamlNode)] {
-        let Value::Map(entries) = &node.value else {
+        let YamlValue::Map(entries) = &node.value else {
             self.wrong_type(node, place, "a mapping");
             return &[];
         };
@@ -79,7 +79,7 @@ impl ValueReader<'_> {
 
     /// The items of a list; none, if it is no list.
     pub fn list<'n>(&mut self, node: &'n YamlNode, place: &str) -> &'n [YamlNode] {
-        if let Value::List(items) = &node.value {
+        if let YamlValue::List(items) = &node.value {
             return items;
         }
         self.wrong_type(node, place, "a list");
@@ -88,7 +88,7 @@ impl ValueReader<'_> {
 
     /// Text that cannot be mistaken for anything else.
     pub fn text<'n>(&mut self, node: &'n YamlNode, place: &str) -> Option<&'n str> {
-        let Value::Scalar { text, plain } = &node.value else {
+        let YamlValue::Scalar { text, plain } = &node.value else {
             self.wrong_type(node, place, "text");
             return None;
         };
@@ -111,8 +111,8 @@ impl ValueReader<'_> {
     pub fn number(&mut self, node: &YamlNode, key: &str, range: &RangeInclusive<u32>) -> Option<u32> {
         let place = format!("`{key}`");
         let digits = match &node.value {
-            Value::Scalar { text, plain: true } if is_decimal(text.trim_start_matches('-')) => text,
-            Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
+            YamlValue::Scalar { text, plain: true } if is_decimal(text.trim_start_matches('-')) => text,
+            YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Refused => {
                 self.wrong_type(node, &place, "a whole number");
                 return None;
             }
@@ -207,8 +207,8 @@ impl ValueReader<'_> {
     /// A yes. A no is refused: what is not wanted is left out.
     pub fn yes(&mut self, node: &YamlNode, place: &str) -> Option<()> {
         match &node.value {
-            Value::Scalar { text, plain: true } if text == "true" => Some(()),
-            Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
+            YamlValue::Scalar { text, plain: true } if text == "true" => Some(()),
+            YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Refused => {
                 let message = format!("{place} can only be `true`");
                 self.report.add(node.at, "bad_value", message, Some("leave the key out instead".to_owned()));
                 None
@@ -219,9 +219,9 @@ impl ValueReader<'_> {
     /// A yes or a no, where both say something.
     pub fn switch(&mut self, node: &YamlNode, place: &str) -> Option<bool> {
         match &node.value {
-            Value::Scalar { text, plain: true } if text == "true" => Some(true),
-            Value::Scalar { text, plain: true } if text == "false" => Some(false),
-            Value::Scalar { .. } | Value::List(_) | Value::Map(_) | Value::Refused => {
+            YamlValue::Scalar { text, plain: true } if text == "true" => Some(true),
+            YamlValue::Scalar { text, plain: true } if text == "false" => Some(false),
+            YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Refused => {
                 let message = format!("{place} is `true` or `false`");
                 self.report.add(node.at, "bad_value", message, None);
                 None
@@ -236,12 +236,14 @@ impl ValueReader<'_> {
 
     fn wrong_type(&mut self, node: &YamlNode, place: &str, wanted: &str) {
         let found = match &node.value {
-            Value::Scalar { text, plain: true } if matches!(read_as(text), Some(ScalarReading::Nothing)) => "nothing",
-            Value::Scalar { plain: false, .. } => "quoted text",
-            Value::Scalar { plain: true, .. } => "a plain value",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a mapping",
-            Value::Refused => return,
+            YamlValue::Scalar { text, plain: true } if matches!(read_as(text), Some(ScalarReading::Nothing)) => {
+                "nothing"
+            }
+            YamlValue::Scalar { plain: false, .. } => "quoted text",
+            YamlValue::Scalar { plain: true, .. } => "a plain value",
+            YamlValue::List(_) => "a list",
+            YamlValue::Map(_) => "a mapping",
+            YamlValue::Refused => return,
         };
         self.report.add(node.at, "wrong_type", format!("{place} must be {wanted}, and {found} stands here"), None);
     }

@@ -23,38 +23,38 @@ pub struct YamlNode {
     /// Where it begins.
     pub at: Position,
     /// What stands there.
-    pub value: Value,
+    pub value: YamlValue,
 }
 
 impl YamlNode {
     /// What stands under a key, if this is a mapping that has it.
     pub fn find(&self, key: &str) -> Option<&YamlNode> {
         match &self.value {
-            Value::Map(entries) => entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node),
-            Value::Scalar { .. } | Value::List(_) | Value::Refused => None,
+            YamlValue::Map(entries) => entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node),
+            YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Refused => None,
         }
     }
 
     /// The items, if this is a list.
     pub fn items(&self) -> &[YamlNode] {
         match &self.value {
-            Value::List(items) => items,
-            Value::Scalar { .. } | Value::Map(_) | Value::Refused => &[],
+            YamlValue::List(items) => items,
+            YamlValue::Scalar { .. } | YamlValue::Map(_) | YamlValue::Refused => &[],
         }
     }
 
     /// The text, if this is a scalar.
     pub fn scalar(&self) -> Option<&str> {
         match &self.value {
-            Value::Scalar { text, .. } => Some(text),
-            Value::List(_) | Value::Map(_) | Value::Refused => None,
+            YamlValue::Scalar { text, .. } => Some(text),
+            YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Refused => None,
         }
     }
 }
 
 /// What stands there.
 #[derive(Debug)]
-pub enum Value {
+pub enum YamlValue {
     /// A single value. It stays text until somebody asks for a number.
     Scalar {
         /// As it is written, without its quotes.
@@ -147,13 +147,13 @@ impl<'t> YamlReader<'t, '_> {
         let refused = self.refuse(&event, span);
         let value = match event {
             Event::Scalar(text, style, ..) => {
-                Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }
+                YamlValue::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }
             }
-            Event::SequenceStart(..) => Value::List(self.list()?),
-            Event::MappingStart(..) => Value::Map(self.map()?),
-            _ => Value::Refused,
+            Event::SequenceStart(..) => YamlValue::List(self.list()?),
+            Event::MappingStart(..) => YamlValue::Map(self.map()?),
+            _ => YamlValue::Refused,
         };
-        Ok(YamlNode { at, value: if refused { Value::Refused } else { value } })
+        Ok(YamlNode { at, value: if refused { YamlValue::Refused } else { value } })
     }
 
     fn list(&mut self) -> Result<Vec<YamlNode>, ReadingStopped> {
@@ -193,12 +193,12 @@ impl<'t> YamlReader<'t, '_> {
     /// A key is a scalar; anything else is reported and left out with its value.
     fn key(&mut self, node: YamlNode) -> Option<YamlKey> {
         match node.value {
-            Value::Scalar { text, .. } => Some(YamlKey { at: node.at, text }),
-            Value::List(_) | Value::Map(_) => {
+            YamlValue::Scalar { text, .. } => Some(YamlKey { at: node.at, text }),
+            YamlValue::List(_) | YamlValue::Map(_) => {
                 self.report.add(node.at, "wrong_type", "a key is text, not a list or a mapping", None);
                 None
             }
-            Value::Refused => None,
+            YamlValue::Refused => None,
         }
     }
 

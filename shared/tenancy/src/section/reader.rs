@@ -5,7 +5,7 @@ use crate::check::{AddressCheck, AddressUse};
 use crate::params::{self, ParameterValue, TenantParams};
 use crate::problem::shown;
 use crate::values::{ValueReader, or_nearest};
-use crate::yaml::{Value, YamlNode};
+use crate::yaml::{YamlNode, YamlValue};
 use domain::Tenant;
 use policy::Gate;
 use std::any::Any;
@@ -137,7 +137,7 @@ impl<'r> SectionReader<'r> {
     /// `what` is what it is for people ("an API token"). The schema of such a value is [`SecretValue`](crate::SecretValue).
     pub fn secret(&mut self, node: &YamlNode, key: &str, what: &str) -> Option<String> {
         let hint = format!("{what} is a secret: write `{key}: {{ secret: NAME }}`, or refer to a secret parameter");
-        if let Value::Scalar { text, .. } = &node.value
+        if let YamlValue::Scalar { text, .. } = &node.value
             && text.contains("{{")
         {
             return match self.given(node, &format!("`{key}`"))? {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tenancy::book::{self, label};
-use tenancy::{Position, Problem, ProblemReport, Value, ValueReader, YamlNode, environment, yaml};
+use tenancy::{Position, Problem, ProblemReport, ValueReader, YamlNode, YamlValue, environment, yaml};
 
 /// How many servers one catalog may hold.
 const MOST: usize = 256;
@@ -211,10 +211,10 @@ impl CatalogReader {
 
 /// The entries of a marketplace; none, if it is none.
 fn items_of(root: &mut YamlNode) -> &mut [YamlNode] {
-    let Value::Map(entries) = &mut root.value else { return &mut [] };
+    let YamlValue::Map(entries) = &mut root.value else { return &mut [] };
     match entries.iter_mut().find(|(key, _)| key.text == "servers").map(|(_, list)| &mut list.value) {
-        Some(Value::List(items)) => items,
-        Some(Value::Scalar { .. } | Value::Map(_) | Value::Refused) | None => &mut [],
+        Some(YamlValue::List(items)) => items,
+        Some(YamlValue::Scalar { .. } | YamlValue::Map(_) | YamlValue::Refused) | None => &mut [],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use std::ops::RangeInclusive;
-use tenancy::{Place, SecretValue, Section, SectionReader, Value, YamlNode, shown};
+use tenancy::{Place, SecretValue, Section, SectionReader, YamlNode, YamlValue, shown};
 
 /// The key of the section.
 pub const KEY: &str = "jenkins";
@@ -60,7 +60,7 @@ pub fn section() -> Section {
 
 /// One server, or a list of them; in a list each has a name. `None` if there is none.
 fn servers(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<Vec<JenkinsServer>> {
-    if matches!(node.value, Value::Map(_)) {
+    if matches!(node.value, YamlValue::Map(_)) {
         return server(reader, node, Some(ONLY)).map(|server| vec![server]);
     }
     let items = reader.values.list(node, "`jenkins`");

@@ -8,7 +8,7 @@ use crate::server::{ServerEntry, ServerLimits, ServerReach, TrustedEffects};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tenancy::book::{self, label};
-use tenancy::{ParameterTemplate, Position, ProblemReport, Value, ValueReader, YamlKey, YamlNode, shown};
+use tenancy::{ParameterTemplate, Position, ProblemReport, ValueReader, YamlKey, YamlNode, YamlValue, shown};
 
 /// How problems name the variable.
 const VARIABLE: &str = "MCP_SERVERS";
@@ -76,7 +76,7 @@ fn endpoint(key: &YamlKey, node: &YamlNode, report: &mut ProblemReport) -> Optio
     if let Some(protocol) = protocol {
         values.choice(protocol, "`protocol`", &[("mcp", ())])?;
     }
-    let named = YamlNode { at: key.at, value: Value::Scalar { text: key.text.clone(), plain: false } };
+    let named = YamlNode { at: key.at, value: YamlValue::Scalar { text: key.text.clone(), plain: false } };
     let name = values.label(&named, "a tool's name");
     let text = values.text(address, "`endpoint`")?;
     let url = web(text).ok_or_else(|| no_address(text));

@@ -4,7 +4,7 @@ use super::{ACCESS, ALLOWED, ServersCheck};
 use crate::server::{our_names, tool_prefix};
 use domain::run::OnReject;
 use policy::{Gate, Pattern};
-use tenancy::{Value, YamlNode};
+use tenancy::{YamlNode, YamlValue};
 
 /// How many tools one list may name.
 const MOST: usize = 200;
@@ -14,7 +14,7 @@ impl ServersCheck<'_, '_> {
     pub(super) fn access(&mut self, node: &YamlNode, id: &str) -> Option<Vec<Pattern>> {
         let list = self.reader.values.fields(node, "`access`", &ACCESS, None)?.find("allowlist")?;
         let items = self.reader.values.some(list, "`allowlist`", MOST);
-        if items.is_empty() && matches!(list.value, Value::List(_)) {
+        if items.is_empty() && matches!(list.value, YamlValue::List(_)) {
             let hint = "name tools, or leave the whole server out".to_owned();
             self.reader.values.report.add(list.at, "bad_value", "of this server nothing could be used", Some(hint));
         }
@@ -30,7 +30,7 @@ impl ServersCheck<'_, '_> {
 
     /// A tool's name or a beginning; as a mapping, also what a no to it means.
     fn allowed(&mut self, node: &YamlNode) -> Option<(Pattern, Option<OnReject>)> {
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             let text = self.reader.values.text(node, "a tool")?;
             return self.entry().tool_pattern(node.at, text).map(|pattern| (pattern, None));
         }

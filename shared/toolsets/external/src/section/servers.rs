@@ -11,7 +11,7 @@ use crate::server::{Accept, ServerEntry, ServerLimits, ServerReach, ServerUse, T
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenancy::values::or_nearest;
-use tenancy::{MappingFields, ParameterTemplate, ParameterValue, Position, Value, YamlKey, YamlNode, shown};
+use tenancy::{MappingFields, ParameterTemplate, ParameterValue, Position, YamlKey, YamlNode, YamlValue, shown};
 
 /// How many servers one tenant may use; each costs connections and a list of tools.
 const MOST: usize = 32;
@@ -21,9 +21,9 @@ impl ServersCheck<'_, '_> {
         let mut servers: Vec<ServerUse> = Vec::new();
         for item in self.reader.values.some(node, "`servers`", MOST) {
             let used = match &item.value {
-                Value::Map(entries) if entries.iter().any(|(key, _)| key.text == "use") => self.chosen(item),
-                Value::Map(_) => self.own(item),
-                Value::Scalar { .. } | Value::List(_) | Value::Refused => {
+                YamlValue::Map(entries) if entries.iter().any(|(key, _)| key.text == "use") => self.chosen(item),
+                YamlValue::Map(_) => self.own(item),
+                YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Refused => {
                     self.reader.values.fields(item, "a server", &USE, None);
                     None
                 }
@@ -101,8 +101,8 @@ impl ServersCheck<'_, '_> {
         let server =
             ServerEntry { name, description, reach, auth, headers, params: declared, limits, vouch, own: true };
         let values = fields.find("params").map_or(&[][..], |node| match &node.value {
-            Value::Map(entries) => entries.as_slice(),
-            Value::Scalar { .. } | Value::List(_) | Value::Refused => &[],
+            YamlValue::Map(entries) => entries.as_slice(),
+            YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Refused => &[],
         });
         let values = values.iter().filter_map(|(key, node)| Some((key, node.find("value")?)));
         let server = Arc::new(server);
