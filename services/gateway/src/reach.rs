@@ -30,7 +30,7 @@ impl EgressPolicy {
         EgressPolicy { guard: AddressGuard::default(), chart_hosts: None, own_servers: None }
     }
 
-    /// Whether a tenant may name this Jenkins server.
+    /// Whether a tenant may name this address, as far as no further rule holds for it.
     pub fn server(&self, address: &str) -> Result<(), String> {
         self.guard.parse(address).map(drop).map_err(|refused| refused.to_string())
     }

@@ -22,7 +22,6 @@ mod watch;
 
 pub use known_names::names_of;
 pub(crate) use known_names::with_known_names;
-pub use over_http::secrets_of;
 
 use crate::reach::EgressPolicy;
 use crate::settings::{Settings, UpstreamSettings};
@@ -31,13 +30,14 @@ use arc_swap::ArcSwap;
 use catalog::CatalogEntry;
 use domain::{Code, Failure, Tenant};
 use executor::Snapshot;
+use external::{CuratedSources, ServerCatalog};
 use memory::TenantMemory;
 use memory::documents::Documents;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Store, StoreError, TenantText};
-use tenancy::{ConfiguredTenant, CuratedSources, Problem, ServerCatalog, TenantConfig, TenantFiles};
+use tenancy::{ConfiguredTenant, Problem, TenantConfig, TenantFiles};
 use tokio::sync::broadcast;
 use toolset::AttachedToolset;
 use vault::Vault;
@@ -289,7 +289,7 @@ impl TenantRegistry {
 
     /// The sections of tenants' files that toolsets own.
     pub fn sections(&self) -> Vec<tenancy::Section> {
-        self.parts.toolsets.sections()
+        self.parts.toolsets.sections(&ServerCatalog::none())
     }
 
     /// Looks at everything once: the folder, and the store for tenants about which it has not answered yet.

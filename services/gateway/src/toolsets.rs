@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use catalog::CatalogEntry;
 use domain::{Code, Tenant};
 use executor::ServiceKeys;
-use external::{ExternalToolset, Upstreams, UpstreamsConfig};
+use external::{ExternalToolset, ServerCatalog, Upstreams, UpstreamsConfig};
 use helm::HelmToolset;
 use helm::client::Helm;
 use helm::client::charts::{Charts, ChartsConfig};
@@ -17,6 +17,7 @@ use memory::MemoryToolset;
 use memory::documents::Documents;
 use sandbox::jenkins::JenkinsSeed;
 use sandbox::{Sandbox, Seed};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
 use target::Cursors;
@@ -109,18 +110,30 @@ impl Toolsets {
         if let Some(servers) = attached {
             all.push(Arc::new(ExternalToolset::new(servers, vault.clone(), reach.guard)));
         }
-        Ok(Toolsets { all, tools, notebook, upstreams })
+        Toolsets { all, tools, notebook, upstreams }.with_distinct_sections().map_err(Into::into)
     }
 
     /// These toolsets and no others. External servers are left alone.
     pub fn of(all: Vec<Arc<dyn Toolset>>, notebook: Documents) -> Result<Toolsets, AttachError> {
         let tools = listed(&all, false)?;
-        Ok(Toolsets { all, tools, notebook, upstreams: None })
+        Toolsets { all, tools, notebook, upstreams: None }.with_distinct_sections()
     }
 
-    /// The sections of tenants' files that toolsets own.
-    pub fn sections(&self) -> Vec<Section> {
-        self.all.iter().filter_map(|toolset| toolset.section()).collect()
+    /// The sections of tenants' files that toolsets own. Those of external servers are there even where the servers are
+    /// left alone, and name what this catalog has.
+    pub fn sections(&self, catalog: &ServerCatalog) -> Vec<Section> {
+        let own = self.all.iter().flat_map(|toolset| toolset.sections());
+        own.chain(external::section::sections(catalog)).collect()
+    }
+
+    /// Two toolsets with one key would read each other's values, so the service does not start with them.
+    fn with_distinct_sections(self) -> Result<Toolsets, AttachError> {
+        let sections = self.sections(&ServerCatalog::none());
+        let mut keys = BTreeSet::new();
+        match sections.iter().find(|section| !keys.insert(section.key)) {
+            Some(twice) => Err(AttachError::new(format!("two toolsets own the section `{}`", twice.key))),
+            None => Ok(self),
+        }
     }
 
     /// Every built-in tool, attached to no target, as it is listed where a tenant has one target of each kind.

@@ -10,10 +10,11 @@ use crate::settings::Settings;
 use crate::tenants;
 use crate::toolsets::{ExternalServers, Toolsets, ToolsetsParts};
 use executor::ServiceKeys;
+use external::{CuratedSources, ServerCatalog, is_server_file};
 use helm::client::Helm;
 use std::path::{Path, PathBuf};
 use store::{Config, Store};
-use tenancy::{CuratedSources, Problem, ServerCatalog, is_server_file};
+use tenancy::Problem;
 use vault::{Environment, Sealer, Vault};
 
 pub(super) fn run(args: &CheckCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {

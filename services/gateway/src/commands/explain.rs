@@ -55,7 +55,7 @@ fn read(args: &Explain, toolsets: &Toolsets) -> anyhow::Result<(TenantConfig, Fi
     })?;
     let text =
         std::fs::read_to_string(&args.tenant).with_context(|| format!("cannot read {}", args.tenant.display()))?;
-    Ok((config, FileRules::of(&args.tenant.display().to_string(), &text)))
+    Ok((config, FileRules::of(&args.tenant.display().to_string(), &text, &toolsets.sections(&curated))))
 }
 
 /// What is to be explained.
@@ -69,7 +69,7 @@ enum ExplainSubject {
 /// The call, as far as it can be known here.
 fn subject(args: &Explain, config: &TenantConfig, toolsets: &Toolsets) -> anyhow::Result<ExplainSubject> {
     let arguments = args.args.as_deref().map(arguments).transpose()?;
-    if let Some(server) = external::server_of(config, &args.tool) {
+    if let Some(server) = external::server_of(config, &args.tool)? {
         return external::subject(server, &args.tool);
     }
     if ControlTool::ALL.iter().any(|tool| tool.name() == args.tool) {

@@ -3,9 +3,10 @@
 use crate::reach::EgressPolicy;
 use crate::toolsets::Toolsets;
 use catalog::CatalogEntry;
-use domain::Tenant;
+use external::ServerCatalog;
+use external::section::SERVERS;
 use std::sync::Arc;
-use tenancy::{KnownNames, ServerCatalog};
+use tenancy::{AddressUse, KnownNames};
 
 /// The names of toolsets and of tools.
 pub fn names_of(tools: &[Arc<CatalogEntry>]) -> (Vec<&str>, Vec<&str>) {
@@ -18,20 +19,17 @@ pub fn names_of(tools: &[Arc<CatalogEntry>]) -> (Vec<&str>, Vec<&str>) {
 pub(crate) fn with_known_names<T>(
     available: &Toolsets,
     reach: &EgressPolicy,
-    curated: &ServerCatalog,
+    catalog: &ServerCatalog,
     work: impl FnOnce(&KnownNames<'_>) -> T,
 ) -> T {
     let (toolsets, names) = names_of(available.tools());
-    let sections = available.sections();
-    let (server, charts) = (|address: &str| reach.server(address), |address: &str| reach.charts(address));
-    let own_server = |tenant: &Tenant, address: &str| reach.own_server(tenant, address);
-    work(&KnownNames {
-        toolsets: &toolsets,
-        tools: &names,
-        sections: &sections,
-        server: &server,
-        charts: &charts,
-        curated,
-        own_server: &own_server,
-    })
+    let sections = available.sections(catalog);
+    let addresses = |used: &AddressUse<'_>| match (used.section, used.tenant) {
+        (helm::section::KEY, _) => reach.charts(used.address),
+        (SERVERS, Some(tenant)) => reach.own_server(tenant, used.address),
+        // Without its tenant a file is not used, whatever its servers are.
+        (SERVERS, None) => Ok(()),
+        (_, _) => reach.server(used.address),
+    };
+    work(&KnownNames { toolsets: &toolsets, tools: &names, sections: &sections, addresses: &addresses })
 }

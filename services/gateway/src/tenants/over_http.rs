@@ -5,11 +5,9 @@
 
 use super::{TenantRegistry, known_names};
 use domain::Tenant;
-use std::collections::BTreeSet;
-use tenancy::{
-    ClusterEntry, ClusterSource, ConfiguredTenant, JenkinsSource, ParameterValue, Problem, ServerCatalog, TenantConfig,
-    TenantLimits,
-};
+use external::ServerCatalog;
+use kubernetes::section::{self, ClusterEntry};
+use tenancy::{ConfiguredTenant, Problem, SectionTypeError, TenantConfig, TenantLimits};
 
 /// How problems name such a text.
 pub(super) const LABEL: &str = "config";
@@ -67,15 +65,18 @@ pub(super) fn unreadable() -> Problem {
 
 /// What a text takes that the tenant's file does not grant.
 fn not_granted(file: &TenantConfig, config: &TenantConfig, text: &str) -> Vec<Problem> {
-    let ours = |cluster: &&ClusterEntry| cluster.source == ClusterSource::InCluster;
-    let alike =
-        |one: &ClusterEntry, other: &ClusterEntry| ClusterEntry { default: other.default, ..one.clone() } == *other;
-    let granted = |cluster: &&ClusterEntry| file.clusters.iter().any(|granted| alike(granted, cluster));
-    let clusters = config.clusters.iter().filter(ours).filter(|cluster| !granted(cluster)).map(|cluster| {
-        let message = format!("the cluster `{}` is used by the service's own account", cluster.name);
-        let hint = "write it as the tenant's file does, or give it a kubeconfig";
-        problem(text, "in_cluster", "operator_only", message, Some(hint.into()))
-    });
+    let clusters = match (clusters(file), clusters(config)) {
+        (Ok(granted), Ok(asked_for)) => {
+            let own = section::own_account(granted, asked_for).map(|cluster| {
+                let message = format!("the cluster `{}` is used by the service's own account", cluster.name);
+                let hint = "write it as the tenant's file does, or give it a kubeconfig";
+                problem(text, "in_cluster", "operator_only", message, Some(hint.into()))
+            });
+            own.collect()
+        }
+        // What cannot be compared is not let through.
+        (Err(error), _) | (_, Err(error)) => vec![problem(text, section::KEY, "internal", error.to_string(), None)],
+    };
     let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = config.limits;
     let limits = [
         ("calls_in_flight", calls_in_flight, file.limits.calls_in_flight),
@@ -86,7 +87,11 @@ fn not_granted(file: &TenantConfig, config: &TenantConfig, text: &str) -> Vec<Pr
         let message = format!("`{key}` is more than the {granted} of the tenant's file");
         problem(text, key, "operator_only", message, Some(format!("at most {granted}, or ask the operator")))
     });
-    clusters.chain(limits).collect()
+    clusters.into_iter().chain(limits).collect()
+}
+
+fn clusters(config: &TenantConfig) -> Result<&[ClusterEntry], SectionTypeError> {
+    Ok(config.section::<Vec<ClusterEntry>>(section::KEY)?.map_or(&[], Vec::as_slice))
 }
 
 fn foreign(text: &str, own: &Tenant) -> Problem {
@@ -111,27 +116,6 @@ fn problem(text: &str, key: &str, code: &'static str, message: impl Into<String>
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let (line, column) = (small(line), small(column));
     Problem { file: LABEL.to_owned(), line, column, code, message: message.into(), hint }
-}
-
-/// The secrets a configuration names.
-pub fn secrets_of(config: &TenantConfig) -> BTreeSet<&str> {
-    let clusters = config.clusters.iter().filter_map(|cluster| match &cluster.source {
-        ClusterSource::Secret(name) => Some(name.as_str()),
-        ClusterSource::InCluster | ClusterSource::Sandbox => None,
-    });
-    let jenkins = config.jenkins.iter().flat_map(|server| match &server.source {
-        JenkinsSource::Address { token, ca, .. } => [Some(token.as_str()), ca.as_deref()],
-        JenkinsSource::Sandbox => [None, None],
-    });
-    let charts = config.repositories.iter().filter_map(|repository| repository.credential.as_deref());
-    let servers = config.servers.iter().flat_map(|server| server.params.values());
-    let agents = config.agents.iter().flat_map(|agent| agent.params.values().flat_map(|params| params.values()));
-    let flows = config.workflows.iter().flat_map(|flow| flow.params.values().flat_map(|params| params.values()));
-    let upstream = servers.chain(agents).chain(flows).filter_map(|given| match given {
-        ParameterValue::Secret(name) => Some(name.as_str()),
-        ParameterValue::Text(_) => None,
-    });
-    clusters.chain(jenkins.flatten()).chain(charts).chain(upstream).collect()
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use catalog::CatalogEntry;
 use catalog::catalog::CatalogError;
 use domain::Tenant;
 use executor::SecretsNow;
-use external::TenantExternal;
+use external::{ServerCatalog, TenantExternal};
+use memory::TenantMemory;
 use std::sync::Arc;
 use store::TenantText;
-use tenancy::{Problem, ServerCatalog, TenantConfig, TenantFiles};
+use tenancy::{Problem, TenantConfig, TenantFiles};
 use toolset::AttachedToolset;
 
 impl TenantRegistry {
@@ -242,7 +243,8 @@ impl TenantRegistry {
         let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
-        let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default() };
+        let review = toolset::find::<TenantMemory>(&attached).and_then(|memory| memory.review());
+        let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review };
         let snapshot = Arc::new(build(&config, &tools, inputs, before.map(|before| &before.snapshot))?);
         next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
         Ok(())

@@ -140,6 +140,8 @@ mod taint;
 #[cfg(test)]
 mod tenant_config;
 #[cfg(test)]
+mod tenant_docs;
+#[cfg(test)]
 mod tenant_secrets;
 #[cfg(test)]
 mod terminal;

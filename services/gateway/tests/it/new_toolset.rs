@@ -6,6 +6,7 @@ use crate::error_log::ErrorLog;
 use catalog::{CatalogEntry, CompiledTools, Progress, TargetNames, Tool, ToolSpec};
 use domain::{Caller, Code, Effect, Failure, Moment, Outcome, Principal, Scopes, Tenant};
 use executor::{CallRequest, ClientEra, Executor, Handle, Leases, ServiceKeys, Tasks};
+use external::CuratedSources;
 use gateway::reach::EgressPolicy;
 use gateway::readiness;
 use gateway::tenants::{TenantRegistry, TenantsParts};
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::{SessionConfig, Store};
 use target::{NamedTarget, TargetWords, Targets};
-use tenancy::{CuratedSources, Section, SectionProblem, TenantConfig};
+use tenancy::{Section, SectionProblem, TenantConfig};
 use tokio_util::sync::CancellationToken;
 use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::{Environment, Sealer, Vault};
@@ -136,8 +137,8 @@ impl Toolset for Clocks {
         &[TOOLSET]
     }
 
-    fn section(&self) -> Option<Section> {
-        Some(Section { key: TOOLSET, schema: Section::schema_of::<Vec<ClockConfig>>, check })
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<Vec<ClockConfig>>(TOOLSET, |clocks| check(clocks))]
     }
 
     fn tools(&self, _: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
@@ -145,11 +146,12 @@ impl Toolset for Clocks {
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        config.sections.contains_key(TOOLSET)
+        config.sections.has(TOOLSET)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
-        let configs: Vec<ClockConfig> = attach.config.section(TOOLSET).unwrap_or_default();
+        let configs = attach.config.section::<Vec<ClockConfig>>(TOOLSET).map_err(AttachError::new)?;
+        let configs = configs.cloned().unwrap_or_default();
         let before = attach.before::<TenantClocks>();
         let make = |config| Clock { config, reads: AtomicU64::new(0) };
         let clocks = Targets::build(attach.tenant, configs, before.as_ref().map(|before| &before.clocks), make);
@@ -167,11 +169,7 @@ impl Toolset for Clocks {
     }
 }
 
-fn check(value: &Value) -> Vec<SectionProblem> {
-    let clocks: Vec<ClockConfig> = match Section::read(value) {
-        Ok(clocks) => clocks,
-        Err(problem) => return vec![problem],
-    };
+fn check(clocks: &[ClockConfig]) -> Vec<SectionProblem> {
     let wrong = clocks.iter().enumerate().filter(|(_, clock)| clock.hours.abs() > MOST_HOURS);
     wrong
         .map(|(n, clock)| SectionProblem {
@@ -307,8 +305,10 @@ async fn a_toolset_checks_its_own_section_and_the_mistake_has_its_position() {
     assert_eq!(problem.message, "`clocks`: 99 hours is no time zone");
     // A file that is wrong keeps what its tenant had.
     assert_eq!(service.read("acme", json!({})).await, Ok(json!({ "hours": 2, "reads": 1 })));
-    let schema = tenancy::json_schema_with(&service.tenants.sections());
-    assert!(schema["$defs"]["ToolsetsPart"]["properties"]["clocks"]["items"]["properties"]["hours"].is_object());
+    let schema = tenancy::json_schema(&service.tenants.sections());
+    let clocks = &schema["$defs"]["ToolsetsPart"]["properties"]["clocks"];
+    assert_eq!(clocks["items"]["$ref"], "#/$defs/ClockConfig");
+    assert!(schema["$defs"]["ClockConfig"]["properties"]["hours"].is_object());
 }
 
 #[tokio::test(flavor = "multi_thread")]

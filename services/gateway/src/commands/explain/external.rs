@@ -4,11 +4,14 @@ use super::ExplainSubject;
 use super::verdict::{ExplainAnswer, ExplainRequest};
 use anyhow::Context;
 use domain::{Effect, Level, ToolName, ToolsetName};
-use tenancy::{Accept, RuleKind, ServerUse, TenantConfig, server_toolset, tool_prefix};
+use external::section::ALLOWLIST;
+use external::{Accept, ServerUse, TenantServers, server_toolset, tool_prefix};
+use tenancy::TenantConfig;
 
 /// The server whose tool a name is.
-pub(super) fn server_of<'a>(config: &'a TenantConfig, tool: &str) -> Option<&'a ServerUse> {
-    config.servers.iter().find(|server| tool.starts_with(&tool_prefix(&server.id)))
+pub(super) fn server_of<'a>(config: &'a TenantConfig, tool: &str) -> anyhow::Result<Option<&'a ServerUse>> {
+    let servers = TenantServers::of(config)?.servers;
+    Ok(servers.iter().find(|server| tool.starts_with(&tool_prefix(&server.id))))
 }
 
 /// What is known of a call.
@@ -17,7 +20,7 @@ pub(super) fn subject(server: &ServerUse, tool: &str) -> anyhow::Result<ExplainS
     let own = tool.strip_prefix(&tool_prefix(&server.id)).unwrap_or(tool);
     if server.allow.as_ref().is_some_and(|allow| !allow.iter().any(|pattern| pattern.tool_matches(own))) {
         let why = format!("the server's allowlist does not name `{own}`, so this tenant does not get it");
-        let of_server = Some((RuleKind::Allowlist, server.id.clone()));
+        let of_server = Some((ALLOWLIST, server.id.clone()));
         return Ok(ExplainSubject::Answered(ExplainAnswer { of_server, ..ExplainAnswer::denied(tool, why) }));
     }
     let operators_effect = server.server.vouch.effect(own).filter(|_| !server.server.own);

@@ -3,7 +3,7 @@
 use super::verdict::ExplainAnswer;
 use domain::run::OnReject;
 use serde::Serialize;
-use tenancy::{RuleAt, RuleKind};
+use tenancy::{RuleAt, RuleKind, Section};
 
 /// A rule and its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,8 +22,8 @@ pub(super) struct FileRules {
 }
 
 impl FileRules {
-    pub(super) fn of(file: &str, text: &str) -> FileRules {
-        FileRules { file: file.to_owned(), rules: tenancy::trace(text) }
+    pub(super) fn of(file: &str, text: &str, sections: &[Section]) -> FileRules {
+        FileRules { file: file.to_owned(), rules: tenancy::trace(text, sections) }
     }
 
     /// The first rule that denies such a call.
@@ -48,7 +48,7 @@ impl FileRules {
     /// Adds the line to an answer that a rule about a server decided.
     pub(super) fn place(&self, answer: ExplainAnswer) -> ExplainAnswer {
         let Some((kind, id)) = &answer.of_server else { return answer };
-        let rule = self.rules.iter().find(|rule| rule.kind == *kind && rule.server.as_ref() == Some(id));
+        let rule = self.rules.iter().find(|rule| rule.kind == *kind && rule.entry.as_ref() == Some(id));
         ExplainAnswer { rule: rule.map(|rule| self.position(rule)), ..answer }
     }
 

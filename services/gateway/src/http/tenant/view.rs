@@ -3,7 +3,7 @@
 use super::in_force;
 use super::request::TenantStanding;
 use crate::app::Gateway;
-use crate::tenants::{ConfigOrigin, secrets_of};
+use crate::tenants::ConfigOrigin;
 use domain::Tenant;
 use domain::json::sha256_hex;
 use serde::Serialize;
@@ -120,14 +120,13 @@ pub struct Warning {
 
 /// What a good configuration will run into.
 pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig) -> Vec<Warning> {
-    let named = secrets_of(config);
     let warning = |missing: Missing| match missing {
         // No answer of the store yet is no warning.
         Missing::NotKnownYet { .. } => None,
         Missing::NotAName | Missing::Unknown { .. } => Some(("secret_missing", missing)),
         Missing::Sealed { .. } | Missing::File { .. } => Some(("secret_unusable", missing)),
     };
-    let missing = named.into_iter().filter_map(|name| gateway.vault.read(tenant, name).err());
+    let missing = config.secrets.iter().filter_map(|name| gateway.vault.read(tenant, name).err());
     missing.filter_map(warning).map(|(code, missing)| Warning { code, message: missing.to_string() }).collect()
 }
 

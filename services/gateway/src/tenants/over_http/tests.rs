@@ -1,14 +1,11 @@
 use super::*;
 
 fn config(text: &str) -> TenantConfig {
+    let sections = [section::section(), jenkins::section::section(), helm::section::section()];
     let names = tenancy::KnownNames {
         toolsets: &["k8s", "memory"],
         tools: &["k8s_get"],
-        server: &|_| Ok(()),
-        charts: &|_| Ok(()),
-        sections: &[],
-        curated: &ServerCatalog::none(),
-        own_server: &|_, _| Ok(()),
+        ..tenancy::KnownNames::only(&sections)
     };
     tenancy::parse(LABEL, text, &names).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
@@ -69,5 +66,5 @@ toolsets:
   jenkins: { url: 'https://ci.example', user: robot, token: { secret: ci }, ca: { secret: ca } }
   helm: { repositories: [{ name: r, url: 'https://charts.example', credential: { secret: ci } }] }
 ";
-    assert_eq!(secrets_of(&config(text)).into_iter().collect::<Vec<_>>(), ["ca", "ci", "kube"]);
+    assert_eq!(config(text).secrets.into_iter().collect::<Vec<_>>(), ["ca", "ci", "kube"]);
 }
