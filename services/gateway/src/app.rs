@@ -76,6 +76,9 @@ impl Gateway {
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
+        for warning in settings.identity.warnings() {
+            tracing::warn!(%warning, "the issuers of tokens");
+        }
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
         let vault = vault(&settings, &store, &secret)?;

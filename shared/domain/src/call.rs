@@ -177,7 +177,7 @@ mod tests {
     fn caller(tenant: &str, subject: &str) -> Arc<Caller> {
         Arc::new(Caller {
             tenant: Tenant::parse(tenant).unwrap(),
-            principal: Principal { issuer: "i".into(), subject: subject.into() },
+            principal: Principal::new("i", subject),
             scopes: Scopes::parse("tools:read"),
             expires_at: Moment::from_secs(9),
             token: None,

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     fn user(issuer: &str, subject: &str) -> DocScope {
-        DocScope::User(Principal { issuer: issuer.into(), subject: subject.into() })
+        DocScope::User(Principal::new(issuer, subject))
     }
 
     #[test]

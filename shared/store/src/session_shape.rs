@@ -48,7 +48,7 @@ pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreEr
     match (shape.v, mode, shape.loaded.into_iter().map(set).collect()) {
         (1, Some(mode), Some(loaded)) => Ok(Session {
             id,
-            owner: Principal { issuer: shape.iss, subject: shape.sub },
+            owner: Principal::new(shape.iss, shape.sub),
             mode,
             loaded,
             grown: shape.grown,

@@ -128,6 +128,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
         ("issuer".to_owned(), String(ISSUER.to_owned())),
         ("algorithms".to_owned(), Array(vec![String("HS256".to_owned())])),
         ("key_file".to_owned(), text(&data.join(KEY))),
+        ("longest_token".to_owned(), String(format!("{}s", GOOD_FOR.as_secs()))),
     ]);
     let section = |pairs: Vec<(&str, toml::Value)>| {
         Table(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
@@ -169,6 +170,7 @@ fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &s
         sub: format!("{name}@{tenant}"),
         tenant: tenant.to_owned(),
         scope: scope.to_owned(),
+        email: String::new(),
         exp: now.plus(GOOD_FOR),
         iat: now,
     };

@@ -12,6 +12,7 @@ use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::{Caller, Code, Failure, TokenScope};
 use executor::Snapshot;
+use identity::TokenRefused;
 use serde_json::json;
 use std::future::Future;
 use std::pin::Pin;
@@ -104,17 +105,38 @@ async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, 
     let token = bearer(request)?;
     let caller = gateway.verifier.caller(token, gateway.clock.now()).await.map_err(|refused| {
         tracing::info!(reason = refused.reason(), "a token was refused");
-        match refused.status() {
-            403 => unserved(),
-            503 => Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000),
-            _ => Failure::new(Code::Unauthenticated, "the token is not valid")
-                .details(json!({ "error": "invalid_token" })),
-        }
+        refusal(refused)
     })?;
     let snapshot = gateway.tenants.whole(&caller.tenant).await?;
     // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
     gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))
+}
+
+/// What the sender of a refused token reads. Only whoever has a genuine token learns what its issuer may not say.
+fn refusal(refused: TokenRefused) -> Failure {
+    let invalid =
+        |message: String| Failure::new(Code::Unauthenticated, message).details(json!({ "error": "invalid_token" }));
+    match refused {
+        TokenRefused::BadTenant => unserved(),
+        TokenRefused::ForeignTenant => Failure::new(Code::ForbiddenTenant, refused.to_string()),
+        TokenRefused::ForeignScope => Failure::new(Code::ForbiddenScope, refused.to_string()),
+        TokenRefused::KeysUnavailable => {
+            Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000)
+        }
+        TokenRefused::LivesTooLong | TokenRefused::NoPerson => invalid(refused.to_string()),
+        TokenRefused::NotAToken
+        | TokenRefused::TooLong
+        | TokenRefused::UnknownIssuer
+        | TokenRefused::WrongAlgorithm
+        | TokenRefused::UnknownKey
+        | TokenRefused::BadSignature
+        | TokenRefused::MissingClaim { .. }
+        | TokenRefused::BadClaim { .. }
+        | TokenRefused::WrongAudience
+        | TokenRefused::NotYetValid
+        | TokenRefused::Expired => invalid("the token is not valid".to_owned()),
+    }
 }
 
 fn unserved() -> Failure {

@@ -6,10 +6,16 @@ use std::path::Path;
 use testkit::Plan;
 
 /// Runs the real program on these settings; gives its exit code and its lines.
-#[expect(clippy::disallowed_methods, reason = "the program under test, never part of the service")]
 async fn doctor(settings: &Path) -> (i32, Vec<Value>) {
+    with(settings, &[]).await
+}
+
+/// The same, with settings from the environment over the file.
+#[expect(clippy::disallowed_methods, reason = "the program under test, never part of the service")]
+pub(crate) async fn with(settings: &Path, environment: &[(&str, &str)]) -> (i32, Vec<Value>) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quartermaster"));
     command.args(["--output", "json", "doctor", "--config"]).arg(settings).env("QM_TELEMETRY__LOG", "off");
+    command.envs(environment.iter().copied());
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));

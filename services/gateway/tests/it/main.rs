@@ -32,6 +32,8 @@ mod hostile;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod issuers;
+#[cfg(test)]
 mod jenkins_story;
 #[cfg(test)]
 mod k8s_bulk;

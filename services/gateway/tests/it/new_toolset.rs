@@ -251,7 +251,7 @@ impl Fixture {
         let request = CallRequest {
             caller: Arc::new(Caller {
                 tenant,
-                principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+                principal: Principal::new("https://login.example", "agent"),
                 scopes: Scopes::parse("tools:read"),
                 expires_at: Moment::from_secs(4_000_000_000),
                 token: None,

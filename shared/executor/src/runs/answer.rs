@@ -87,7 +87,7 @@ impl Executor {
     pub async fn resolve(&self, decider: &Caller, id: RunId, succeeded: bool) -> Result<Run, Failure> {
         may_decide(decider)?;
         let (held, now) = self.find_run(&decider.tenant, id).await?;
-        if held.run.asked.requester == decider.principal {
+        if held.run.asked.requester.is_same_person(&decider.principal) {
             return Err(refused(NotAnEdge::OwnRequest, &held.run));
         }
         let basis = format!("settled by {}", decider.principal.subject);
@@ -135,7 +135,7 @@ impl Executor {
         let mut cancelled = 0;
         for id in open {
             let (held, now) = self.find_run(tenant, id).await?;
-            let by = Principal { issuer: "quartermaster".into(), subject: "tenant switched off".into() };
+            let by = Principal::new("quartermaster", "tenant switched off");
             if let RunUpdate::Done(_) = self.fold_run(&shelf, held, &RunEvent::Cancelled { by }, now, None).await? {
                 cancelled += 1;
             }

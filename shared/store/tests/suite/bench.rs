@@ -80,7 +80,7 @@ pub(crate) fn tenant(slug: &str) -> Tenant {
 }
 
 pub(crate) fn principal(subject: &str) -> Principal {
-    Principal { issuer: "https://login.example".into(), subject: subject.into() }
+    Principal::new("https://login.example", subject)
 }
 
 pub(crate) fn session_id(number: u8) -> SessionId {
