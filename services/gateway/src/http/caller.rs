@@ -189,6 +189,18 @@ pub fn needs(known: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
     require(&known.caller, scope)
 }
 
+/// Wants a person who reads the tenant's audit log, which tells what everybody asked for.
+pub fn audits(request: &AuthedRequest) -> Result<(), Failure> {
+    needs(request, TokenScope::AuditRead)?;
+    if request.caller.scopes.allow(TokenScope::ToolsRead) {
+        let message = "a token that may call tools is no person's, and only people read the audit log";
+        return Err(
+            Failure::new(Code::InsufficientScope, message).details(json!({ "scope": TokenScope::AuditRead.as_str() }))
+        );
+    }
+    Ok(())
+}
+
 /// Wants a person who administers the tenant. A token that can call tools may be an agent's, and no agent changes the
 /// rules it is held to.
 pub fn administers(known: &AuthedRequest) -> Result<(), Failure> {

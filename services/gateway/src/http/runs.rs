@@ -228,12 +228,13 @@ fn brief(run: &Run) -> Value {
     })
 }
 
-/// Whoever calls tools sees its own runs; whoever decides, or reads the ledger, sees all of the tenant's.
-fn may_see(known: &AuthedRequest, run: &Run) -> bool {
-    let scopes = known.caller.scopes;
-    scopes.allow(TokenScope::RunsDecide)
-        || scopes.allow(TokenScope::AuditRead)
-        || run.asked.requester == known.caller.principal
+/// Whoever decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own. A token that may
+/// call tools may be an agent's, whatever else its issuer put there, and no agent reads what others asked for.
+fn may_see(request: &AuthedRequest, run: &Run) -> bool {
+    let scopes = request.caller.scopes;
+    let person = !scopes.allow(TokenScope::ToolsRead);
+    let sees_all = person && (scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead));
+    sees_all || run.asked.requester == request.caller.principal
 }
 
 fn sees_runs(known: &AuthedRequest) -> Result<(), Failure> {

@@ -65,6 +65,24 @@ async fn what_waits_is_found_behind_a_thousand_that_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_calls_tools_sees_its_own_runs_whatever_else_it_may() {
+    let world = world().await;
+    let tenant = world.tenant("acme");
+    let hers = ask(&asker(&tenant.agent().named("alice")).await, "hers", "x").await;
+    let his = ask(&asker(&tenant.agent().named("bob")).await, "his", "x").await;
+    for scope in ["tools:read runs:decide", "tools:write audit:read", "tools:read runs:decide audit:read tenant:admin"]
+    {
+        let bob = tenant.agent().named("bob").scoped(scope).rest();
+        let page = bob.get("/v1/runs").await.json();
+        let listed: Vec<&str> = page["runs"].as_array().unwrap().iter().filter_map(|run| run["id"].as_str()).collect();
+        assert_eq!(listed, [his.as_str()], "{scope}");
+        assert_eq!(bob.get(&format!("/v1/runs/{hers}")).await.status, 404, "{scope}");
+        assert_eq!(bob.get(&format!("/v1/runs/{his}")).await.status, 200, "{scope}");
+        assert_eq!(bob.get("/v1/audit").await.status, 403, "{scope}: the audit log tells of everybody's");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_lists_its_own_runs_and_an_approver_all_of_the_tenants() {
     let world = world().await;
     let tenant = world.tenant("acme");
