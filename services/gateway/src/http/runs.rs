@@ -11,9 +11,9 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::Progress;
 use domain::run::{Run, RunState, Verdict};
-use domain::{Code, Failure, Moment, RunId, TokenScope};
-use executor::RunDecision;
+use domain::{Caller, Code, Failure, Moment, RunId, TokenScope};
 use executor::runs::{RunWait, WaitUntil, told};
+use executor::{RunDecision, ServiceKeys};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,7 +37,8 @@ pub struct RunsQuery {
 pub async fn list(known: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let page = async {
         sees_runs(&known)?;
-        let from = filter.cursor.as_deref().map(read_cursor).transpose()?;
+        let place = |text: &str| read_cursor(&gateway.keys, &known.caller, text);
+        let from = filter.cursor.as_deref().map(place).transpose()?;
         let runs = gateway.store.of(&known.caller.tenant).runs();
         let found = runs
             .page(from.map(|(at, _)| at), LOOKED_THROUGH)
@@ -57,7 +58,9 @@ pub async fn list(known: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<
             }
         }
         let more = shown.len() == PAGE || found.len() == LOOKED_THROUGH;
-        let next = last.filter(|_| more).map(|run| format!("{}-{}", run.asked.asked_at.millis(), run.id));
+        // The last run that was looked at may be one that the caller may not see, so its place is sealed.
+        let place = |run: &Run| format!("{}-{}", run.asked.asked_at.millis(), run.id);
+        let next = last.filter(|_| more).map(|run| gateway.keys.seal_place(&known.caller, &place(run)));
         Ok::<Value, Failure>(json!({ "runs": shown, "next_cursor": next }))
     };
     answer(&gateway, &known, page.await)
@@ -69,9 +72,10 @@ fn wanted(filter: &RunsQuery, run: &Run) -> bool {
         && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
 }
 
-fn read_cursor(text: &str) -> Result<(Moment, RunId), Failure> {
+fn read_cursor(keys: &ServiceKeys, caller: &Caller, text: &str) -> Result<(Moment, RunId), Failure> {
     let read = || {
-        let (at, id) = text.split_once('-')?;
+        let place = keys.open_place(caller, text)?;
+        let (at, id) = place.split_once('-')?;
         Some((Moment::from_millis(at.parse().ok()?), RunId::parse(id).ok()?))
     };
     read().ok_or_else(|| Failure::new(Code::BadCursor, "the cursor is not one of this list"))
