@@ -4,6 +4,7 @@ use crate::audit::OpenAuditEntry;
 use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
 use crate::ops::Op;
 use crate::runs::{FULL, first};
+use crate::session_shape::owned_by;
 use crate::sessions::{SessionConfig, VersionedSession, live};
 use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
@@ -92,18 +93,17 @@ impl OpenedCall for CallStart {
 }
 
 impl TenantStore {
-    /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
+    /// Opens the audit entry, reads the session and moves its expiry if it is the caller's, and counts the call: one round trip.
     /// No receipt, no action.
     pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallStart, StoreError> {
         crate::failpoint::audit_open()?;
         let mut ops = Vec::with_capacity(3);
         ops.push(self.opened(opening)?);
         ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
-        ops.extend(
-            opening
-                .session
-                .map(|id| Op::Touch { key: self.space.record(&RecordKey::session(id)), span: opening.lives.idle }),
-        );
+        if let Some(id) = opening.session {
+            let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
+            ops.push(Op::Touch { key, span, begins: owned_by(&opening.call.caller.principal)? });
+        }
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
             let newest = |index| Op::Range { index: self.space.index(&index), from: 0, to: FULL, limit: 1 };

@@ -5,7 +5,7 @@
 
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::session_shape::{from_bytes, to_bytes};
+use crate::session_shape::{from_bytes, owned_by, to_bytes};
 use crate::{Commit, Committed, RecordKey, RecordVersion, StoreError, StoredRecord, TenantStore, Topic};
 use domain::{Moment, Principal, Session, SessionId};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl SessionStore {
         }
     }
 
-    /// Reads a session and moves its expiry, in one round trip.
+    /// Reads a session and moves its expiry if it is this principal's, in one round trip.
     pub async fn find(
         &self,
         id: SessionId,
@@ -77,7 +77,8 @@ impl SessionStore {
         lives: SessionConfig,
     ) -> Result<Option<VersionedSession>, StoreError> {
         let key = self.0.space.record(&RecordKey::session(id));
-        let mut answers = self.0.run(&[Op::Touch { key, span: lives.idle }, Op::Now]).await?;
+        let touch = Op::Touch { key, span: lives.idle, begins: owned_by(owner)? };
+        let mut answers = self.0.run(&[touch, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
         live(record, id, owner, lives, now)
     }
