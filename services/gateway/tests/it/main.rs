@@ -18,6 +18,8 @@ mod catalog_api;
 #[cfg(test)]
 mod config_commands;
 #[cfg(test)]
+mod dev_files;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod drain;
