@@ -57,6 +57,8 @@ async fn one_human_with_accounts_at_two_issuers_cannot_approve_what_they_asked_f
     }
     let settled = say(&other_account, &run, "resolve", json!({ "outcome": "succeeded" })).await;
     assert_eq!(refusal(&settled), (403, "own_request".into()));
+    let cleared = say(&other_account, &run, "clear", json!({})).await;
+    assert_eq!(refusal(&cleared), (403, "own_request".into()));
     assert_eq!(show(&other_account, &run).await["decisions"], json!([]));
     assert_eq!(versions(&world, "own").await, 0);
 

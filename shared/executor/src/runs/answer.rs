@@ -107,6 +107,9 @@ impl Executor {
     pub async fn clear(&self, decider: &Caller, id: RunId) -> Result<Run, Failure> {
         may_decide(decider)?;
         let (mut held, _) = self.find_run(&decider.tenant, id).await?;
+        if held.run.asked.requester.is_same_person(&decider.principal) {
+            return Err(refused(NotAnEdge::OwnRequest, &held.run));
+        }
         let Some(session) = held.run.asked.session else { return Ok(held.run) };
         let runs = self.store.of(&decider.tenant).runs();
         for _ in 0..FOLDS {
