@@ -4,7 +4,7 @@ use crate::clock::SystemClock;
 use crate::http::guard::OriginPolicy;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
-use crate::settings::Settings;
+use crate::settings::{SessionSettings, Settings};
 use crate::tenants::{TenantRegistry, TenantsParts};
 use crate::toolsets::{self, Toolsets};
 use crate::webhooks::{self, Webhook};
@@ -91,7 +91,8 @@ impl Gateway {
             Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault.clone())));
         tenants.look().await;
         let tasks = Tasks::default();
-        let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
+        let SessionSettings { idle, longest, carry_over } = settings.sessions;
+        let lives = SessionConfig { idle, longest, carry_over };
         let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;
         let (notices, told) = RunEvents::channel();
         let notices = if webhook.is_some() { notices } else { RunEvents::default() };

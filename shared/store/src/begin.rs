@@ -1,6 +1,7 @@
 //! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
 
 use crate::audit::OpenAuditEntry;
+use crate::carried::{self, CarriedOver};
 use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
 use crate::ops::Op;
 use crate::runs::{FULL, first};
@@ -59,7 +60,7 @@ pub struct PriorRuns {
     pub same_key: Option<RunId>,
     /// How many runs of this principal wait for a person.
     pub waiting: usize,
-    /// The rejected run that ended the session's step.
+    /// The rejected run that ended the step of the session, or of an earlier one of the same principal.
     pub stopped_by: Option<RunId>,
 }
 
@@ -111,6 +112,7 @@ impl TenantStore {
             ops.push(newest(IndexName::same_digest(gated.digest)));
             ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
             ops.extend(opening.session.map(|session| newest(IndexName::stopped(session))));
+            ops.push(carried::look(self, owner));
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
@@ -135,7 +137,10 @@ impl TenantStore {
             Some(gated) => {
                 let same_digest = first(&answers.members()?);
                 let waiting = answers.members()?.len();
-                let stopped_by = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let own = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let began = session.as_ref().map_or(now, |held| held.session.opened_at);
+                let carried = CarriedOver::at(&answers.members()?, began, opening.lives.carry_over);
+                let stopped_by = own.or(carried.stopped_by);
                 let same_key = if gated.key.is_some() { first(&answers.members()?) } else { None };
                 PriorRuns { same_digest, same_key, waiting, stopped_by }
             }

@@ -196,7 +196,7 @@ fn every_key_of_the_store_is_in_the_map() {
     let text = map();
     let source = std::fs::read_to_string(root().join("shared/store/src/keys.rs")).unwrap();
     let source = source.split("#[cfg(test)]").next().unwrap();
-    for line in source.lines().filter(|line| line.contains("Key(")) {
+    for line in source.lines().filter(|line| line.contains("Key(") || line.contains("name: ")) {
         let Some(name) = line.split('"').nth(1) else { continue };
         let name: String = name.chars().take_while(char::is_ascii_lowercase).collect();
         if name.len() > 1 {

@@ -14,6 +14,8 @@ mod audit;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod carried_over;
+#[cfg(test)]
 mod catalog_api;
 #[cfg(test)]
 mod config_commands;
