@@ -65,7 +65,7 @@ mod tests {
             expires_at: Moment::from_secs(1),
             token: None,
         };
-        RequestKey::new(&caller, SessionId::from_random([1; 16]), Id::Integer(7))
+        RequestKey::new(&caller, SessionId::from_random([1; 16]), Id::Text("7".to_owned()))
     }
 
     #[test]
