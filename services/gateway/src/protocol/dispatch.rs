@@ -7,7 +7,7 @@ use crate::protocol::{cancel, list, stream};
 use bytes::Bytes;
 use catalog::{Catalog, ListAudience};
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
-use executor::Handle;
+use executor::{Handle, OpenedSession};
 use futures_util::FutureExt;
 use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
