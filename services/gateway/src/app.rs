@@ -4,7 +4,7 @@ use crate::clock::SystemClock;
 use crate::http::guard::OriginPolicy;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
-use crate::settings::Settings;
+use crate::settings::{SessionSettings, Settings};
 use crate::tenants::{TenantRegistry, TenantsParts};
 use crate::toolsets::{self, ExternalServers, Toolsets};
 use crate::webhooks::{self, Webhook};
@@ -76,6 +76,9 @@ impl Gateway {
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
+        for warning in settings.identity.warnings() {
+            tracing::warn!(%warning, "the issuers of tokens");
+        }
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
         let vault = vault(&settings, &store, &secret)?;
@@ -88,7 +91,8 @@ impl Gateway {
             Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault.clone())));
         tenants.look().await;
         let tasks = Tasks::default();
-        let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
+        let SessionSettings { idle, longest, carry_over } = settings.sessions;
+        let lives = SessionConfig { idle, longest, carry_over };
         let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;
         let (notices, events) = RunEvents::channel();
         let notices = if webhook.is_some() { notices } else { RunEvents::default() };

@@ -63,7 +63,7 @@ pub struct Listen {
 }
 
 /// How long sessions live.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionSettings {
     /// Without being used.
@@ -72,6 +72,9 @@ pub struct SessionSettings {
     /// In all.
     #[serde(deserialize_with = "span")]
     pub longest: Duration,
+    /// How long what a session has read and was refused binds new ones of the same principal.
+    #[serde(deserialize_with = "span")]
+    pub carry_over: Duration,
 }
 
 /// Limits of calls in this process.
@@ -226,6 +229,9 @@ impl Settings {
         if self.sessions.longest > LONGEST_SESSION {
             return wrong("sessions.longest is over 30d, which is how long a session's documents are kept");
         }
+        if self.sessions.carry_over > LONGEST_SESSION {
+            return wrong("sessions.carry_over is over 30d, which is longer than it is kept");
+        }
         if self.approvals.renew_every * 3 > self.approvals.lease || self.approvals.renew_every.is_zero() {
             return wrong("approvals.renew_every must fit three times into approvals.lease");
         }
@@ -324,6 +330,8 @@ mod tests {
         assert!(read(&text, &[]).unwrap_err().contains("longest"));
         let text = format!("{ISSUER}\n[sessions]\nlongest = \"31d\"");
         assert!(read(&text, &[]).unwrap_err().contains("documents"));
+        let text = format!("{ISSUER}\n[sessions]\ncarry_over = \"31d\"");
+        assert!(read(&text, &[]).unwrap_err().contains("carry_over"));
         let text = format!("{ISSUER}\n[approvals]\nrenew_every = \"11s\"");
         assert!(read(&text, &[]).unwrap_err().contains("three times"));
         assert!(read("not toml", &[]).unwrap_err().contains("not TOML"));

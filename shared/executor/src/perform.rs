@@ -15,7 +15,7 @@ use domain::{Code, Content, Failure, Outcome, ToolName, ToolOutput, WaitingRun};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -177,12 +177,28 @@ impl Executor {
         use std::sync::atomic::Ordering;
         match &open.held {
             Some(held) if !open.tainted.load(Ordering::Relaxed) => {
-                self.taint(&open.shelf.sessions(), held.clone(), caller).await?;
+                self.taint(&open.shelf.sessions(), held.clone(), caller, open.now).await?;
                 open.tainted.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Some(_) | None => Ok(()),
+            Some(held) => {
+                if self.taints.due(held.session.id, self.lives.carry_over, Instant::now()) {
+                    self.taint_again(open, held.clone(), caller.clone());
+                }
+                Ok(())
+            }
+            None => Ok(()),
         }
+    }
+
+    /// Renews what the taint of a session means for new ones. Nobody waits for it: the session itself is tainted already.
+    fn taint_again(&self, open: &OpenCall, held: store::VersionedSession, caller: domain::Caller) {
+        let (executor, sessions, now) = (self.clone(), open.shelf.sessions(), open.now);
+        self.tasks.spawn_lasting("taint", async move {
+            if let Err(failure) = executor.taint(&sessions, held, &caller, now).await {
+                tracing::debug!(code = failure.code.as_str(), "the taint of a session could not be renewed");
+            }
+        });
     }
 }
 

@@ -198,6 +198,11 @@ impl IndexName {
         IndexName { name: format!("stop:{session}"), lives: None }
     }
 
+    /// What new sessions of a principal begin with, newest first.
+    pub fn carried_over(owner: &Principal) -> IndexName {
+        IndexName { name: format!("carry:{}", fingerprint(owner)), lives: None }
+    }
+
     /// The same index, to be forgotten that long after its last change.
     #[must_use]
     pub fn forgotten_after(self, lives: Option<Duration>) -> IndexName {
@@ -274,7 +279,7 @@ mod tests {
     use super::*;
 
     fn user(issuer: &str, subject: &str) -> DocScope {
-        DocScope::User(Principal { issuer: issuer.into(), subject: subject.into() })
+        DocScope::User(Principal::new(issuer, subject))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use domain::{Moment, Tenant};
 use identity::mint::{MintedClaims, SigningKey, mint};
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -96,12 +96,11 @@ fn prepare(args: &Dev) -> anyhow::Result<()> {
     };
     let tenant = data.join("tenants").join(format!("{TENANT}.yaml"));
     if !tenant.exists() {
-        fs::write(tenant, format!("{TENANT_FILE}{cluster}{JENKINS}"))?;
+        private(&tenant, format!("{TENANT_FILE}{cluster}{JENKINS}").as_bytes())?;
     } else if args.cluster.is_some() && !fs::read_to_string(&tenant)?.contains(cluster.trim_end()) {
         bail!("{} already exists; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
     }
-    fs::write(data.join(RESOURCE), address(args))?;
-    Ok(())
+    private(&data.join(RESOURCE), address(args).as_bytes())
 }
 
 /// Writes a context of the user's kubeconfig as a secret of the tenant, and returns the tenant's line for it.
@@ -128,6 +127,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
         ("issuer".to_owned(), String(ISSUER.to_owned())),
         ("algorithms".to_owned(), Array(vec![String("HS256".to_owned())])),
         ("key_file".to_owned(), text(&data.join(KEY))),
+        ("longest_token".to_owned(), String(format!("{}s", GOOD_FOR.as_secs()))),
     ]);
     let section = |pairs: Vec<(&str, toml::Value)>| {
         Table(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
@@ -158,7 +158,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
         ),
     ]);
     let path = data.join("dev.toml");
-    fs::write(&path, format!("# Written by `quartermaster dev` at each start.\n{over}"))?;
+    private(&path, format!("# Written by `quartermaster dev` at each start.\n{over}").as_bytes())?;
     Ok(Settings::read(Some(&path), std::env::vars())?)
 }
 
@@ -169,6 +169,7 @@ fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &s
         sub: format!("{name}@{tenant}"),
         tenant: tenant.to_owned(),
         scope: scope.to_owned(),
+        email: String::new(),
         exp: now.plus(GOOD_FOR),
         iat: now,
     };
@@ -178,7 +179,12 @@ fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &s
 /// Writes a file that only its owner can read, even if a looser one was there.
 fn private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let fresh = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    // A draft that was left behind may be open to others, so it is not written into.
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     Ok(fs::rename(fresh, path)?)

@@ -134,6 +134,10 @@ async fn issuers(chart: &mut Chart, settings: &Settings) {
         }
         Err(error) => chart.bad("issuers", format!("{:#}", anyhow::Error::from(error)), todo),
     }
+    for warning in settings.identity.warnings() {
+        let todo = "set tenants and person_claim of each entry of identity.issuers";
+        chart.note("bounds of issuers", CheckState::Doubtful, warning.to_string(), Some(todo));
+    }
 }
 
 fn keys(chart: &mut Chart, settings: &Settings) -> Option<ServiceKeys> {

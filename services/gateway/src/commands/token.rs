@@ -29,7 +29,8 @@ pub(super) fn run(args: &TokenCommand) -> anyhow::Result<CommandOutcome> {
     };
     let now = SystemClock.now();
     let (sub, tenant, scope) = (args.sub.clone(), args.tenant.clone(), args.scope.clone());
-    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, exp: now.plus(ttl), iat: now });
+    let (email, exp) = (String::new(), now.plus(ttl));
+    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, email, exp, iat: now });
     print(&format!("{token}\n"));
     Ok(CommandOutcome::Done)
 }

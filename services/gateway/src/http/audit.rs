@@ -4,12 +4,12 @@
 //! Reading does not seal and does not verify; whoever doubts computes the chain again from what is here.
 
 use crate::app::Gateway;
-use crate::http::caller::{AuthedRequest, needs};
+use crate::http::caller::{AuthedRequest, audits};
 use crate::http::reply;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
-use domain::{Code, Failure, Tenant, TokenScope};
+use domain::{Code, Failure, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use store::{ChainLink, LedgerEntry, LedgerPage, LedgerPosition};
@@ -64,7 +64,7 @@ pub async fn list(authed: AuthedRequest, query: Query<AuditQuery>, gateway: Data
 }
 
 async fn page(authed: &AuthedRequest, query: &AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
-    needs(authed, TokenScope::AuditRead)?;
+    audits(authed)?;
     let limit = query.limit.unwrap_or(PAGE);
     if !(1..=LONGEST_PAGE).contains(&limit) {
         return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));

@@ -12,6 +12,7 @@ use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::{Caller, Code, Failure, TokenScope};
 use executor::Snapshot;
+use identity::TokenRefused;
 use serde_json::json;
 use std::future::Future;
 use std::pin::Pin;
@@ -104,17 +105,38 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<C
     let token = bearer(request)?;
     let caller = gateway.verifier.caller(token, gateway.clock.now()).await.map_err(|refused| {
         tracing::info!(reason = refused.reason(), "a token was refused");
-        match refused.status() {
-            403 => unserved(),
-            503 => Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000),
-            _ => Failure::new(Code::Unauthenticated, "the token is not valid")
-                .details(json!({ "error": "invalid_token" })),
-        }
+        refusal(refused)
     })?;
     let snapshot = gateway.tenants.get_when_read(&caller.tenant).await?;
     // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
     gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))
+}
+
+/// What the sender of a refused token reads. Only whoever has a genuine token learns what its issuer may not say.
+fn refusal(refused: TokenRefused) -> Failure {
+    let invalid =
+        |message: String| Failure::new(Code::Unauthenticated, message).details(json!({ "error": "invalid_token" }));
+    match refused {
+        TokenRefused::BadTenant => unserved(),
+        TokenRefused::ForeignTenant => Failure::new(Code::ForbiddenTenant, refused.to_string()),
+        TokenRefused::ForeignScope => Failure::new(Code::ForbiddenScope, refused.to_string()),
+        TokenRefused::KeysUnavailable => {
+            Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000)
+        }
+        TokenRefused::LivesTooLong | TokenRefused::NoPerson => invalid(refused.to_string()),
+        TokenRefused::NotAToken
+        | TokenRefused::TooLong
+        | TokenRefused::UnknownIssuer
+        | TokenRefused::WrongAlgorithm
+        | TokenRefused::UnknownKey
+        | TokenRefused::BadSignature
+        | TokenRefused::MissingClaim { .. }
+        | TokenRefused::BadClaim { .. }
+        | TokenRefused::WrongAudience
+        | TokenRefused::NotYetValid
+        | TokenRefused::Expired => invalid("the token is not valid".to_owned()),
+    }
 }
 
 fn unserved() -> Failure {
@@ -165,6 +187,18 @@ pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequ
 /// Checks that the caller has a scope.
 pub fn needs(authed: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
     require(&authed.caller, scope)
+}
+
+/// Checks that the caller is a person who reads the tenant's audit log, which tells what everybody asked for.
+pub fn audits(authed: &AuthedRequest) -> Result<(), Failure> {
+    needs(authed, TokenScope::AuditRead)?;
+    if authed.caller.scopes.allow(TokenScope::ToolsRead) {
+        let message = "a token that may call tools is no person's, and only people read the audit log";
+        return Err(
+            Failure::new(Code::InsufficientScope, message).details(json!({ "scope": TokenScope::AuditRead.as_str() }))
+        );
+    }
+    Ok(())
 }
 
 /// Checks that the caller is a person who administers the tenant. A token that can call tools may be an agent's, and no

@@ -11,9 +11,9 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::Progress;
 use domain::run::{Run, RunState, Verdict};
-use domain::{Code, Failure, Moment, RunId, TokenScope};
-use executor::RunDecision;
+use domain::{Caller, Code, Failure, Moment, RunId, TokenScope};
 use executor::runs::{RunWait, WaitUntil, told};
+use executor::{RunDecision, ServiceKeys};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,7 +37,8 @@ pub struct RunsQuery {
 pub async fn list(authed: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let page = async {
         sees_runs(&authed)?;
-        let from = filter.cursor.as_deref().map(read_cursor).transpose()?;
+        let place = |text: &str| read_cursor(&gateway.keys, &authed.caller, text);
+        let from = filter.cursor.as_deref().map(place).transpose()?;
         let stored = gateway.store.of(&authed.caller.tenant).runs();
         let runs = stored
             .page(from.map(|(at, _)| at), MOST_SCANNED)
@@ -57,7 +58,9 @@ pub async fn list(authed: AuthedRequest, filter: Query<RunsQuery>, gateway: Data
             }
         }
         let more = page.len() == PAGE || runs.len() == MOST_SCANNED;
-        let next = last.filter(|_| more).map(|run| format!("{}-{}", run.asked.asked_at.millis(), run.id));
+        // The last run that was read may be one that the caller may not see, so its place is sealed.
+        let place = |run: &Run| format!("{}-{}", run.asked.asked_at.millis(), run.id);
+        let next = last.filter(|_| more).map(|run| gateway.keys.seal_place(&authed.caller, &place(run)));
         Ok::<Value, Failure>(json!({ "runs": page, "next_cursor": next }))
     };
     answer(&gateway, &authed, page.await)
@@ -69,9 +72,10 @@ fn matches(filter: &RunsQuery, run: &Run) -> bool {
         && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
 }
 
-fn read_cursor(text: &str) -> Result<(Moment, RunId), Failure> {
+fn read_cursor(keys: &ServiceKeys, caller: &Caller, text: &str) -> Result<(Moment, RunId), Failure> {
     let read = || {
-        let (at, id) = text.split_once('-')?;
+        let place = keys.open_place(caller, text)?;
+        let (at, id) = place.split_once('-')?;
         Some((Moment::from_millis(at.parse().ok()?), RunId::parse(id).ok()?))
     };
     read().ok_or_else(|| Failure::new(Code::BadCursor, "the cursor is not one of this list"))
@@ -228,12 +232,13 @@ fn brief(run: &Run) -> Value {
     })
 }
 
-/// A caller of tools sees its own runs; a caller who decides, or reads the audit log, sees all runs of the tenant.
+/// A caller who decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own. A token that
+/// may call tools may be an agent's, whatever else its issuer put there, and no agent reads what others asked for.
 fn may_see(authed: &AuthedRequest, run: &Run) -> bool {
     let scopes = authed.caller.scopes;
-    scopes.allow(TokenScope::RunsDecide)
-        || scopes.allow(TokenScope::AuditRead)
-        || run.asked.requester == authed.caller.principal
+    let person = !scopes.allow(TokenScope::ToolsRead);
+    let sees_all = person && (scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead));
+    sees_all || run.asked.requester == authed.caller.principal
 }
 
 fn sees_runs(authed: &AuthedRequest) -> Result<(), Failure> {

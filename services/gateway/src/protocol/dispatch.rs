@@ -7,7 +7,7 @@ use crate::protocol::{cancel, list, stream};
 use bytes::Bytes;
 use catalog::{Catalog, ListAudience};
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
-use executor::Handle;
+use executor::{Handle, OpenedSession};
 use futures_util::FutureExt;
 use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
@@ -92,10 +92,11 @@ impl McpRequest<'_> {
         let wanted = domain::SessionMode::Write; // the most the token and the tenant allow; loading is judged again
         let assignment = domain::Assignment::default();
         match gateway.executor.open_session(snapshot, caller, wanted, selection, assignment).await {
-            Ok(session) => {
-                let result = mcp::encode::initialize_result(revision, &instructions(&snapshot.catalog, false));
+            Ok(opened) => {
+                let text = instructions(&snapshot.catalog, false) + &carried_over(&opened);
+                let result = mcp::encode::initialize_result(revision, &text);
                 let reply = FinishedReply { status: 200, body: mcp::encode::result(&id, &result) };
-                McpAnswer::Message(McpMessage { reply, failure: None, session: Some(session.id) })
+                McpAnswer::Message(McpMessage { reply, failure: None, session: Some(opened.session.id) })
             }
             Err(failure) => self.exchange.refuse(Era::Legacy(revision), Some(id), failure),
         }
@@ -138,6 +139,19 @@ impl McpRequest<'_> {
 }
 
 /// What a client is told about the service: which toolsets are listed, and which can be loaded.
+/// What the model is told of a session that begins with what an earlier one has left it.
+fn carried_over(opened: &OpenedSession) -> String {
+    let mut text = String::new();
+    if let Some(run) = opened.stopped_by {
+        let why = format!("A person rejected {run} of an earlier session, so changes are refused here too");
+        text.push_str(&format!("\n\n{why} until a person clears it. Reading is possible."));
+    }
+    if opened.session.tainted {
+        text.push_str("\n\nAn earlier session read text from outside, so this one counts as tainted.");
+    }
+    text
+}
+
 fn instructions(catalog: &Catalog, modern: bool) -> String {
     let names = |default| catalog.toolsets().iter().filter(move |t| t.default == default).map(|t| t.name.as_str());
     let (listed, loadable): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());

@@ -86,14 +86,14 @@ pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Val
         let unreadable = |error: SectionTypeError| Failure::new(Code::Internal, error.to_string());
         TenantServers::of(&config).map_err(unreadable)?.check_assignment(&assignment)?;
     }
-    let session = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
-    Ok(describe(exchange, &session, None))
+    let opened = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
+    Ok(describe(exchange, &opened.session, opened.stopped_by))
 }
 
 /// A session as JSON.
 pub async fn show(exchange: &McpExchange, id: String) -> Result<Value, Failure> {
     let session = find(exchange, id).await?;
-    let stopped_by = exchange.gateway.executor.stopped_by(&exchange.caller.tenant, session.id).await?;
+    let stopped_by = exchange.gateway.executor.stopped_by(&exchange.caller.tenant, &session).await?;
     Ok(describe(exchange, &session, stopped_by))
 }
 

@@ -49,6 +49,33 @@ fn members() -> BTreeMap<String, (String, toml::Table)> {
 }
 
 #[test]
+fn every_third_party_is_pinned_to_the_version_of_the_lock_file() {
+    let workspace = toml(&root().join("Cargo.toml"));
+    let lock = toml(&root().join("Cargo.lock"));
+    let text = |value: &toml::Value, key: &str| value[key].as_str().unwrap().to_owned();
+    let locked: BTreeSet<(String, String)> = lock["package"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| {
+            let version = text(package, "version").split('+').next().unwrap().to_owned();
+            (text(package, "name"), version)
+        })
+        .collect();
+    let mut third_parties = 0;
+    for (name, dependency) in workspace["workspace"]["dependencies"].as_table().unwrap() {
+        let version = dependency.as_str().or_else(|| dependency.get("version").and_then(toml::Value::as_str));
+        let Some(version) = version else { continue };
+        third_parties += 1;
+        let pinned = version.strip_prefix('=').unwrap_or_else(|| panic!("{name} = \"{version}\" is a range"));
+        assert!(locked.contains(&(name.clone(), pinned.to_owned())), "{name} {pinned} is not in Cargo.lock");
+    }
+    assert!(third_parties > 40, "only {third_parties} were looked at");
+    let deny = toml(&root().join("deploy/deny.toml"));
+    assert_eq!(deny["advisories"]["unmaintained"].as_str(), Some("all"));
+}
+
+#[test]
 fn the_crates_and_their_dependencies_are_as_the_map_says() {
     let members = members();
     let mut said = BTreeMap::new();
@@ -173,7 +200,7 @@ fn every_key_of_the_store_is_in_the_map() {
     let text = map();
     let source = std::fs::read_to_string(root().join("shared/store/src/keys.rs")).unwrap();
     let source = source.split("#[cfg(test)]").next().unwrap();
-    for line in source.lines().filter(|line| line.contains("Key(")) {
+    for line in source.lines().filter(|line| line.contains("Key(") || line.contains("name: ")) {
         let Some(name) = line.split('"').nth(1) else { continue };
         let name: String = name.chars().take_while(char::is_ascii_lowercase).collect();
         if name.len() > 1 {

@@ -9,15 +9,15 @@ use testkit::upstream::{Era, McpServer, tools};
 
 /// Runs the real program on these settings; gives its exit code and its lines.
 async fn doctor(settings: &Path) -> (i32, Vec<Value>) {
-    doctor_with(settings, &[]).await
+    with(settings, &[]).await
 }
 
-/// The same with further settings.
+/// The same, with settings from the environment over the file.
 #[expect(clippy::disallowed_methods, reason = "the program under test, never part of the service")]
-async fn doctor_with(settings: &Path, more: &[(&str, &str)]) -> (i32, Vec<Value>) {
+pub(crate) async fn with(settings: &Path, environment: &[(&str, &str)]) -> (i32, Vec<Value>) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quartermaster"));
     command.args(["--output", "json", "doctor", "--config"]).arg(settings).env("QM_TELEMETRY__LOG", "off");
-    command.envs(more.iter().copied());
+    command.envs(environment.iter().copied());
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
@@ -79,7 +79,7 @@ async fn external_servers_are_asked_and_nothing_of_their_answer_is_kept() {
     let mut world = Plan::redis(1).start(processes()).await;
     world.write_tenant("fresh", "tenant: fresh\nservers: [{ use: wiki, accept: first }, { use: gone }]\n");
     let folder = shelf.folder();
-    let (code, lines) = doctor_with(world.settings_file(), &[("QM_UPSTREAMS__CATALOG", &folder)]).await;
+    let (code, lines) = with(world.settings_file(), &[("QM_UPSTREAMS__CATALOG", &folder)]).await;
     assert_eq!(code, 1, "{lines:#?}");
     let wiki = line(&lines, "tenant fresh, external server wiki");
     assert_eq!((&wiki["how"], &wiki["says"]), (&"well".into(), &"answers and lists 2 tools".into()), "{wiki}");

@@ -14,9 +14,13 @@ mod audit;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod carried_over;
+#[cfg(test)]
 mod catalog_api;
 #[cfg(test)]
 mod config_commands;
+#[cfg(test)]
+mod dev_files;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
@@ -33,6 +37,8 @@ mod here;
 mod hostile;
 #[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod issuers;
 #[cfg(test)]
 mod jenkins_story;
 #[cfg(test)]

@@ -231,7 +231,11 @@ impl Fixture {
             reach: EgressPolicy::unknown(),
         }));
         std::fs::create_dir_all(folder.path().join("tenants")).unwrap();
-        let sessions = SessionConfig { idle: Duration::from_secs(60), longest: Duration::from_secs(600) };
+        let sessions = SessionConfig {
+            idle: Duration::from_secs(60),
+            longest: Duration::from_secs(600),
+            carry_over: Duration::ZERO,
+        };
         let leases = Leases { lease: Duration::from_secs(30), renew_every: Duration::from_secs(10) };
         let keys = Arc::new(ServiceKeys::derive(&[7; 32]).unwrap());
         let executor = Executor::new(store, Tasks::default(), sessions, keys, leases).with_codes(codes);
@@ -251,7 +255,7 @@ impl Fixture {
         let request = CallRequest {
             caller: Arc::new(Caller {
                 tenant,
-                principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+                principal: Principal::new("https://login.example", "agent"),
                 scopes: Scopes::parse("tools:read"),
                 expires_at: Moment::from_secs(4_000_000_000),
                 token: None,

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn nothing_its_writer_chose_survives_a_redaction() {
-        let by = Principal { issuer: "https://login.example".into(), subject: "person".into() };
+        let by = Principal::new("https://login.example", "person");
         let redaction = Redaction { by, reason: "a key".into(), at: Moment::from_millis(7) };
         let read = Document::from_bytes(WRITTEN.as_bytes()).unwrap();
         let redacted = Document { diff: "+text".into(), ..read.clone() }.redact(redaction.clone());

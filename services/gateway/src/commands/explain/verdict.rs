@@ -173,7 +173,7 @@ pub(super) fn judge(
 fn caller(config: &TenantConfig, scope: &str) -> Caller {
     Caller {
         tenant: config.tenant.clone(),
-        principal: Principal { issuer: "quartermaster".into(), subject: "explain".into() },
+        principal: Principal::new("quartermaster", "explain"),
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,

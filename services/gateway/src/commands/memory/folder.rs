@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use memory::documents::{DocPath, DocumentScope, Prefix};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The largest file that can be a document.
@@ -119,7 +120,7 @@ pub(super) fn write(root: &Path, path: &DocPath, text: &str) -> anyhow::Result<(
         Ok(()) | Err(_) => {}
     }
     let written = (|| {
-        let mut out = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         out.write_all(text.as_bytes())?;
         out.sync_all()?;
         fs::rename(&draft, &file)
@@ -133,14 +134,15 @@ pub(super) fn write(root: &Path, path: &DocPath, text: &str) -> anyhow::Result<(
 
 /// Creates the folders that are missing, and refuses those that are links.
 fn real_folders(root: &Path, below: &Path) -> anyhow::Result<()> {
-    DirBuilder::new().recursive(true).create(root).with_context(|| format!("cannot make {}", root.display()))?;
+    let cannot = |folder: &Path| format!("cannot make {}", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(root).with_context(|| cannot(root))?;
     let mut folder = root.to_owned();
     for part in below.components() {
         folder.push(part);
         match folder.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => bail!("{} is not a folder, or is a symbolic link", folder.display()),
-            Err(_) => fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?,
+            Err(_) => DirBuilder::new().mode(0o700).create(&folder).with_context(|| cannot(&folder))?,
         }
     }
     Ok(())
@@ -149,10 +151,19 @@ fn real_folders(root: &Path, below: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn path(text: &str) -> DocPath {
         DocPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn only_their_owner_can_read_exported_documents() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("export");
+        write(&root, &path("tenant/runbooks/a"), "text").unwrap();
+        let mode = |below: &str| fs::metadata(root.join(below)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(""), mode("tenant/runbooks"), mode("tenant/runbooks/a.md")), (0o700, 0o700, 0o600));
     }
 
     fn all() -> Prefix {

@@ -100,7 +100,7 @@ impl Who {
     pub(crate) fn caller(self) -> Caller {
         Caller {
             tenant: Tenant::parse(self.tenant).unwrap(),
-            principal: Principal { issuer: "https://login.example".into(), subject: self.subject.into() },
+            principal: Principal::new("https://login.example", self.subject),
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
@@ -157,7 +157,7 @@ impl Who {
 /// The evidence of a run of this call that Ada approved.
 fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let at = Moment::from_secs(7);
-    let by = Principal { issuer: "https://login.example".into(), subject: "ada".into() };
+    let by = Principal::new("https://login.example", "ada");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) }).unwrap()
 }
