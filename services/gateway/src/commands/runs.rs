@@ -122,6 +122,6 @@ mod tests {
         let text = as_text(AnswerFields(&run));
         assert!(text.chars().all(|c| c == '\n' || !domain::text::is_tricky(c)), "{text}");
         assert!(text.lines().all(|line| !line.starts_with("  approved")), "{text}");
-        assert!(text.ends_with("\n\n    first\n    second\\u{001b}[1A\n"), "{text}");
+        assert!(text.ends_with("\n\n    first\n    second\\u{001b}[1A\\u{000d}\n"), "{text}");
     }
 }

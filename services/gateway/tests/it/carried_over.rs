@@ -56,7 +56,7 @@ async fn a_call_without_a_session_does_not_get_around_a_rejection() {
     let agent = tenant.agent();
     let address = "/mcp/x/memory:write";
     let refused = agent.send(&agent.post(address, &call)).await.json();
-    assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "policy_denied", "{refused}");
+    assert_eq!(refused["result"]["_meta"]["quartermaster/error"]["code"], "policy_denied", "{refused}");
     assert_eq!(say(&tenant.approver(), &run, "clear", json!({})).await.status, 200);
     let asked = agent.send(&agent.post(address, &call)).await.json();
     assert_eq!(asked["result"]["structuredContent"]["run"]["state"], "pending_approval", "{asked}");

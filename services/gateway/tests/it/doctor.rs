@@ -85,6 +85,6 @@ async fn external_servers_are_asked_and_nothing_of_their_answer_is_kept() {
     assert_eq!((&wiki["how"], &wiki["says"]), (&"well".into(), &"answers and lists 2 tools".into()), "{wiki}");
     let gone = line(&lines, "tenant fresh, external server gone");
     assert_eq!(gone["how"], "bad", "{gone}");
-    assert!(gone["says"].as_str().unwrap().starts_with("upstream_unavailable: "), "{gone}");
+    assert!(gone["says"].as_str().unwrap().starts_with("upstream_refused: "), "{gone}");
     assert_eq!(world.redis().command(&["KEYS", "*{fresh}*"]), "*0");
 }

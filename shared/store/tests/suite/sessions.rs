@@ -69,7 +69,8 @@ async fn a_stranger_neither_prolongs_a_session_nor_keeps_its_owner_from_it(bench
     assert_eq!(begun.session, None);
     bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     assert!(sessions.find(session_id(2), &principal("agent"), LIVES).await.unwrap().is_some());
-    bench.pass(opened_at.plus(Duration::from_millis(400))).await;
+    let last_touch = bench.store.now().await.unwrap();
+    bench.pass(last_touch.plus(Duration::from_millis(400))).await;
     assert_eq!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap(), None, "it was left alone");
     assert_eq!(sessions.find(session_id(3), &principal("other"), LIVES).await.unwrap(), None, "by a call as well");
     assert!(sessions.find(session_id(2), &principal("agent"), LIVES).await.unwrap().is_some(), "its owner used it");

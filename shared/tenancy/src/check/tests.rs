@@ -72,11 +72,11 @@ fn a_tenant_must_be_named() {
 
 #[test]
 fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
-    assert_snapshot!(told("tenant: acme\nmod: read\nserver: []"), @"
+    assert_snapshot!(told("tenant: acme\nmod: read\nlimit: {}"), @"
         acme.yaml:2:1: unknown_key: the file has no key `mod`
             hint: did you mean `mode`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
-        acme.yaml:3:1: unknown_key: the file has no key `server`
-            hint: did you mean `servers`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+        acme.yaml:3:1: unknown_key: the file has no key `limit`
+            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
     ");
     assert_snapshot!(told("tenant: acme\nlimits: { calls_per_minut: 5 }"), @"
         acme.yaml:2:11: unknown_key: `limits` has no key `calls_per_minut`

@@ -38,7 +38,7 @@ fn what_stands_in_an_environment_is_refused_wherever_it_stands() {
     let text = "tenant: acme\n\
          params:\n  a: { default: 'env:HOME', description: 'instead of env:HOME' }\n  b: { secret: true, from: 'env:B' }\n\
          default_toolsets: ['pre env:C']\n\
-         policy: { deny: ['env:D', { name: 'env:E' }], approval: { expires: 'env:F' } }\n";
+         policy: { deny: ['env:D'], require_approval: [{ name: 'env:E' }], approval: { expires: 'env:F' } }\n";
     let problems = parse("acme.yaml", text, &KNOWN).unwrap_err();
     let refused: Vec<_> = problems.iter().filter(|problem| problem.code == "env_refused").collect();
     let seen: Vec<u32> = refused.iter().map(|problem| problem.line).collect();

@@ -339,6 +339,7 @@ impl ClusterWriter<'_> {
         let mut object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         // Whole: what is left out here could be changed without anybody seeing it.
         self.cluster.masker().object(&mut object, MaskDetail::Full);
+        let object = marker::take(object);
         Ok(ObjectWriteResult { object, created: status == StatusCode::CREATED })
     }
 

@@ -267,3 +267,16 @@ fn everything_is_counted() {
     assert_eq!(codes("tenant: acme\nservers: [{ use: clock }, { use: clock }]"), ["repeated_value"]);
     assert_eq!(codes("tenant: acme\nservers: [{ use: Big Clock }]"), ["unknown_server"], "told once");
 }
+
+#[test]
+fn servers_are_held_to_the_budget_of_the_file() {
+    let codes = |text: &str| -> Vec<&str> { read(text).unwrap_err().iter().map(|problem| problem.code).collect() };
+    let places = "{{ params.a }}".repeat(5_000);
+    let text = format!(
+        "tenant: acme\nparams: {{ a: {{ default: x }} }}\nservers: [{{ name: s, url: 'https://h.example/{places}' }}]"
+    );
+    assert_eq!(codes(&text), ["bad_value"], "an address is short");
+    assert_eq!(codes(&format!("tenant: acme\nservers: {}", "[".repeat(100_000))), ["too_deep"]);
+    let many = format!("tenant: acme\nservers: [{}]", "{ use: x },".repeat(5_000));
+    assert_eq!(codes(&many).len(), 33, "what is beyond the limit is not looked at");
+}
