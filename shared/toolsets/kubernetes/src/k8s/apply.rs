@@ -79,12 +79,12 @@ impl Tool for Apply {
     type Args = Args;
     type Output = ApplyOutput;
 
-    /// A dry run looks; taking over fields, and kinds that reach far, disrupt.
+    /// A dry run looks; taking over fields, kinds that reach far, and what the risk rules name, disrupt.
     fn effect(args: &Args) -> Effect {
         match (args.dry_run, args.force) {
             (Some(true), _) => Effect::Read,
             (_, Some(true)) => Effect::Disrupt,
-            (_, _) if args.manifest.is_wide() => Effect::Disrupt,
+            (_, _) if args.manifest.is_wide() || args.manifest.is_risky() => Effect::Disrupt,
             (_, _) => Effect::Change,
         }
     }

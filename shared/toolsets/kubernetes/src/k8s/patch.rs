@@ -13,7 +13,7 @@ use super::reply::{ClusterNote, ClusterReplyFields};
 use super::shown_arguments;
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, ClusterWriter, MaskDetail, marker};
-use asked::{CheckedPatch, touches_lifetime};
+use asked::{CheckedPatch, is_risky, touches_lifetime};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
@@ -73,11 +73,13 @@ impl Tool for K8sPatch {
     type Args = Args;
     type Output = K8sPatchOutput;
 
-    /// A dry run looks. Kinds that reach far disrupt, and so does a touch of what decides whether objects live on.
+    /// A dry run looks. Kinds that reach far disrupt, and so do what the risk rules name and a touch of what decides
+    /// whether objects live on.
     fn effect(args: &Args) -> Effect {
         match args.dry_run {
             Some(true) => Effect::Read,
             Some(false) | None if is_wide(&args.kind.about()) || touches_lifetime(&args.patch) => Effect::Disrupt,
+            Some(false) | None if is_risky(&args.patch) => Effect::Disrupt,
             Some(false) | None => Effect::Change,
         }
     }

@@ -13,6 +13,7 @@ use super::clean;
 use super::diff_text::unified;
 use super::kind_name::is_wide;
 use crate::client::{Cluster, ResourceRef};
+use crate::risks;
 use catalog::ToolPreview;
 use catalog::preview::{PreviewBlock, PreviewBuilder, digest, short, target_name};
 use domain::Failure;
@@ -42,6 +43,7 @@ pub(crate) fn about(preview: &mut PreviewBuilder, what: &str, target: &ResourceR
 pub(crate) fn creates(preview: &mut PreviewBuilder, target: &ResourceRef, asked: &Value, then: &Value) {
     preview.fact(json!({ "object": name(target), "uid": null, "asked": digest(asked) }));
     wide(preview, target);
+    risky(preview, &target.to_string(), None, then);
     let (_, then) = named_only(None, then);
     let text = unified(None, Some(&then)).unwrap_or_default();
     difference(preview, &format!("create {target}"), &digest(asked), text);
@@ -50,6 +52,7 @@ pub(crate) fn creates(preview: &mut PreviewBuilder, target: &ResourceRef, asked:
 /// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
 pub(crate) fn untried(preview: &mut PreviewBuilder, what: &str, asked: &Value) {
     preview.fact(json!({ "untried": what, "asked": digest(asked) }));
+    risky(preview, what, None, asked);
     let (_, shown) = named_only(None, asked);
     let text = unified(None, Some(&shown)).unwrap_or_default();
     difference(preview, &format!("create {what}, untried"), &digest(asked), text);
@@ -64,6 +67,7 @@ pub(crate) fn changes(preview: &mut PreviewBuilder, target: &ResourceRef, now: &
     let title = identified(preview, if any { "change" } else { "leave as it is:" }, target, now);
     let digest = digest(&Value::Array(found));
     preview.fact(json!({ "difference": digest }));
+    risky(preview, &target.to_string(), Some(now), then);
     if any {
         let (now, then) = named_only(Some(now), then);
         difference(preview, &title, &digest, unified(now.as_ref(), Some(&then)).unwrap_or_default());
@@ -121,6 +125,13 @@ fn identified(preview: &mut PreviewBuilder, what: &str, target: &ResourceRef, li
     preview.fact(json!({ "object": name(target), "uid": uid, "version": version(live) }));
     wide(preview, target);
     format!("{what} {target}, uid {uid}")
+}
+
+/// Warns of what makes a change dangerous.
+fn risky(preview: &mut PreviewBuilder, what: &str, before: Option<&Value>, after: &Value) {
+    for risk in risks::of_change(before, after) {
+        preview.warn(format!("{what}: {}.", risk.detail));
+    }
 }
 
 fn wide(preview: &mut PreviewBuilder, target: &ResourceRef) {

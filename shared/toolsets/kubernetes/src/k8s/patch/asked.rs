@@ -168,6 +168,11 @@ pub(super) fn touches_lifetime(patch: &str) -> bool {
     json::read(patch.as_bytes()).map_or(true, |patch| within(&patch))
 }
 
+/// Whether a patch sets something that disrupts. What nobody understood counts as the worst.
+pub(super) fn is_risky(patch: &str) -> bool {
+    json::read(patch.as_bytes()).map_or(true, |patch| crate::risks::in_fragment(&patch))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
