@@ -49,12 +49,14 @@ pub struct SecretSpan {
 pub(crate) struct LookCost {
     bytes: u64,
     most: u64,
+    /// The longest text that is looked at.
+    longest: usize,
 }
 
 impl LookCost {
     fn of(length: usize) -> LookCost {
         let most = LOOKS_PER_BYTE.saturating_mul(u64::try_from(length).unwrap_or(u64::MAX)).max(LEAST_LOOKS);
-        LookCost { bytes: 0, most }
+        LookCost { bytes: 0, most, longest: LONGEST }
     }
 
     fn bytes(&mut self, count: usize) {
@@ -109,7 +111,7 @@ fn find_within(text: &str, depth: usize, cost: &mut LookCost) -> Vec<SecretSpan>
         if documents.next_if(|(at, _)| *at <= start).is_some_and(|(_, secret)| secret) {
             looker.block.document(true);
         }
-        if start + whole.len() > LONGEST || cost.is_spent() {
+        if start + whole.len() > cost.longest || cost.is_spent() {
             spans.push(SecretSpan { rule: UNSEEN, hit: start..text.len(), secret: start..text.len() });
             break;
         }

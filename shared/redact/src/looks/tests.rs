@@ -37,18 +37,18 @@ fn the_cost_grows_with_the_length_and_no_faster() {
 
 #[test]
 fn what_is_too_long_is_masked_from_there_on() {
-    let line = "a harmless line\n";
-    let text = line.repeat(LONGEST / line.len() + 10);
-    let spans = find(&text);
-    assert_eq!(spans.len(), 1);
-    assert_eq!((spans[0].rule, spans[0].secret.end), (UNSEEN, text.len()));
-    assert!(spans[0].secret.start <= LONGEST);
+    let text = "a harmless line\n".repeat(20);
+    let mut cost = LookCost { longest: 100, ..LookCost::of(text.len()) };
+    let spans = find_within(&text, 0, &mut cost);
+    assert_eq!(spans.iter().map(|span| span.rule).collect::<Vec<_>>(), [UNSEEN]);
+    assert_eq!(spans[0].secret, 96..text.len());
+    assert_eq!(LineLooker::new().alone(&"x".repeat(LONGEST + 1))[0].rule, UNSEEN);
 }
 
 #[test]
 fn what_costs_too_much_is_masked_from_there_on() {
-    let mut cost = LookCost { bytes: 0, most: 100 };
     let text = "a harmless line\n".repeat(20);
+    let mut cost = LookCost { most: 100, ..LookCost::of(text.len()) };
     let spans = find_within(&text, 0, &mut cost);
     assert_eq!(spans.iter().map(|span| span.rule).collect::<Vec<_>>(), [UNSEEN]);
     assert_eq!(spans[0].secret.end, text.len());

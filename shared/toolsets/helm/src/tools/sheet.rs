@@ -8,6 +8,7 @@ use super::objects::Difference;
 use super::release::{ReleaseRef, RevisionSummary};
 use catalog::ToolPreview;
 use domain::json;
+use kubernetes::client::{JudgedDigest, without_marks};
 use serde_json::{Value, json};
 
 /// The most lines that are shown of all differences together, and the most bytes of everything.
@@ -19,6 +20,7 @@ const DIGEST: usize = 16;
 /// A preview in the making.
 #[derive(Debug)]
 pub(super) struct ReleasePreview {
+    digest: JudgedDigest,
     judged: Vec<Value>,
     lines: Vec<String>,
     differences: Vec<Difference>,
@@ -38,7 +40,8 @@ impl ReleasePreview {
         if let Some(newest) = newest {
             lines.push(format!("now: revision {}, {}, chart {}", newest.revision, newest.status, newest.chart));
         }
-        ReleasePreview { judged: vec![judged], lines, differences: Vec::new(), warnings: Vec::new() }
+        let digest = spot.cluster.judged_digest();
+        ReleasePreview { digest, judged: vec![judged], lines, differences: Vec::new(), warnings: Vec::new() }
     }
 
     /// Says something that must still be so.
@@ -80,7 +83,9 @@ impl ReleasePreview {
     /// The finished preview.
     pub(super) fn drawn(self, summary: impl Into<String>, arguments: Option<String>) -> ToolPreview {
         let judged = json!({ "judged": self.judged, "warnings": self.warnings });
-        let digest = json::sha256_hex(json::canonical(&judged).as_bytes());
+        // What is shown is blind to the values of secrets; what is compared sees them, and nobody sees it.
+        let digest = json::sha256_hex(json::canonical(&without_marks(&judged)).as_bytes());
+        let whole = self.digest.of(&judged);
         let mut text = self.lines.join("\n");
         text.push_str(&shown(&self.differences));
         text.push_str(&format!("\njudged: sha256 {}\n", &digest[..DIGEST]));
@@ -89,7 +94,7 @@ impl ReleasePreview {
             text,
             warnings: self.warnings,
             arguments,
-            fingerprint: format!("helm:{digest}"),
+            fingerprint: format!("helm:{whole}#{whole}"),
         }
     }
 }

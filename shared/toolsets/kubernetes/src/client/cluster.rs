@@ -31,11 +31,13 @@ pub struct Cluster<'p> {
     pub(in crate::client) line: Arc<ClusterConnection>,
     pub(in crate::client) permit: &'p Permit,
     pub(in crate::client) deadline: Instant,
+    masker: Masker,
 }
 
 impl<'p> Cluster<'p> {
     pub(in crate::client) fn new(line: Arc<ClusterConnection>, permit: &'p Permit) -> Cluster<'p> {
-        Cluster { line, permit, deadline: Instant::now() + DEADLINE }
+        let masker = line.masker.for_call();
+        Cluster { line, permit, deadline: Instant::now() + DEADLINE, masker }
     }
 
     /// The same handle, whose calls must all be done within this time from now.
@@ -96,7 +98,7 @@ impl<'p> Cluster<'p> {
     }
 
     pub(in crate::client) fn masker(&self) -> &Masker {
-        &self.line.masker
+        &self.masker
     }
 
     /// What discovery says, and whether it was asked just now.

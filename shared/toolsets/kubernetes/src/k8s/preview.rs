@@ -6,14 +6,15 @@
 //! status that moves leaves a yes alone, and whatever the approver judged voids it.
 //!
 //! The shown text carries the uid and a digest of the whole difference. Two texts are therefore the same only if they
-//! are about the same objects and the same difference, also where some of it was cut.
+//! are about the same objects and the same difference, also where some of it was cut. That digest is blind to the values
+//! of secrets, or it could be used to guess them; the fingerprint sees them, and nobody sees the fingerprint.
 //!
 //! Not here: what the live target adds to a change (see [`radius`](super::radius)).
 
 use super::clean;
 use super::diff_text::unified;
 use super::kind_name::is_wide;
-use crate::client::{Cluster, ResourceRef};
+use crate::client::{Cluster, JudgedDigest, ObjectPair, ResourceRef, without_marks};
 use catalog::ToolPreview;
 use domain::{Failure, json};
 use serde_json::{Value, json};
@@ -29,7 +30,10 @@ const DIGEST: usize = 16;
 /// A preview in the making.
 #[derive(Debug)]
 pub(crate) struct PreviewBuilder {
+    digest: JudgedDigest,
     judged: Vec<Value>,
+    /// What the text shows of objects, before their secrets were taken out.
+    shown: Vec<Value>,
     lines: Vec<String>,
     differences: Vec<(String, String)>,
     warnings: Vec<String>,
@@ -41,7 +45,9 @@ impl PreviewBuilder {
         let simulated = if cluster.simulated() { " (simulated)" } else { "" };
         let lines = vec![format!("cluster {}{simulated}", cluster.name())];
         PreviewBuilder {
+            digest: cluster.judged_digest(),
             judged: vec![json!({ "cluster": cluster.name() })],
+            shown: Vec::new(),
             lines,
             differences: Vec::new(),
             warnings: Vec::new(),
@@ -57,32 +63,33 @@ impl PreviewBuilder {
     /// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid),
     /// so what was asked for is judged.
     pub(crate) fn creates(&mut self, target: &ResourceRef, asked: &Value, then: &Value) {
-        self.judged.push(json!({ "object": name(target), "uid": null, "asked": digest(asked) }));
+        self.judged.push(json!({ "object": name(target), "uid": null, "asked": asked }));
         self.wide(target);
-        let (_, then) = named_only(None, then);
-        self.difference(&format!("create {target}"), &digest(asked), unified(None, Some(&then)).unwrap_or_default());
+        let pair = ObjectPair::named(None, Some(then));
+        let text = unified(None, pair.then.as_ref()).unwrap_or_default();
+        self.asks(&format!("create {target}"), asked, text);
     }
 
     /// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
     pub(crate) fn untried(&mut self, what: &str, asked: &Value) {
-        self.judged.push(json!({ "untried": what, "asked": digest(asked) }));
-        let (_, shown) = named_only(None, asked);
-        let title = format!("create {what}, untried");
-        self.difference(&title, &digest(asked), unified(None, Some(&shown)).unwrap_or_default());
+        self.judged.push(json!({ "untried": what, "asked": asked }));
+        let pair = ObjectPair::named(None, Some(asked));
+        let text = unified(None, pair.then.as_ref()).unwrap_or_default();
+        self.asks(&format!("create {what}, untried"), asked, text);
     }
 
     /// An object that would be changed, and whether it would be at all.
     pub(crate) fn changes(&mut self, target: &ResourceRef, now: &Value, then: &Value) -> bool {
-        let (before, after) = (cleaned(now), cleaned(then));
-        let mut found = Vec::new();
-        differences("", Some(&before), Some(&after), &mut found);
-        let any = !found.is_empty();
+        let changes = Value::Array(all_differences(now, then));
+        let any = changes != json!([]);
         let title = self.identified(if any { "change" } else { "leave as it is:" }, target, now);
-        let digest = digest(&Value::Array(found));
-        self.judged.push(json!({ "difference": digest }));
+        self.judged.push(json!({ "difference": changes }));
         if any {
-            let (now, then) = named_only(Some(now), then);
-            self.difference(&title, &digest, unified(now.as_ref(), Some(&then)).unwrap_or_default());
+            self.shown.push(changes);
+            let pair = ObjectPair::named(Some(now), Some(then));
+            let plain = pair.now.as_ref().zip(pair.then.as_ref()).map(|(now, then)| all_differences(now, then));
+            let digest = digest(&without_marks(&Value::Array(plain.unwrap_or_default())));
+            self.difference(&title, &digest, unified(pair.now.as_ref(), pair.then.as_ref()).unwrap_or_default());
         } else {
             self.line(title);
         }
@@ -126,6 +133,8 @@ impl PreviewBuilder {
     /// The finished preview.
     pub(crate) fn drawn(self, summary: impl Into<String>) -> ToolPreview {
         let judged = json!({ "judged": self.judged, "warnings": self.warnings });
+        // Behind the sign stands what the text is blind to.
+        let fingerprint = format!("k8s:{}#{}", self.digest.of(&judged), self.digest.of(&Value::Array(self.shown)));
         let many = self.differences.len().max(1);
         let each = |overhead: usize| MOST_LINES.saturating_sub(self.lines.len() + overhead * many) / many;
         // A title and a blank line for each; where that leaves too little, only the title.
@@ -134,13 +143,13 @@ impl PreviewBuilder {
         for (title, difference) in &self.differences {
             text.push_str(&format!("{blank}\n{title}{}", cut(difference, lines.max(1), MOST_BYTES / many)));
         }
-        ToolPreview {
-            summary: summary.into(),
-            text,
-            warnings: self.warnings,
-            arguments: None,
-            fingerprint: format!("k8s:{}", json::sha256_hex(json::canonical(&judged).as_bytes())),
-        }
+        ToolPreview { summary: summary.into(), text, warnings: self.warnings, arguments: None, fingerprint }
+    }
+
+    /// What is asked for, and how it reads.
+    fn asks(&mut self, title: &str, asked: &Value, text: String) {
+        self.shown.push(asked.clone());
+        self.difference(title, &digest(&without_marks(asked)), text);
     }
 
     fn difference(&mut self, title: &str, digest: &str, text: String) {
@@ -189,7 +198,7 @@ fn name(target: &ResourceRef) -> Value {
 pub(crate) fn version(live: &Value) -> Value {
     match live["metadata"]["generation"].as_u64() {
         Some(generation) => json!(generation),
-        None => json!(digest(&cleaned(live))),
+        None => cleaned(live),
     }
 }
 
@@ -201,6 +210,13 @@ fn cleaned(object: &Value) -> Value {
 
 fn digest(value: &Value) -> String {
     json::sha256_hex(json::canonical(value).as_bytes())
+}
+
+/// Every place where two objects differ, apart from bookkeeping.
+fn all_differences(now: &Value, then: &Value) -> Vec<Value> {
+    let mut places = Vec::new();
+    differences("", Some(&cleaned(now)), Some(&cleaned(then)), &mut places);
+    places
 }
 
 /// Every place where two values differ, with what stands there.
@@ -222,43 +238,6 @@ fn differences(at: &str, now: Option<&Value>, then: Option<&Value>, found: &mut 
         }
         (now, then) => found.push(json!([at, now, then])),
     }
-}
-
-/// The same two objects with secrets by the name of their key only: whether a value is another one is said, and nothing
-/// about it, not even its length.
-fn named_only(now: Option<&Value>, then: &Value) -> (Option<Value>, Value) {
-    fn hide(value: &mut Value, before: Option<&Value>, otherwise: &str) {
-        match value {
-            Value::String(text) if is_mark(text) => {
-                let same = before.is_none_or(|before| before.as_str() == Some(text.as_str()));
-                *text = if same { "(secret)".to_owned() } else { otherwise.to_owned() };
-            }
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    hide(value, before.and_then(|before| before.get(key.as_str())), otherwise);
-                }
-            }
-            Value::Array(items) => {
-                for (n, item) in items.iter_mut().enumerate() {
-                    hide(item, before.and_then(|before| before.get(n)), otherwise);
-                }
-            }
-            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    let (mut shown, mut after) = (now.cloned(), then.clone());
-    hide(&mut after, now, "(secret, another one)");
-    if let Some(shown) = &mut shown {
-        hide(shown, None, "(secret)");
-    }
-    (shown, after)
-}
-
-/// Whether a text is the mark that stands for a masked value: `masked:<bytes>:<hex>`.
-fn is_mark(text: &str) -> bool {
-    let Some((bytes, hex)) = text.strip_prefix("masked:").and_then(|rest| rest.split_once(':')) else { return false };
-    let digits = |text: &str, fits: fn(u8) -> bool| !text.is_empty() && text.bytes().all(fits);
-    digits(bytes, |b| b.is_ascii_digit()) && digits(hex, |b| b.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -285,19 +264,16 @@ mod tests {
 
     #[test]
     fn a_secret_is_shown_by_the_name_of_its_key() {
-        let mark = |n: u8| format!("masked:8:0123456789a{n}");
+        let mark = |n: u8| format!("masked:0123456789a{n}");
         let now = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(2), "gone": mark(3) } });
         let then = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(4), "new": mark(5) } });
-        let (now, then) = named_only(Some(&now), &then);
-        let text = unified(now.as_ref(), Some(&then)).unwrap();
+        let pair = ObjectPair::named(Some(&now), Some(&then));
+        let text = unified(pair.now.as_ref(), pair.then.as_ref()).unwrap();
         assert!(!text.contains("masked:"), "{text}");
         for line in ["-  gone: \"(secret)\"", "+  other: \"(secret, another one)\"", "+  new: \"(secret)\""] {
             assert!(text.contains(line), "{line} in {text}");
         }
         assert!(!text.contains("-  same") && !text.contains("+  same"), "{text}");
-        assert!(
-            is_mark("masked:0:00") && !is_mark("masked:x:00") && !is_mark("masked:1:") && !is_mark("unmasked:1:00")
-        );
     }
 
     #[test]
@@ -316,7 +292,14 @@ mod tests {
         let long = format!("--- now\n+++ then\n@@ -1 +1 @@\n{long}");
         for many in [1, 7, 50] {
             let lines = vec!["cluster a".into()];
-            let mut sheet = PreviewBuilder { judged: vec![], lines, differences: vec![], warnings: vec![] };
+            let mut sheet = PreviewBuilder {
+                digest: JudgedDigest::fixed(),
+                judged: vec![],
+                shown: vec![],
+                lines,
+                differences: vec![],
+                warnings: vec![],
+            };
             (0..many).for_each(|n| sheet.difference(&format!("object {n}"), &"0".repeat(64), long.clone()));
             let text = sheet.drawn("all").text;
             assert!((0..many).all(|n| text.contains(&format!("object {n}, sha256 0000"))), "{text}");
