@@ -19,14 +19,12 @@ mod walk;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 pub use compare::{ObjectPair, without_marks};
-use domain::Tenant;
-use hmac::{Hmac, KeyInit, Mac};
+use domain::{KeyedDigest, Tenant};
 pub use known::KnownSecrets;
 pub use marks::JudgedDigest;
 use marks::{CallKey, TenantKey};
 use redact::looks;
 use serde_json::Value;
-use sha2::Sha256;
 use std::ops::Range;
 
 /// How much of an object is given. Masked it is either way.
@@ -52,7 +50,7 @@ pub(in crate::client) struct Masker {
 impl Masker {
     /// A masker with a key of this tenant's own.
     pub(in crate::client) fn new(key: &[u8; 32], tenant: &Tenant, kinds: &[String]) -> Masker {
-        let own = hmac(key, &[b"cluster mask", tenant.as_str().as_bytes()]);
+        let own = KeyedDigest::new(key).part(b"cluster mask").part(tenant.as_str().as_bytes()).finish();
         let kinds = kinds.iter().map(|kind| kind.to_ascii_lowercase()).collect();
         Masker { tenant: TenantKey(own), call: CallKey::random(), kinds }
     }
@@ -130,16 +128,6 @@ fn joined(text: &str, spans: Vec<looks::SecretSpan>) -> Vec<Range<usize>> {
         }
     }
     out
-}
-
-fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    // A key of any length is a key; the fallback is never taken.
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()));
-    for part in parts {
-        mac.update(&part.len().to_be_bytes());
-        mac.update(part);
-    }
-    mac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]

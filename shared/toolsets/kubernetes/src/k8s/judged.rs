@@ -7,12 +7,9 @@
 
 use crate::client::{Cluster, ResourceRef, without_marks};
 use catalog::ToolPreview;
+use catalog::preview::{PreviewBuilder, digest, judged_line, target_name};
 use domain::Failure;
-use domain::json::{canonical, sha256_hex};
 use serde_json::{Value, json};
-
-/// How many letters of a digest are shown.
-const DIGEST: usize = 16;
 
 /// What was judged: as it is compared, and as it is shown. Only the first sees the values of secrets, and nobody sees it.
 pub(crate) struct Judgement {
@@ -28,21 +25,20 @@ pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &ResourceRef, object: &
     Judgement {
         // Behind the sign stands what the text is blind to: here that is everything.
         fingerprint: format!("{whole}#{whole}"),
-        digest: sha256_hex(canonical(&without_marks(&all)).as_bytes()),
+        digest: digest(&without_marks(&all)),
     }
 }
 
 /// The preview. Its text ends with the beginning of a digest of what was judged: two texts are the same only if that is,
 /// although the text itself does not say all of it. To the values of secrets it is blind.
-pub(crate) fn drawn(summary: String, text: &str, warnings: Vec<String>, judgement: Judgement) -> ToolPreview {
-    let text = format!("{}\njudged: sha256 {}\n", text.trim_end(), &judgement.digest[..DIGEST]);
-    ToolPreview { summary, text, warnings, arguments: None, fingerprint: judgement.fingerprint }
+pub(crate) fn drawn(preview: PreviewBuilder, summary: String, judgement: Judgement) -> ToolPreview {
+    let text = format!("{}\n{}\n", preview.lines().join("\n").trim_end(), judged_line(&judgement.digest));
+    preview.build(summary, text, judgement.fingerprint)
 }
 
 /// The beginning of every preview: where it would happen.
 pub(crate) fn heading(cluster: &Cluster<'_>, target: &ResourceRef) -> String {
-    let simulated = if cluster.simulated() { " (simulated)" } else { "" };
-    format!("{target} on cluster {}{simulated}", cluster.name())
+    format!("{target} on cluster {}", target_name(cluster.name(), cluster.simulated()))
 }
 
 /// Wants a namespace that may be changed. A deed that cannot be rehearsed is refused here, before anybody is asked.

@@ -4,8 +4,8 @@
 //! under a permutation with the random key of the call. So within a call marks are equal where values are, between calls
 //! they have nothing to do with each other, and who holds the key of the call gets from the mark back to the tag.
 
-use super::hmac;
-use domain::json::canonical;
+use domain::KeyedDigest;
+use domain::json::{canonical, hex};
 use redact::looks::is_mark;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) struct TenantKey(pub(super) [u8; 32]);
 impl TenantKey {
     /// The tag of some bytes: 48 bits.
     pub(super) fn of(&self, bytes: &[u8]) -> u64 {
-        number(&hmac(&self.0, &[b"tag", bytes])[..6])
+        number(&KeyedDigest::new(&self.0).part(b"tag").part(bytes).finish()[..6])
     }
 }
 
@@ -56,7 +56,8 @@ impl CallKey {
     }
 
     fn round(&self, round: u8, half: u64) -> u64 {
-        number(&hmac(&self.0, &[b"mark", &[round], &half.to_be_bytes()])[..3])
+        let digest = KeyedDigest::new(&self.0).part(b"mark").part(&[round]).part(&half.to_be_bytes());
+        number(&digest.finish()[..3])
     }
 }
 
@@ -95,8 +96,7 @@ impl JudgedDigest {
     pub fn of(&self, judged: &Value) -> String {
         let mut plain = judged.clone();
         each_text(&mut plain, &|text: &str| replace_marks(text, |mark| self.tagged(mark)));
-        let digest = hmac(&self.tenant.0, &[b"judged", canonical(&plain).as_bytes()]);
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&KeyedDigest::new(&self.tenant.0).part(b"judged").part(canonical(&plain).as_bytes()).finish())
     }
 
     /// What stands for a mark in what is digested. A mark that is none of this call's is itself.
