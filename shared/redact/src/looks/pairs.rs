@@ -91,17 +91,15 @@ fn assigned(line: &str, spans: &mut Vec<SecretSpan>, cost: &mut LookCost) {
 
 fn class_of(name: &PairName<'_>) -> NameClass {
     let alone = names::class(name.text);
-    match alone {
-        NameClass::Plain | NameClass::BareKey | NameClass::SecretObject if name.phrase != name.text => {
-            match names::class(name.phrase) {
-                phrase @ (NameClass::Strong | NameClass::Header | NameClass::Pass) => phrase,
-                // `public key:` is no secret, whatever stands behind it.
-                NameClass::Plain if alone == NameClass::BareKey => NameClass::Plain,
-                _ => alone,
-            }
-        }
-        _ => alone,
+    let is_vague = matches!(alone, NameClass::Plain | NameClass::BareKey | NameClass::SecretObject);
+    if !is_vague || name.phrase == name.text {
+        return alone;
     }
+    let phrase = names::class(name.phrase);
+    let says_more = matches!(phrase, NameClass::Strong | NameClass::Header | NameClass::Pass);
+    // `public key:` is no secret, whatever stands behind it.
+    let is_public = phrase == NameClass::Plain && alone == NameClass::BareKey;
+    if says_more || is_public { phrase } else { alone }
 }
 
 /// Whether the value of a pair is secret.
@@ -189,7 +187,7 @@ fn value_behind(line: &str, from: usize, class: NameClass, name: usize) -> Optio
         return (start < end).then_some(PairValue { range: start..end, quoted: true });
     }
     let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`');
-    let mut end = bytes[at..].iter().position(|b| ends(b)).map_or(bytes.len(), |n| at + n);
+    let mut end = bytes[at..].iter().position(ends).map_or(bytes.len(), |n| at + n);
     if class == NameClass::Header {
         end = bytes[at..].iter().position(|b| matches!(b, b'"' | b'\'' | b'`')).map_or(bytes.len(), |n| at + n);
     } else if let Some(part) = part_of_list(bytes, at, name) {
