@@ -74,6 +74,9 @@ impl Readiness {
         if !tenants.unusable().is_empty() {
             found.warnings.push("stored_config_invalid");
         }
+        if store.unauthentic() > 0 {
+            found.warnings.push("records_not_authentic");
+        }
         let before = self.found.load();
         if before.reasons == ["draining"] {
             return;

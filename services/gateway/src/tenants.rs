@@ -124,6 +124,8 @@ enum StoredConfig {
     Said(Option<TenantText>),
     /// It holds something that is none of our texts.
     Unreadable,
+    /// It holds something that this service did not write.
+    NotAuthentic(&'static str),
 }
 
 /// What a reconciler has at hand. Whoever changes what is served holds it meanwhile.
@@ -308,6 +310,7 @@ impl TenantRegistry {
         let stored = match self.parts.store.of(tenant).tenant_text().current().await {
             Ok(text) => StoredConfig::Said(text),
             Err(StoreError::Corrupt { .. }) => StoredConfig::Unreadable,
+            Err(StoreError::NotAuthentic { why, .. }) => StoredConfig::NotAuthentic(why),
             Err(error) => return Err(error),
         };
         let whose = tenant.clone();

@@ -5,6 +5,10 @@ use store::StoreError;
 
 /// The state store did not answer, so nothing was executed.
 pub(crate) fn no_store(error: &StoreError) -> Failure {
+    if let StoreError::NotAuthentic { .. } = error {
+        return Failure::new(error.code(), "the record was not written by this service, so nothing was done by it")
+            .next("ask for it again; an operator finds the record in the audit log");
+    }
     tracing::warn!(error = %chain(error), "the state store failed a call");
     Failure::new(error.code(), "the state store did not answer, so nothing was executed")
         .next("try again shortly")

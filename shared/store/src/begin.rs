@@ -4,7 +4,7 @@ use crate::audit::OpenAuditEntry;
 use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
 use crate::ops::Op;
 use crate::runs::{FULL, first};
-use crate::sessions::{SessionConfig, VersionedSession, live};
+use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
 use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
@@ -127,7 +127,13 @@ impl TenantStore {
         };
         let calls_this_minute = answers.count()?;
         let session = match opening.session {
-            Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
+            Some(id) => live(
+                authentic(self.reading(&RecordKey::session(id)).open(answers.record()?))?,
+                id,
+                &call.caller.principal,
+                opening.lives,
+                now,
+            )?,
             None => None,
         };
         let past = match &opening.gated {

@@ -1,5 +1,6 @@
 //! What can go wrong with the store, at opening and afterwards.
 
+use crate::RecordVersion;
 use domain::Code;
 
 /// The cause below an error of ours.
@@ -30,6 +31,14 @@ pub enum StoreError {
         /// What was not as it should be; never the content itself.
         what: &'static str,
     },
+    /// What was read was not written by this service as it stands, so nothing is done by it.
+    #[error("a record of the store is not authentic: {why}")]
+    NotAuthentic {
+        /// What is wrong with it.
+        why: &'static str,
+        /// The version under which it stands, for whoever writes over it.
+        version: RecordVersion,
+    },
 }
 
 impl StoreError {
@@ -39,6 +48,7 @@ impl StoreError {
             StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::ReadOnly => Code::StoreUnavailable,
             StoreError::Full => Code::StoreFull,
             StoreError::Corrupt { .. } => Code::Internal,
+            StoreError::NotAuthentic { .. } => Code::RecordNotAuthentic,
         }
     }
 

@@ -76,10 +76,10 @@ impl SessionStore {
         owner: &Principal,
         lives: SessionConfig,
     ) -> Result<Option<VersionedSession>, StoreError> {
-        let key = self.0.space.record(&RecordKey::session(id));
+        let (reading, key) = (self.0.reading(&RecordKey::session(id)), self.0.space.record(&RecordKey::session(id)));
         let mut answers = self.0.run(&[Op::Touch { key, span: lives.idle }, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
-        live(record, id, owner, lives, now)
+        live(authentic(reading.open(record))?, id, owner, lives, now)
     }
 
     /// Writes the next state of a session together with its audit entry and its wake-up.
@@ -112,7 +112,7 @@ impl SessionStore {
     /// Ends a session, with its audit entry; tells whether there was one of this principal.
     pub async fn close(&self, id: SessionId, owner: &Principal, entry: &AuditEntry) -> Result<bool, StoreError> {
         let key = RecordKey::session(id);
-        let mut found = self.0.get(&key).await?;
+        let mut found = authentic(self.0.get(&key).await)?;
         while let Some(record) = found {
             if from_bytes(id, &record.body)?.owner != *owner {
                 return Ok(false);
@@ -154,6 +154,14 @@ impl SessionStore {
         let record = self.0.get(&RecordKey::stream_owner(id)).await?;
         let text = |record: StoredRecord| String::from_utf8(record.body);
         record.map(text).transpose().map_err(|_| StoreError::Corrupt { what: "a stream's owner" })
+    }
+}
+
+/// A session whose record is not authentic reads like one that never was: whoever had it opens another.
+pub(crate) fn authentic(read: Result<Option<StoredRecord>, StoreError>) -> Result<Option<StoredRecord>, StoreError> {
+    match read {
+        Err(StoreError::NotAuthentic { .. }) => Ok(None),
+        read => read,
     }
 }
 

@@ -64,6 +64,12 @@ pub(super) fn unreadable() -> Problem {
     problem("", "", "unreadable", "what the store holds is no configuration", Some("set or remove it".into()))
 }
 
+/// What stands in the store in the place of a text and was not written by this service.
+pub(super) fn not_authentic(why: &str) -> Problem {
+    let message = format!("what the store holds was not written by this service: {why}");
+    problem("", "", "not_authentic", message, Some("find out who writes into the store, then set it again".into()))
+}
+
 /// What a text takes that the tenant's file does not give.
 fn beyond(file: &TenantConfig, said: &TenantConfig, text: &str) -> Vec<Problem> {
     let ours = |cluster: &&ClusterEntry| cluster.source == ClusterSource::InCluster;

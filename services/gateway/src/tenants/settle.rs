@@ -96,6 +96,7 @@ impl TenantRegistry {
         let wanted = match stored {
             None => return self.keep_or(next, old, tenant, |next| next.wait_for(tenant)),
             Some(StoredConfig::Unreadable) => Err(vec![over_http::unreadable()]),
+            Some(StoredConfig::NotAuthentic(why)) => Err(vec![over_http::not_authentic(why)]),
             Some(StoredConfig::Said(Some(TenantText { version, text: Some(text), .. }))) => {
                 let read = over_http::read(self, &desk.curated, page, text);
                 read.map(|config| (config, ConfigOrigin::Http(*version)))

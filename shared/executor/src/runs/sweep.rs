@@ -30,8 +30,12 @@ impl Executor {
             Err(_) => return,
         };
         for id in due {
-            if let Err(failure) = self.look(snapshot, tenant, id).await {
-                tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
+            let Err(failure) = self.look(snapshot, tenant, id).await else { continue };
+            tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
+            if failure.code == Code::RecordNotAuthentic
+                && let Err(error) = self.store.of(tenant).runs().set_aside(id).await
+            {
+                tracing::debug!(run = %id, %error, "a run that is not authentic is looked at again");
             }
         }
     }
@@ -79,7 +83,12 @@ impl Executor {
             | RunState::Succeeded
             | RunState::Failed
             | RunState::ReconciledSucceeded
-            | RunState::ReconciledFailed => Ok(()),
+            | RunState::ReconciledFailed => {
+                // What is over is due only if its record was not written by this service; now it is, as over.
+                let entry = self.moved(tenant, None, &held.run, None);
+                let written = self.store.of(tenant).runs().look_again(&held, None, &entry).await;
+                written.map(drop).map_err(|e| no_store(&e))
+            }
         }
     }
 
