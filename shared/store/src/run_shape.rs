@@ -1,11 +1,12 @@
-//! The shape in which a run is stored, and what counts of one that nobody sealed.
+//! The shape in which a run is stored, what is left of it once it is over, and what counts of one that nobody sealed.
 
 use crate::guard::{GuardedRead, ReadRecord};
 use crate::runs::VersionedRun;
 use crate::{StoreError, StoredRecord};
-use domain::run::{Answer, Claim, Ending, Run, RunRequest, RunState};
+use domain::run::{Answer, Claim, Ending, Preview, Run, RunRequest, RunState};
 use domain::{Code, Moment, RunId};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a run that was scrubbed shows where somebody's words stood.
 pub(crate) const SCRUBBED: &str = "[redacted]";
@@ -81,4 +82,23 @@ fn distrusted(run: Run) -> Run {
     let mut run = Run { state, ending, delivered, claim: None, ..run };
     run.asked.arguments = SCRUBBED_ARGUMENTS.to_owned();
     run
+}
+
+/// A run as it is kept: once it is over, nobody needs its exact arguments any more. Their digest stays, and so does what
+/// people were shown, but for the arguments where those were shown as they are.
+pub(crate) fn without_arguments(run: &Run) -> Cow<'_, Run> {
+    if !run.state.is_final() || run.asked.arguments == SCRUBBED_ARGUMENTS {
+        return Cow::Borrowed(run);
+    }
+    let mut kept = run.clone();
+    kept.asked.arguments = SCRUBBED_ARGUMENTS.to_owned();
+    let preview = &mut kept.asked.preview;
+    // Arguments are JSON on one line, so the last of these marks is the one before them.
+    if preview.arguments.is_none()
+        && let Some(at) = preview.text.rfind(Preview::ARGUMENTS)
+    {
+        preview.text.truncate(at + Preview::ARGUMENTS.len());
+        preview.text.push_str(SCRUBBED);
+    }
+    Cow::Owned(kept)
 }

@@ -6,7 +6,7 @@ use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Score};
 use crate::entry::AuditEntry;
 use crate::guard::GuardedRead;
 use crate::ops::{HeldRecord, Op};
-use crate::run_shape::{SCRUBBED, SCRUBBED_ARGUMENTS, from_bytes, opened, to_bytes};
+use crate::run_shape::{SCRUBBED, SCRUBBED_ARGUMENTS, from_bytes, opened, to_bytes, without_arguments};
 use crate::{IndexName, RecordKey, StoreError, TenantStore, Topic};
 use domain::run::{OnReject, Run, RunState};
 use domain::{Moment, Principal, RunId, SessionId};
@@ -293,6 +293,7 @@ impl RunStore {
 
     async fn write(&self, change: RunChange<'_>, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
         let RunChange { expect, run, index, not_after, room } = change;
+        let run = &without_arguments(run);
         // The store refuses for both reasons alike; no change here has both.
         let limited = room.is_some();
         let commit = Commit {
@@ -306,7 +307,7 @@ impl RunStore {
             ..Commit::write(RecordKey::run(run.id), expect, to_bytes(run)?)
         };
         match self.0.commit(commit).await? {
-            Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: run.clone(), version })),
+            Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: Run::clone(run), version })),
             Committed::Late(_) if limited => Ok(RunCasOutcome::TooManyWaiting),
             Committed::Late(now) => Ok(RunCasOutcome::Late(now)),
             Committed::Conflict(RecordVersion::NONE, _) => Ok(RunCasOutcome::Gone),

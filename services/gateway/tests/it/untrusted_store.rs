@@ -45,6 +45,7 @@ on_both_stores!(
     a_configuration_that_was_forged_is_not_in_force,
     a_version_that_was_forged_cannot_be_brought_back,
     a_session_that_was_forged_is_none,
+    arguments_are_nowhere_in_the_store_and_go_with_the_run,
     records_follow_the_key_of_the_service,
 );
 
@@ -300,6 +301,46 @@ async fn a_session_that_was_forged_is_none(mut world: World) {
     assert_eq!(agent.call(&one, "memory_list", json!({})).await.status, 200);
     let refused = agent.call(&other, "memory_list", json!({})).await;
     assert_eq!(refusal(&refused), (404, "session_expired".into()));
+}
+
+/// Everything that was written to where the state lies.
+fn written(world: &mut World) -> Vec<u8> {
+    match world.part(0).settings.store.url.strip_prefix("file:").map(str::to_owned) {
+        Some(file) => std::fs::read(file).unwrap(),
+        None => world.redis().written(),
+    }
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+async fn arguments_are_nowhere_in_the_store_and_go_with_the_run(mut world: World) {
+    const CANARY: &str = "canary-argument-5f1c";
+    let yard = Yard::new();
+    let here = world.part(0);
+    let asked = yard.call(&here.executor, RAZE, json!({ "n": 1, "why": CANARY })).await;
+    let run = run_id(&told(&asked));
+    let pending = yard.run(&here.store, run).await;
+    let shown = executor::runs::told::to_person(&pending);
+    assert_eq!(shown["arguments"]["why"], CANARY, "people see what they decide");
+    assert!(shown["preview"]["text"].as_str().unwrap().contains(CANARY));
+    let bytes = written(&mut world);
+    assert!(holds(&bytes, &run.to_string()), "the right place is searched");
+    assert!(!holds(&bytes, CANARY), "while it waits");
+
+    let here = world.part(0);
+    yard.answer(&here.executor, "ana", run, Verdict::Reject).await.unwrap();
+    let over = yard.run(&here.store, run).await;
+    assert_eq!((over.state, &over.asked.digest), (RunState::Rejected, &pending.asked.digest));
+    assert!(!format!("{over:?}").contains(CANARY), "{over:?}");
+    let asked = yard.call(&here.executor, SET, json!({ "n": 2, "why": CANARY })).await;
+    let run = run_id(&told(&asked));
+    yard.approve(&here.executor, run).await;
+    let over = yard.settled(&here.executor, run).await;
+    assert_eq!((over.state, yard.target.effects(run)), (RunState::Succeeded, 1));
+    assert!(!format!("{over:?}").contains(CANARY), "{over:?}");
+    assert!(!holds(&written(&mut world), CANARY), "and afterwards");
 }
 
 async fn records_follow_the_key_of_the_service(mut world: World) {

@@ -254,7 +254,7 @@ pub(crate) fn preview(entry: &CatalogEntry, parsed: &ParsedCall, drawn: Option<T
             warnings.extend(drawn.warnings.iter().map(|warning| folded(&visible(warning))));
             Preview {
                 summary: folded(&visible(&drawn.summary)),
-                text: format!("{}\n\narguments: {arguments}", folded(&visible(&drawn.text))),
+                text: format!("{}{}{arguments}", folded(&visible(&drawn.text)), Preview::ARGUMENTS),
                 warnings,
                 fingerprint: drawn.fingerprint,
                 arguments: masked,
@@ -262,7 +262,7 @@ pub(crate) fn preview(entry: &CatalogEntry, parsed: &ParsedCall, drawn: Option<T
         }
         None => Preview {
             summary: format!("{name} with {} of arguments", size(parsed.arguments.len())),
-            text: format!("{name}\n\narguments: {arguments}"),
+            text: format!("{name}{}{arguments}", Preview::ARGUMENTS),
             warnings,
             fingerprint: String::new(),
             arguments: None,
