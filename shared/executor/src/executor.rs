@@ -2,6 +2,7 @@
 
 use crate::keys::ServiceKeys;
 use crate::notice::RunEvents;
+use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
 use domain::{Caller, Code, TokenScope};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Executor {
     pub(crate) notices: RunEvents,
     /// The codes that toolsets raise, to read the record of a failed run back.
     pub(crate) codes: Arc<[Code]>,
+    /// When sessions last said that they read text from outside.
+    pub(crate) taints: Arc<TaintRefresh>,
     /// Whether nothing new may be recorded for a person to decide.
     pub(crate) closed: Arc<AtomicBool>,
 }
@@ -44,6 +47,7 @@ impl Executor {
             leases,
             notices: RunEvents::default(),
             codes: Arc::default(),
+            taints: Arc::default(),
             closed: Arc::default(),
         }
     }

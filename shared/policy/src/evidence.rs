@@ -38,7 +38,7 @@ impl CallEvidence {
     /// Of a call whose audit entry is open, made without a session at an address that has loaded this. What an address
     /// may load was judged when the address was read, so it may be for writing.
     pub fn of_address(opened: &impl OpenedCall, loaded: LoadedToolsets) -> CallEvidence {
-        let (mode, stopped, approved) = (SessionMode::Write, false, None);
+        let (mode, stopped, approved) = (SessionMode::Write, opened.is_stopped(), None);
         CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), stopped, approved }
     }
 

@@ -1,9 +1,11 @@
 //! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
 
 use crate::audit::OpenAuditEntry;
+use crate::carried::{self, CarriedOver};
 use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
 use crate::ops::Op;
 use crate::runs::{FULL, first};
+use crate::session_shape::owner_mark;
 use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
 use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
@@ -58,7 +60,7 @@ pub struct PriorRuns {
     pub same_key: Option<RunId>,
     /// How many runs of this principal wait for a person.
     pub waiting: usize,
-    /// The rejected run that ended the session's step.
+    /// The rejected run that ended the step of the session, or of an earlier one of the same principal.
     pub stopped_by: Option<RunId>,
 }
 
@@ -92,18 +94,17 @@ impl OpenedCall for CallStart {
 }
 
 impl TenantStore {
-    /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
+    /// Opens the audit entry, reads the session and moves its expiry if it is the caller's, and counts the call: one round trip.
     /// No receipt, no action.
     pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallStart, StoreError> {
         crate::failpoint::audit_open()?;
         let mut ops = Vec::with_capacity(3);
         ops.push(self.opened(opening)?);
         ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
-        ops.extend(
-            opening
-                .session
-                .map(|id| Op::Touch { key: self.space.record(&RecordKey::session(id)), span: opening.lives.idle }),
-        );
+        if let Some(id) = opening.session {
+            let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
+            ops.push(Op::Touch { key, span, begins: owner_mark(&opening.call.caller.principal) });
+        }
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
             let newest = |index| Op::Range { index: self.space.index(&index), from: 0, to: FULL, limit: 1 };
@@ -111,6 +112,7 @@ impl TenantStore {
             ops.push(newest(IndexName::same_digest(gated.digest)));
             ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
             ops.extend(opening.session.map(|session| newest(IndexName::stopped(session))));
+            ops.push(carried::look(self, owner));
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
@@ -141,7 +143,10 @@ impl TenantStore {
             Some(gated) => {
                 let same_digest = first(&answers.members()?);
                 let waiting = answers.members()?.len();
-                let stopped_by = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let own = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let began = session.as_ref().map_or(now, |held| held.session.opened_at);
+                let carried = CarriedOver::at(&answers.members()?, began, opening.lives.carry_over);
+                let stopped_by = own.or(carried.stopped_by);
                 let same_key = if gated.key.is_some() { first(&answers.members()?) } else { None };
                 PriorRuns { same_digest, same_key, waiting, stopped_by }
             }

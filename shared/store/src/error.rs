@@ -1,7 +1,7 @@
 //! What can go wrong with the store, at opening and afterwards.
 
 use crate::RecordVersion;
-use domain::Code;
+use domain::{Code, Failure};
 
 /// The cause below an error of ours.
 pub(crate) type SourceError = Box<dyn std::error::Error + Send + Sync>;
@@ -50,6 +50,17 @@ impl StoreError {
             StoreError::Corrupt { .. } => Code::Internal,
             StoreError::NotAuthentic { .. } => Code::RecordNotAuthentic,
         }
+    }
+
+    /// What a caller reads of it: that the store did not answer, and how the sentence ends.
+    pub fn failure(&self, end: &str) -> Failure {
+        if let StoreError::NotAuthentic { .. } = self {
+            return Failure::new(self.code(), format!("this service did not write the record{end}"))
+                .next("ask for it again; an operator finds the record in the audit log");
+        }
+        Failure::new(self.code(), format!("the state store did not answer{end}"))
+            .next("try again shortly")
+            .retry_after_ms(1_000)
     }
 
     pub(crate) fn unavailable(source: impl Into<SourceError>) -> StoreError {

@@ -102,8 +102,10 @@ impl RecordGuard {
         body: Vec<u8>,
     ) -> Result<Vec<u8>, StoreError> {
         let Some(cipher) = self.cipher.as_ref().filter(|_| key.is_sealed()) else { return Ok(body) };
-        let sealed = cipher.seal(&place(tenant, key, version), &body);
-        sealed.ok_or_else(|| StoreError::unavailable("the system gave no randomness"))
+        let (clear, body) = body.split_at(key.clear_bytes().min(body.len()));
+        let sealed = cipher.seal(&place(tenant, key, version), body);
+        let sealed = sealed.ok_or_else(|| StoreError::unavailable("the system gave no randomness"))?;
+        Ok([clear, &sealed].concat())
     }
 
     /// The highest version of a record that was seen.
@@ -243,10 +245,11 @@ impl GuardedRead {
             return Ok(None);
         };
         let version = record.version;
-        if !cipher.is_sealed(&record.body) {
+        let (clear, sealed) = record.body.split_at(key.clear_bytes().min(record.body.len()));
+        if !cipher.is_sealed(sealed) {
             return Ok(Some(ReadRecord { record, authentic: false, current: false }));
         }
-        let Some(opened) = cipher.open(&place(tenant, key, version), &record.body) else {
+        let Some(opened) = cipher.open(&place(tenant, key, version), sealed) else {
             return Err(guard.refuse(tenant, key, version, FORGED));
         };
         let epoch = self.store.epoch();
@@ -254,7 +257,7 @@ impl GuardedRead {
             return Err(guard.refuse(tenant, key, version, ROLLED_BACK));
         }
         guard.read(tenant, key, version, epoch);
-        let record = StoredRecord { version, body: opened.body };
+        let record = StoredRecord { version, body: [clear, &opened.body].concat() };
         Ok(Some(ReadRecord { record, authentic: true, current: opened.current }))
     }
 }

@@ -4,9 +4,9 @@
 //! script may touch several. Free text (a document's path) stands last, where it can be mistaken for nothing else.
 
 use crate::document::DocScope;
+use domain::json::{hex, sha256_hex};
 use domain::{Principal, RunId, SessionId, Tenant};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,6 +102,12 @@ impl RecordKey {
     /// Whether the service seals it before it is written, because something is done by what it says.
     pub(crate) fn is_sealed(&self) -> bool {
         matches!(self.kind(), "run" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
+    }
+
+    /// How many bytes at the beginning of the record stay in clear although it is sealed: by the mark of its owner the
+    /// store itself moves the expiry of a session.
+    pub(crate) fn clear_bytes(&self) -> usize {
+        if self.kind() == "ses" { FINGERPRINT_LENGTH } else { 0 }
     }
 
     /// Whether it is the record of a run.
@@ -216,7 +222,7 @@ impl IndexName {
 
     /// Runs that a principal asked for under this key of its own, newest first.
     pub fn same_key(owner: &Principal, key: &str) -> IndexName {
-        let word = hex(&Sha256::digest(key.as_bytes()));
+        let word = sha256_hex(key.as_bytes());
         IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
     }
 
@@ -230,6 +236,11 @@ impl IndexName {
     /// Rejected runs that ended a session's step and were not cleared since.
     pub fn stopped(session: SessionId) -> IndexName {
         IndexName { name: format!("stop:{session}"), lives: None }
+    }
+
+    /// What new sessions of a principal begin with, newest first.
+    pub fn carried_over(owner: &Principal) -> IndexName {
+        IndexName { name: format!("carry:{}", fingerprint(owner)), lives: None }
     }
 
     /// The same index, to be forgotten that long after its last change.
@@ -294,8 +305,11 @@ fn scope_name(scope: &DocScope) -> String {
     }
 }
 
+/// How long a [`fingerprint`] is.
+pub(crate) const FINGERPRINT_LENGTH: usize = 64;
+
 /// Issuer and subject as one short word. The length in front keeps two pairs from reading alike.
-fn fingerprint(principal: &Principal) -> String {
+pub(crate) fn fingerprint(principal: &Principal) -> String {
     let mut hash = Sha256::new();
     hash.update((principal.issuer.len() as u64).to_be_bytes());
     hash.update(&principal.issuer);
@@ -303,21 +317,12 @@ fn fingerprint(principal: &Principal) -> String {
     hex(&hash.finalize())
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let written = write!(text, "{byte:02x}");
-        debug_assert!(written.is_ok());
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn user(issuer: &str, subject: &str) -> DocScope {
-        DocScope::User(Principal { issuer: issuer.into(), subject: subject.into() })
+        DocScope::User(Principal::new(issuer, subject))
     }
 
     #[test]

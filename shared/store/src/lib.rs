@@ -11,6 +11,7 @@
 mod audit;
 mod audit_queue;
 mod begin;
+mod carried;
 mod chain;
 mod commit;
 mod config;
@@ -48,6 +49,7 @@ mod walker;
 pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
 pub use begin::{ApprovalLookup, CallOpening, CallStart, PriorRuns};
+pub use carried::CarriedOver;
 pub use chain::{Chain, ChainLink, NotALink};
 pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};

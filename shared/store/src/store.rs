@@ -12,7 +12,7 @@ use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
 use crate::{Committed, Config, TenantStore};
-use domain::{Moment, Tenant};
+use domain::{Moment, Tenant, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl Store {
             tasks,
             stop: stop.drop_guard(),
             config: config.clone(),
-            replica: format!("rep_{}", keys::hex(&bits)),
+            replica: format!("rep_{}", json::hex(&bits)),
             round_trips: AtomicU64::new(0),
             open_receipts: Arc::default(),
             guard,

@@ -79,11 +79,11 @@ impl RedisBackend {
     /// One round trip.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
-        let (pipe, moved) = pipeline::encode(ops, |key, span| self.slides.due(key, span, now));
+        let (pipe, moved) = pipeline::encode(ops, |slide| self.slides.due(slide, now));
         let pipe = &pipe;
         let query = |mut connection: MultiplexedConnection| async move { pipe.query_async(&mut connection).await };
         let values: Vec<Value> = self.timed(&self.links, "pipeline", query).await?;
-        moved.into_iter().for_each(|(key, span)| self.slides.moved(key, span, now));
+        moved.iter().for_each(|slide| self.slides.moved(slide, now));
         pipeline::decode(ops, values)
     }
 

@@ -4,7 +4,7 @@
 //! time, and a no comes with a reason that the document's history shows. Running it is what approval brings about.
 
 use super::args::PathText;
-use super::{MemoryDeps, TOOLSET, drawn};
+use super::{MemoryDeps, TOOLSET};
 use crate::documents::{DocPath, DocumentAuthor, PromotionRequest, trust};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
@@ -71,10 +71,10 @@ impl Tool for ProposePromotion {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        let sketch = self.0.notebook.sketch_promote(&DocumentAuthor::of(permit), &args.promote()).await?;
-        // A proposal stands in the history of its document after it is over, and by then only this is left of it.
+        let preview = self.0.notebook.sketch_promote(&DocumentAuthor::of(permit), &args.promote()).await?;
+        // The history of a document shows a proposal after it is over, and by then only this is left of it.
         let arguments = serde_json::to_string(args).ok();
-        Ok(Some(ToolPreview { arguments, ..drawn(sketch) }))
+        Ok(Some(ToolPreview { arguments, ..preview }))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
