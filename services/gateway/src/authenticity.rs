@@ -5,6 +5,7 @@
 
 use crate::app::Gateway;
 use domain::{Principal, Scopes, Tenant};
+use external::section::{SERVERS, ServersSection};
 use store::{Actor, ActorKind, AuditEntry, Phase, RecordKey, StoreError};
 
 /// How many versions of a configuration are looked at; more are not kept.
@@ -28,8 +29,15 @@ pub(crate) async fn reseal(gateway: &Gateway, tenant: &Tenant) -> Result<usize, 
     let mut keys = vec![RecordKey::tenant_text(), RecordKey::chart_repositories()];
     let versions = shelf.tenant_text().history(None, VERSIONS).await?;
     keys.extend(versions.iter().map(|text| RecordKey::tenant_text_version(text.version)));
-    let config = gateway.tenants.config_of(tenant);
-    keys.extend(config.iter().flat_map(|config| &config.servers).map(|server| RecordKey::server_pins(&server.id)));
+    if let Some(config) = gateway.tenants.config_of(tenant) {
+        match config.section::<ServersSection>(SERVERS) {
+            Ok(section) => {
+                let servers = section.map_or(&[][..], |section| &section.servers);
+                keys.extend(servers.iter().map(|server| RecordKey::server_pins(&server.id)));
+            }
+            Err(error) => tracing::error!(%tenant, %error, "the tools of external servers stay under an older key"),
+        }
+    }
     let mut written = 0;
     for key in keys {
         match shelf.reseal(&key, &entry(gateway, Phase::Admin)).await {
@@ -43,7 +51,7 @@ pub(crate) async fn reseal(gateway: &Gateway, tenant: &Tenant) -> Result<usize, 
 }
 
 fn entry(gateway: &Gateway, phase: Phase) -> AuditEntry {
-    let principal = Principal { issuer: "quartermaster".into(), subject: gateway.replica.clone() };
+    let principal = Principal::new("quartermaster", gateway.replica.clone());
     let actor = Actor { principal, kind: ActorKind::Service, scopes: Scopes::default(), token: None };
     AuditEntry { actor: Some(actor), ..AuditEntry::new(phase) }
 }
