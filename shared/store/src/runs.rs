@@ -173,7 +173,7 @@ impl RunStore {
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
     }
 
-    /// Takes a run whose record is not authentic out of what somebody has to look at.
+    /// Takes a run that is over, or whose record is not authentic, out of what somebody has to look at.
     pub async fn set_aside(&self, id: RunId) -> Result<(), StoreError> {
         let index = self.0.space.index(&IndexName::due());
         self.0.run(&[Op::TakeOut { index, members: vec![id.to_string()] }]).await.map(drop)

@@ -300,7 +300,7 @@ async fn a_session_that_was_forged_is_none(mut world: World) {
     let agent = world.tenant("acme").agent().rest();
     assert_eq!(agent.call(&one, "memory_list", json!({})).await.status, 200);
     let refused = agent.call(&other, "memory_list", json!({})).await;
-    assert_eq!(refusal(&refused), (404, "session_expired".into()));
+    assert_eq!(refusal(&refused), (404, "session_not_found".into()));
 }
 
 /// Everything that was written to where the state lies.

@@ -83,13 +83,21 @@ impl Executor {
             | RunState::Succeeded
             | RunState::Failed
             | RunState::ReconciledSucceeded
-            | RunState::ReconciledFailed => {
-                // What is over is due only if its record was not written by this service; now it is, as over.
-                let entry = self.moved(tenant, None, &held.run, None);
-                let written = self.store.of(tenant).runs().look_again(&held, None, &entry).await;
-                written.map(drop).map_err(|e| no_store(&e))
-            }
+            | RunState::ReconciledFailed => self.leave(tenant, &held).await,
         }
+    }
+
+    /// Takes a run that is over out of what is due: it ended since the list was read, or nobody sealed its record.
+    async fn leave(&self, tenant: &Tenant, held: &VersionedRun) -> Result<(), Failure> {
+        let runs = self.store.of(tenant).runs();
+        let ending = held.run.ending.as_ref().and_then(|ending| ending.code.as_deref());
+        if ending != Some(Code::RecordNotAuthentic.as_str()) {
+            // The change that ended it wrote its own entry, so this one has nothing to tell.
+            return runs.set_aside(held.run.id).await.map_err(|e| no_store(&e));
+        }
+        // From now on the record is this service's own, as over.
+        let entry = self.moved(tenant, None, &held.run, None);
+        runs.look_again(held, None, &entry).await.map(drop).map_err(|e| no_store(&e))
     }
 
     /// Asks the target what became of a run, and looks again later if it cannot tell.
