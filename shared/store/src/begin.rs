@@ -5,8 +5,8 @@ use crate::carried::{self, CarriedOver};
 use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
 use crate::ops::Op;
 use crate::runs::{FULL, first};
-use crate::session_shape::owned_by;
-use crate::sessions::{SessionConfig, VersionedSession, live};
+use crate::session_shape::owner_mark;
+use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
 use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
@@ -103,7 +103,7 @@ impl TenantStore {
         ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
         if let Some(id) = opening.session {
             let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
-            ops.push(Op::Touch { key, span, begins: owned_by(&opening.call.caller.principal)? });
+            ops.push(Op::Touch { key, span, begins: owner_mark(&opening.call.caller.principal) });
         }
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
@@ -129,7 +129,13 @@ impl TenantStore {
         };
         let calls_this_minute = answers.count()?;
         let session = match opening.session {
-            Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
+            Some(id) => live(
+                authentic(self.reading(&RecordKey::session(id)).open(answers.record()?))?,
+                id,
+                &call.caller.principal,
+                opening.lives,
+                now,
+            )?,
             None => None,
         };
         let past = match &opening.gated {

@@ -4,10 +4,11 @@ use crate::audit_queue::AuditQueue;
 use crate::config::StoreLocation;
 use crate::embedded::Embedded;
 use crate::error::{StoreError, StoreOpenError};
+use crate::guard::{RecordCipher, RecordGuard, UnauthenticRecord};
 use crate::health::HealthReport;
 use crate::hub::Notifier;
 use crate::keys::{self, KeySpace};
-use crate::lineage::StoreEpochs;
+use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
 use crate::{Committed, Config, TenantStore};
@@ -32,6 +33,7 @@ struct StoreParts {
     replica: String,
     round_trips: AtomicU64,
     open_receipts: Arc<AtomicI64>,
+    guard: RecordGuard,
 }
 
 /// The two backends, closed: everything above sees only this.
@@ -69,8 +71,17 @@ impl Backend {
 
 impl Store {
     /// Opens the store. A Redis that is away is waited for in the background; a file that is locked or damaged is an
-    /// error, a missing one is made.
+    /// error, a missing one is made. Nothing is sealed: this is for tests, and for looking whether the store answers.
     pub async fn open(config: &Config) -> Result<Store, StoreOpenError> {
+        Store::open_with(config, RecordGuard::new(None)).await
+    }
+
+    /// Opens the store so that what something is done by is sealed with this cipher, and used only if it was.
+    pub async fn open_sealed(config: &Config, cipher: Arc<dyn RecordCipher>) -> Result<Store, StoreOpenError> {
+        Store::open_with(config, RecordGuard::new(Some(cipher))).await
+    }
+
+    async fn open_with(config: &Config, guard: RecordGuard) -> Result<Store, StoreOpenError> {
         let place = config.place()?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
@@ -90,6 +101,7 @@ impl Store {
             replica: format!("rep_{}", json::hex(&bits)),
             round_trips: AtomicU64::new(0),
             open_receipts: Arc::default(),
+            guard,
         })))
     }
 
@@ -118,6 +130,28 @@ impl Store {
         match self.0.backend.as_ref() {
             Backend::Redis(redis) => redis.lineages(),
             Backend::Embedded(_) => StoreEpochs::constant(),
+        }
+    }
+
+    /// How many records this process has found not to be authentic and has not seen mended since.
+    pub fn unauthentic(&self) -> usize {
+        self.0.guard.findings()
+    }
+
+    /// The records that were found not to be authentic since this was last asked, to be put into the audit log.
+    pub fn newly_unauthentic(&self) -> Vec<UnauthenticRecord> {
+        self.0.guard.take_new()
+    }
+
+    pub(crate) fn guard(&self) -> &RecordGuard {
+        &self.0.guard
+    }
+
+    pub(crate) fn epoch(&self) -> StoreEpoch {
+        match self.0.backend.as_ref() {
+            Backend::Redis(redis) => redis.lineages().now(),
+            // One file, and never another.
+            Backend::Embedded(_) => StoreEpoch { generation: 1, since: None },
         }
     }
 

@@ -97,9 +97,12 @@ impl Embedded {
             Ok(_) => {}
             Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
             Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
-            Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
-                health.refuse(HealthFinding::StoreUnreachable);
-            }
+            Err(
+                StoreError::Unavailable { .. }
+                | StoreError::Timeout
+                | StoreError::Corrupt { .. }
+                | StoreError::NotAuthentic { .. },
+            ) => health.refuse(HealthFinding::StoreUnreachable),
         }
         health
     }

@@ -24,18 +24,25 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             health.refuse(HealthFinding::StoreReadonly);
             return health;
         }
-        Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::Corrupt { .. }) => {
-            return HealthReport::unreachable();
-        }
+        Err(
+            StoreError::Unavailable { .. }
+            | StoreError::Timeout
+            | StoreError::Full
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. },
+        ) => return HealthReport::unreachable(),
     }
     match redis.timed(&redis.links, "probe", |connection| write(connection, probe)).await {
         Ok(()) => {}
         Err(StoreError::Full) if health.warnings.contains(&HealthFinding::StoreFull) => {}
         Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
         Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
-        Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
-            health.refuse(HealthFinding::StoreUnreachable);
-        }
+        Err(
+            StoreError::Unavailable { .. }
+            | StoreError::Timeout
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. },
+        ) => health.refuse(HealthFinding::StoreUnreachable),
     }
     health
 }
