@@ -7,7 +7,7 @@
 //! values are judged by a bounded part of them, and what is decoded is shorter than what it was decoded from. A text that
 //! is longer than [`LONGEST`], or costs more than it should, is masked from there on.
 //!
-//! Reading order: this file, [`names`], [`values`], [`pairs`], [`shapes`], [`blocks`], [`encoded`]; the words are in `words.txt`.
+//! Reading order: this file, `names`, `values`, `pairs`, `shapes`, `blocks`, `encoded`; the words are in `words.txt`.
 
 mod blocks;
 mod encoded;
