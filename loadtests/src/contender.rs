@@ -44,7 +44,9 @@ impl Contender {
         if let Some(url) = redis {
             arguments.extend(["--store".to_owned(), url.to_owned()]);
         }
-        let mut process = Process::start("quartermaster", program, &arguments, folder.path())?;
+        // One caller makes all the calls.
+        let environment = [("QM_LIMITS__CALLER_SHARE", "1.0".to_owned())];
+        let mut process = Process::start_in("quartermaster", program, &arguments, folder.path(), &environment)?;
         let tokens = ["agent.token", "conformance.token"].map(|name| data.join(name));
         process.up(async || healthy(address).await && served(address, &tokens[1]).await).await?;
         let tickets =

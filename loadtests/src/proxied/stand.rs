@@ -53,6 +53,8 @@ impl<'a> ProxiedStand<'a> {
         let words = ["dev", "--data", &data.display().to_string(), "--listen", &service.to_string(), "--store", redis];
         let environment = [
             ("QM_UPSTREAMS__CATALOG", catalog.display().to_string()),
+            // One caller makes all the calls.
+            ("QM_LIMITS__CALLER_SHARE", "1.0".to_owned()),
             // Each stand begins with an empty store, although they share a server.
             ("QM_STORE__PREFIX", format!("stand{}", called.address.port())),
         ];

@@ -103,7 +103,8 @@ impl Gateway {
         let gateway = Arc::new(Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases)
                 .telling(notices)
-                .with_codes(codes),
+                .with_codes(codes)
+                .with_limits(settings.limits.call_limits()),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),

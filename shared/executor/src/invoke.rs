@@ -4,6 +4,7 @@
 //! Legacy reads are spawned and waited for: a lost connection is not a cancellation there, only the explicit one is.
 
 use crate::executor::Executor;
+use crate::limits::SlotGuard;
 use crate::open_call::OpenCall;
 use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry};
 use crate::request::ClientEra;
@@ -12,7 +13,6 @@ use catalog::{CatalogEntry, ParsedCall, Progress};
 use domain::{Code, Failure, Outcome};
 use policy::Permit;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 /// One permitted call, ready to run.
@@ -28,7 +28,7 @@ pub(crate) struct PermittedCall {
     /// The open audit entry; closed where the work ends, whoever is still waiting.
     pub(crate) open: OpenCall,
     /// Held until the work ends.
-    pub(crate) _slot: OwnedSemaphorePermit,
+    pub(crate) _slot: SlotGuard,
 }
 
 impl Executor {

@@ -4,7 +4,7 @@
 //! path), `open_call` (the open audit entry), `invoke` (at once or spawned, as the era wants), `perform` (the one place
 //! where a tool runs), `clean` (no secret of the tenant in what comes back), `virtuals` (calls the service answers
 //! itself), `run_record` and [`runs`] (calls that wait for a person), [`sessions`] (opening and reading them), and what
-//! all of them stand on: [`executor`], [`keys`], [`notice`], [`tasks`], `failures`.
+//! all of them stand on: [`executor`], [`limits`], [`keys`], [`notice`], [`tasks`], `failures`.
 //!
 //! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `invoke`, `perform`, then
 //! `open_call`, `run_record` and `sessions`, then the rest.
@@ -18,6 +18,7 @@ mod failpoint;
 mod failures;
 mod invoke;
 pub mod keys;
+pub mod limits;
 pub mod notice;
 mod open_call;
 mod perform;
@@ -31,6 +32,7 @@ mod virtuals;
 
 pub use executor::{Executor, Leases};
 pub use keys::ServiceKeys;
+pub use limits::{CallLimits, SlotGuard, TokenBuckets};
 pub use request::{CallRequest, ClientEra, Handle};
 pub use run_record::RunError;
 pub use runs::{RunDecision, may_decide};

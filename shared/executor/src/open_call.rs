@@ -6,11 +6,13 @@ use crate::failures::{chain, no_store};
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::Snapshot;
 use catalog::NameMatch;
-use domain::{Call, CallId, Code, Failure, Moment, Outcome};
+use domain::{Call, CallId, Code, Failure, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
-use policy::CallEvidence;
+use policy::{CallEvidence, Decision};
 use std::sync::atomic::AtomicBool;
-use store::{ApprovalLookup, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, TenantStore};
+use store::{
+    ApprovalLookup, CallBeginning, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, TenantStore,
+};
 use tracing::Instrument;
 
 /// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
@@ -27,7 +29,8 @@ pub(crate) struct OpenCall {
 }
 
 impl Executor {
-    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action.
+    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action. A call over the rate
+    /// opens nothing: this process refuses it without asking the store, or the store without writing.
     pub(crate) async fn open(
         &self,
         snapshot: &Snapshot,
@@ -35,6 +38,10 @@ impl Executor {
         target: Option<String>,
         request: &CallRequest,
     ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
+        let rate = self.admission.rate(snapshot.policy.calls_per_minute);
+        if let Err(exceeded) = self.admission.call(&call.caller, rate) {
+            return Err(self.refuse(snapshot, call, exceeded).await);
+        }
         let asks = policy::question(&snapshot.policy, call).is_some();
         let gated = asks.then(|| ApprovalLookup {
             digest: call.digest(),
@@ -52,11 +59,18 @@ impl Executor {
             trace: request.trace.clone(),
             session: call.session,
             lives: self.lives,
+            rate,
             gated,
         };
         let shelf = self.store.of(&call.caller.tenant);
         let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
-        let begun = begun.map_err(|error| no_store(&error))?;
+        let begun = match begun.map_err(|error| no_store(&error))? {
+            CallBeginning::Opened(begun) => *begun,
+            CallBeginning::Exceeded(exceeded, left) => {
+                self.admission.calls_exceeded(&call.caller, exceeded, left);
+                return Err(self.refuse(snapshot, call, exceeded).await);
+            }
+        };
         let evidence = match (CallEvidence::of_session(&begun), &request.handle) {
             (Some(evidence), _) => Ok(evidence),
             (None, Handle::None) => {
@@ -73,6 +87,27 @@ impl Executor {
             Err(failure) => {
                 open.close(&Outcome::Failed(failure.clone())).await;
                 Err(failure)
+            }
+        }
+    }
+}
+
+impl Executor {
+    /// What policy says to a call over the rate. The refusals of a caller are one audit entry a minute.
+    async fn refuse(&self, snapshot: &Snapshot, call: &Call, exceeded: RateExceeded) -> Failure {
+        if self.admission.notes_refusal(&call.caller) {
+            let tenant = &call.caller.tenant;
+            tracing::info!(quartermaster.tenant = %tenant, ?exceeded, "calls over the rate are refused");
+            let (store, actor) = (self.store.of(tenant), self.actor(&call.caller));
+            if let Err(error) = store.note_refusal(actor, call, exceeded).await {
+                // Nothing was done, so nothing has to be proven.
+                tracing::debug!(error = %chain(&error), "the refusal of calls over the rate was not noted");
+            }
+        }
+        match policy::decide(&snapshot.policy, call.clone(), &CallEvidence::of_exceeded_rate(exceeded)) {
+            Decision::Deny(reason) => reason.0,
+            Decision::Permit(_) | Decision::Ask(..) => {
+                Failure::new(Code::Internal, "policy let a call over the rate through, so nothing was executed")
             }
         }
     }

@@ -1,12 +1,13 @@
 //! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
 
 use crate::audit::OpenAuditEntry;
-use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
-use crate::ops::Op;
+use crate::entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryCaller, EntryRecord, Phase};
+use crate::keys::fingerprint;
+use crate::ops::{Op, OpenResult, OpenStep};
 use crate::runs::{FULL, first};
 use crate::sessions::{SessionConfig, VersionedSession, live};
 use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
-use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
+use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -32,8 +33,19 @@ pub struct CallOpening<'a> {
     pub session: Option<SessionId>,
     /// How long sessions live.
     pub lives: SessionConfig,
+    /// How many calls a minute there may be.
+    pub rate: CallRate,
     /// What to look up when the call may have to wait for a person.
     pub gated: Option<ApprovalLookup<'a>>,
+}
+
+/// How many calls there may be in a minute, this one included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRate {
+    /// Of the whole tenant.
+    pub tenant: u64,
+    /// Of this caller.
+    pub caller: u64,
 }
 
 /// What identifies a call that may have been asked before.
@@ -77,6 +89,26 @@ pub struct CallStart {
     pub past: PriorRuns,
 }
 
+/// How the beginning of a call ended.
+#[derive(Debug)]
+#[must_use = "a call over the rate has no open entry"]
+pub enum CallBeginning {
+    /// Its audit entry is open.
+    Opened(Box<CallStart>),
+    /// The rate is used up for that long, and nothing was written.
+    Exceeded(RateExceeded, Duration),
+}
+
+impl CallBeginning {
+    /// The start of the call, if its entry is open.
+    pub fn opened(self) -> Option<CallStart> {
+        match self {
+            CallBeginning::Opened(start) => Some(*start),
+            CallBeginning::Exceeded(..) => None,
+        }
+    }
+}
+
 impl OpenedCall for CallStart {
     fn session(&self) -> Option<&Session> {
         self.session.as_ref().map(|held| &held.session)
@@ -93,12 +125,11 @@ impl OpenedCall for CallStart {
 
 impl TenantStore {
     /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
-    /// No receipt, no action.
-    pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallStart, StoreError> {
+    /// The rate is judged first: over it nothing is written. No receipt, no action.
+    pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallBeginning, StoreError> {
         crate::failpoint::audit_open()?;
-        let mut ops = Vec::with_capacity(3);
+        let mut ops = Vec::with_capacity(2);
         ops.push(self.opened(opening)?);
-        ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
         ops.extend(
             opening
                 .session
@@ -114,8 +145,18 @@ impl TenantStore {
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
+        let rate = opening.rate;
+        let (place, calls_this_minute) = match answers.opened()? {
+            OpenResult::Appended(place, calls) => (place, calls),
+            OpenResult::TenantExceeded(left) => {
+                return Ok(CallBeginning::Exceeded(RateExceeded::Tenant(rate.tenant), left));
+            }
+            OpenResult::CallerExceeded(left) => {
+                return Ok(CallBeginning::Exceeded(RateExceeded::Caller(rate.caller), left));
+            }
+        };
         // The place of an entry is the store's time, so nobody has to ask for it.
-        let now = answers.appended()?.at;
+        let now = place.at;
         // From here on the entry is open, whatever else may be wrong.
         self.store().receipts().fetch_add(1, Ordering::Relaxed);
         let call = opening.call;
@@ -125,7 +166,6 @@ impl TenantStore {
             tool: call.tool.clone(),
             trace: opening.trace.clone(),
         };
-        let calls_this_minute = answers.count()?;
         let session = match opening.session {
             Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
             None => None,
@@ -140,7 +180,29 @@ impl TenantStore {
                 PriorRuns { same_digest, same_key, waiting, stopped_by }
             }
         };
-        Ok(CallStart { receipt, session, calls_this_minute, now, past })
+        Ok(CallBeginning::Opened(Box::new(CallStart { receipt, session, calls_this_minute, now, past })))
+    }
+
+    /// Notes that a call over the rate was refused: one entry per caller and minute, whichever replica refuses.
+    pub async fn note_refusal(&self, actor: Actor, call: &Call, exceeded: RateExceeded) -> Result<(), StoreError> {
+        let key = self.space.refused(&actor.principal);
+        if self.run(&[Op::Count { key, window: MINUTE }]).await?.count()? > 1 {
+            return Ok(());
+        }
+        let basis = match exceeded {
+            RateExceeded::Tenant(limit) => format!("rate of the tenant: {limit} a minute"),
+            RateExceeded::Caller(limit) => format!("rate of the caller: {limit} a minute"),
+        };
+        let entry = AuditEntry {
+            actor: Some(actor),
+            tool: Some(call.tool.clone()),
+            toolset: Some(call.toolset.clone()),
+            decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), comment: None }),
+            outcome: Some(CloseFacts { code: Some(Code::RateLimited), bytes: 0 }),
+            ..AuditEntry::new(Phase::Denied)
+        };
+        let append = self.audit().append(&entry)?;
+        self.store().queue().push(append).await
     }
 
     /// The opening entry, written straight from what is known, without a copy of any of it.
@@ -160,6 +222,14 @@ impl TenantStore {
             trace: opening.trace.as_deref(),
             ..EntryRecord::new(self.tenant(), id, self.store().replica(), Phase::Open)
         };
-        Ok(Op::Append { stream: self.space.stream(&stream), body: line.to_bytes(), lives: stream.lives })
+        Ok(Op::Open(OpenStep {
+            stream: self.space.stream(&stream),
+            body: line.to_bytes(),
+            minute: self.space.minute(),
+            caller: fingerprint(&caller.principal),
+            tenant_most: opening.rate.tenant,
+            caller_most: opening.rate.caller,
+            window: MINUTE,
+        }))
     }
 }

@@ -226,9 +226,14 @@ impl KeySpace {
         format!("{}{}", self.0, index.name)
     }
 
-    /// Calls of the tenant in the present minute.
-    pub(crate) fn calls(&self) -> String {
-        format!("{}lim:calls", self.0)
+    /// Calls of the tenant in the present minute, and those of each caller.
+    pub(crate) fn minute(&self) -> String {
+        format!("{}lim:minute", self.0)
+    }
+
+    /// Set while a caller's refusals of the present minute are noted already.
+    pub(crate) fn refused(&self, caller: &Principal) -> String {
+        format!("{}lim:refused:{}", self.0, fingerprint(caller))
     }
 
     /// Written so that replicas have something to catch up with.
@@ -261,7 +266,7 @@ fn scope_name(scope: &DocScope) -> String {
 }
 
 /// Issuer and subject as one short word. The length in front keeps two pairs from reading alike.
-fn fingerprint(principal: &Principal) -> String {
+pub(crate) fn fingerprint(principal: &Principal) -> String {
     let mut hash = Sha256::new();
     hash.update((principal.issuer.len() as u64).to_be_bytes());
     hash.update(&principal.issuer);

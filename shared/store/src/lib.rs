@@ -44,7 +44,7 @@ mod walker;
 
 pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
-pub use begin::{ApprovalLookup, CallOpening, CallStart, PriorRuns};
+pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
 pub use chain::{Chain, ChainLink, NotALink};
 pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};

@@ -75,6 +75,8 @@ pub(crate) enum Op {
         body: Vec<u8>,
         lives: Option<Duration>,
     },
+    /// Appends the opening entry of a call and counts the call, unless the rate is used up: then nothing is written.
+    Open(OpenStep),
     /// Adds one to a counter that ends that long after it began.
     Count {
         key: String,
@@ -107,9 +109,34 @@ pub(crate) enum Op {
     Now,
 }
 
+/// The opening of a call, with the most calls that may have been made in the window before it.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenStep {
+    pub(crate) stream: String,
+    pub(crate) body: Vec<u8>,
+    /// Where the tenant's calls of the window are counted; those of the caller stand beside them.
+    pub(crate) minute: String,
+    pub(crate) caller: String,
+    pub(crate) tenant_most: u64,
+    pub(crate) caller_most: u64,
+    pub(crate) window: Duration,
+}
+
+/// What became of the opening of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenResult {
+    /// The entry stands here, and this was the tenant's so manieth call of the window.
+    Appended(StreamId, u64),
+    /// The tenant's calls are used up, for that long.
+    TenantExceeded(Duration),
+    /// The caller's calls are used up, for that long.
+    CallerExceeded(Duration),
+}
+
 /// What a step gave, in the order of the steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OpResult {
+    Opened(OpenResult),
     Record(Option<StoredRecord>),
     Appended(StreamId),
     Count(u64),
@@ -132,6 +159,11 @@ impl OpResults {
     pub(crate) fn record(&mut self) -> Result<Option<StoredRecord>, StoreError> {
         let Some(OpResult::Record(record)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(record)
+    }
+
+    pub(crate) fn opened(&mut self) -> Result<OpenResult, StoreError> {
+        let Some(OpResult::Opened(opened)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(opened)
     }
 
     pub(crate) fn appended(&mut self) -> Result<StreamId, StoreError> {

@@ -62,8 +62,8 @@ impl TenantRegistry {
         let old = self.state.load_full();
         let mut next = TenantsState::default();
         for (tenant, tools) in &desk.fixed {
-            let (config, before) = (Arc::new(open_config(tenant, tools)), old.served.get(tenant));
-            match build(&config, tools, SnapshotInputs::default(), before.map(|before| &before.snapshot)) {
+            let config = Arc::new(open_config(tenant, tools));
+            match build(&config, tools, SnapshotInputs::default()) {
                 Ok(snapshot) => {
                     let snapshot = Arc::new(snapshot);
                     next.served.insert(
@@ -145,7 +145,7 @@ impl TenantRegistry {
     /// allow what the text forbids. Not to serve the tenant at all would be as safe, and nobody could mend the text.
     fn hold(&self, next: &mut TenantsState, tenant: &Tenant) {
         let config = Arc::new(held_config(tenant));
-        match build(&config, &[], SnapshotInputs::default(), None) {
+        match build(&config, &[], SnapshotInputs::default()) {
             Ok(snapshot) => {
                 let held = ServedTenant {
                     snapshot: Arc::new(snapshot),
@@ -202,12 +202,11 @@ impl TenantRegistry {
     ) -> bool {
         let tenant = config.tenant.clone();
         let tools: Vec<Arc<CatalogEntry>> = attached.iter().flat_map(|toolset| toolset.entries()).collect();
-        let before = old.served.get(&tenant);
         let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
         let outside = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default() };
-        match build(&config, &tools, outside, before.map(|before| &before.snapshot)) {
+        match build(&config, &tools, outside) {
             Ok(snapshot) => {
                 next.served.insert(tenant, ServedTenant { snapshot: Arc::new(snapshot), config, attached, origin });
                 true

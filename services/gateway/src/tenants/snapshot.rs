@@ -8,7 +8,6 @@ use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tenancy::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
-use tokio::sync::Semaphore;
 
 /// What a snapshot holds that no configuration says.
 #[derive(Default)]
@@ -24,19 +23,13 @@ pub(super) fn build(
     config: &TenantConfig,
     tools: &[Arc<CatalogEntry>],
     outside: SnapshotInputs,
-    before: Option<&Arc<Snapshot>>,
 ) -> Result<Snapshot, CatalogError> {
     let gates = config.gates();
     let rules = catalog::CatalogRules { deny: &config.deny, gates: &gates };
     let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
     // Never the catalog from before, even with the same definitions: its tools hold the targets from before.
     let catalog = Arc::new(catalog);
-    // The same limit keeps the slots that calls are holding.
     let in_flight = config.limits.calls_in_flight;
-    let slots = match before {
-        Some(before) if before.in_flight == in_flight => Arc::clone(&before.slots),
-        Some(_) | None => Arc::new(Semaphore::new(usize::try_from(in_flight).unwrap_or(Semaphore::MAX_PERMITS))),
-    };
     let policy = Policy {
         mode: config.mode,
         deny: config.deny.clone(),
@@ -52,7 +45,7 @@ pub(super) fn build(
         review: config.memory.review,
     };
     let SnapshotInputs { secrets, withheld } = outside;
-    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, slots, in_flight })
+    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight })
 }
 
 /// The configuration of a tenant that has exactly these tools, all by default.

@@ -2,12 +2,13 @@
 //!
 //! What has ended is not there, whether or not it was swept yet.
 
-use super::tables::{LIVES, RANKS, RECORDS, STREAMS};
-use crate::ops::{Op, OpResult, StreamId, StreamWalk};
+use super::tables::{COUNTERS, LIVES, RANKS, RECORDS, STREAMS};
+use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk};
 use crate::{RecordVersion, StoredRecord};
 use domain::Moment;
 use redb::{AccessGuard, ReadTransaction, ReadableTable, StorageError};
 use std::ops::Bound;
+use std::time::Duration;
 
 /// A record and its end.
 pub(super) fn record(
@@ -76,6 +77,35 @@ pub(super) fn members(
     Ok(found)
 }
 
+/// A counter and its end, if its window has not ended.
+pub(super) fn counter(
+    counters: &impl ReadableTable<&'static str, (u64, u64)>,
+    key: &str,
+    now: Moment,
+) -> Result<Option<(u64, u64)>, redb::Error> {
+    Ok(counters.get(key)?.map(|counter| counter.value()).filter(|(_, end)| now.millis() < *end))
+}
+
+/// Whether the rate of a call that would be opened is used up, and for how long.
+pub(super) fn exceeded(
+    counters: &impl ReadableTable<&'static str, (u64, u64)>,
+    open: &OpenStep,
+    now: Moment,
+) -> Result<Option<OpenResult>, redb::Error> {
+    let left = |end: u64| Duration::from_millis(end.saturating_sub(now.millis()));
+    let tenant = counter(counters, &open.minute, now)?;
+    if let Some((_, end)) = tenant.filter(|(count, _)| *count >= open.tenant_most) {
+        return Ok(Some(OpenResult::TenantExceeded(left(end))));
+    }
+    let caller = counter(counters, &caller_counter(open), now)?;
+    Ok(caller.filter(|(count, _)| *count >= open.caller_most).map(|(_, end)| OpenResult::CallerExceeded(left(end))))
+}
+
+/// Where a caller's calls are counted.
+pub(super) fn caller_counter(open: &OpenStep) -> String {
+    format!("{}:{}", open.minute, open.caller)
+}
+
 /// Answers a step from a snapshot; `None` if the step has to write.
 pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result<Option<OpResult>, redb::Error> {
     Ok(Some(match op {
@@ -97,6 +127,10 @@ pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result
             OpResult::Entries(entries(&snapshot.open_table(STREAMS)?, stream, *walk, limit)?)
         }
         Op::Now => OpResult::Now(now),
+        Op::Open(open) => match exceeded(&snapshot.open_table(COUNTERS)?, open, now)? {
+            Some(exceeded) => OpResult::Opened(exceeded),
+            None => return Ok(None),
+        },
         Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
             return Ok(None);
         }

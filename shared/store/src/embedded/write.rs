@@ -3,7 +3,7 @@
 use super::read;
 use super::tables::{CLOCK, NEVER, Tables};
 use crate::commit::Score;
-use crate::ops::{Op, OpResult, RawBeside, RawCommit, StreamId, StreamWalk, millis};
+use crate::ops::{Op, OpResult, OpenResult, OpenStep, RawBeside, RawCommit, StreamId, StreamWalk, millis};
 use crate::{Committed, RecordVersion};
 use domain::Moment;
 use redb::ReadableTable;
@@ -73,6 +73,7 @@ impl Tables<'_> {
                 OpResult::Record(found)
             }
             Op::Append { stream, body, lives } => OpResult::Appended(self.append(stream, body, *lives, now)?),
+            Op::Open(open) => OpResult::Opened(self.open_call(open, now)?),
             Op::Count { key, window } => OpResult::Count(self.count(key, *window, now)?),
             Op::Range { index, from, to, limit } => {
                 let limit = if read::lives(&self.lives, index, now)? { *limit } else { 0 };
@@ -189,11 +190,31 @@ impl Tables<'_> {
         }
     }
 
+    /// Judges the rate, then counts the call and appends its entry.
+    fn open_call(&mut self, open: &OpenStep, now: Moment) -> RedbResult<OpenResult> {
+        if let Some(exceeded) = read::exceeded(&self.counters, open, now)? {
+            return Ok(exceeded);
+        }
+        let (calls, window) = read::counter(&self.counters, &open.minute, now)?.unwrap_or((0, end(now, open.window)));
+        let caller = read::caller_counter(open);
+        let (callers, _) = read::counter(&self.counters, &caller, now)?.unwrap_or_default();
+        self.put_counter(&open.minute, calls + 1, window)?;
+        // A caller's window ends with the tenant's.
+        self.put_counter(&caller, callers + 1, window)?;
+        let id = self.append(&open.stream, &open.body, None, now)?;
+        Ok(OpenResult::Appended(id, calls + 1))
+    }
+
     fn count(&mut self, key: &str, window: Duration, now: Moment) -> RedbResult<u64> {
-        let running = self.counters.get(key)?.map(|found| found.value()).filter(|(_, end)| now.millis() < *end);
-        let (count, end) = running.unwrap_or((0, end(now, window)));
-        self.counters.insert(key, (count + 1, end))?;
+        let (count, end) = read::counter(&self.counters, key, now)?.unwrap_or((0, end(now, window)));
+        self.put_counter(key, count + 1, end)?;
         Ok(count + 1)
+    }
+
+    /// Writes a counter; the sweep takes it out after its end, so callers that are gone leave nothing behind.
+    fn put_counter(&mut self, key: &str, count: u64, end: u64) -> RedbResult<()> {
+        let old = self.counters.insert(key, (count, end))?.map(|old| old.value().1);
+        if old == Some(end) { Ok(()) } else { self.move_end(key, old, end) }
     }
 
     fn prolong(&mut self, key: &str, lives: Option<Duration>, now: Moment) -> RedbResult<()> {
@@ -212,7 +233,8 @@ impl Tables<'_> {
     /// Takes out whatever stands under a key. A key names one kind of thing only, so the others find nothing.
     fn forget(&mut self, key: &str) -> RedbResult<()> {
         self.drop_record(key)?;
-        self.counters.remove(key)?;
+        let counted = self.counters.remove(key)?.map(|old| old.value().1);
+        self.move_end(key, counted, NEVER)?;
         let old = self.lives.remove(key)?.map(|old| old.value());
         self.move_end(key, old, NEVER)?;
         self.streams.retain_in::<(&str, u64, u64), _>((key, 0, 0)..=(key, u64::MAX, u64::MAX), |_, _| false)?;

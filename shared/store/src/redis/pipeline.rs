@@ -1,6 +1,6 @@
 //! A batch of steps as one pipeline, and its answers back.
 
-use crate::ops::{Op, OpResult, StreamId, StreamWalk, millis};
+use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk, millis};
 use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
 use redis::{Cmd, FromRedisValue, Pipeline, Value};
@@ -9,8 +9,12 @@ use std::time::Duration;
 const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shape" };
 
 /// Writes the steps as commands. Those whose answer tells nothing are ignored, so each step leaves one value.
-/// Tells which records' ends are moved along, of those that `due` asks for.
-pub(super) fn encode(ops: &[Op], due: impl Fn(&str, Duration) -> bool) -> (Pipeline, Vec<(&str, Duration)>) {
+/// Tells which records' ends are moved along, of those that `due` asks for. `open` is the digest of `open.lua`.
+pub(super) fn encode<'o>(
+    ops: &'o [Op],
+    open: &str,
+    due: impl Fn(&str, Duration) -> bool,
+) -> (Pipeline, Vec<(&'o str, Duration)>) {
     let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
     for op in ops {
         match op {
@@ -31,6 +35,9 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&str, Duration) -> bool) -> (Pipel
                 if let Some(lives) = lives {
                     pipe.add_command(ends(stream, *lives)).ignore();
                 }
+            }
+            Op::Open(step) => {
+                pipe.add_command(opening(step, open));
             }
             Op::Count { key, window } => {
                 let mut count = sized("INCR", 2, key.len());
@@ -65,6 +72,15 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&str, Duration) -> bool) -> (Pipel
 fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
     let mut cmd = Cmd::with_capacity(words, name.len() + bytes);
     cmd.arg(name);
+    cmd
+}
+
+/// A call of `open.lua` by its digest.
+fn opening(step: &OpenStep, digest: &str) -> Cmd {
+    let OpenStep { stream, body, minute, caller, tenant_most, caller_most, window } = step;
+    let mut cmd = sized("EVALSHA", 10, digest.len() + stream.len() + body.len() + minute.len() + caller.len() + 48);
+    cmd.arg(digest).arg(2).arg(stream).arg(minute);
+    cmd.arg(body).arg(tenant_most).arg(caller_most).arg(caller).arg(millis(*window));
     cmd
 }
 
@@ -116,6 +132,7 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
             let id: String = from(value)?;
             StreamId::parse(&id).map(OpResult::Appended).ok_or(SHAPE)
         }
+        Op::Open(_) => opened(value).map(OpResult::Opened),
         Op::Count { .. } => from(value).map(OpResult::Count),
         Op::Range { .. } => {
             let members: Vec<(String, f64)> = from(value)?;
@@ -128,6 +145,17 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
             let (secs, micros): (u64, u64) = from(value)?;
             Ok(OpResult::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
         }
+    }
+}
+
+fn opened(value: Value) -> Result<OpenResult, StoreError> {
+    let (way, number): (String, i64) = from(value)?;
+    // A counter without an end says so by a negative number; it is not worth waiting for.
+    let number = u64::try_from(number).unwrap_or_default();
+    match way.as_str() {
+        "tenant" => Ok(OpenResult::TenantExceeded(Duration::from_millis(number))),
+        "caller" => Ok(OpenResult::CallerExceeded(Duration::from_millis(number))),
+        id => StreamId::parse(id).map(|id| OpenResult::Appended(id, number)).ok_or(SHAPE),
     }
 }
 

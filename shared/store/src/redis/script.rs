@@ -14,6 +14,11 @@ pub(super) fn load() -> Script {
     Script::new(include_str!("../commit.lua"))
 }
 
+/// The opening of a call, which is one step of a batch.
+pub(super) fn load_open() -> Script {
+    Script::new(include_str!("../open.lua"))
+}
+
 pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvocation<'s> {
     let mut call = script.prepare_invoke();
     call.key(&commit.record);

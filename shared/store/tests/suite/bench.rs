@@ -8,7 +8,7 @@ use domain::{ToolName, ToolUse, ToolsetName};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use store::{ActorKind, CallOpening, Config, Confirm, SessionConfig, Store, TenantStore};
+use store::{ActorKind, CallOpening, CallRate, Config, Confirm, SessionConfig, Store, TenantStore};
 use testkit::redis::RedisServer;
 
 pub(crate) const LIVES: SessionConfig =
@@ -131,6 +131,7 @@ pub(crate) fn opening(call: &Call) -> CallOpening<'_> {
         trace: Some("4bf9".into()),
         session: call.session,
         lives: LIVES,
+        rate: CallRate { tenant: u64::MAX >> 11, caller: u64::MAX >> 11 },
         gated: None,
     }
 }

@@ -165,7 +165,7 @@ async fn closes_queued_while_the_server_is_away_are_written_when_it_is_back() {
     let config = strict(&server);
     let store = Store::open(&config).await.unwrap();
     let acme = store.of(&tenant("acme"));
-    let begun = acme.begin(&opening(&call(1, None))).await.unwrap();
+    let begun = acme.begin(&opening(&call(1, None))).await.unwrap().opened().unwrap();
     server.stop();
     acme.audit().close(begun.receipt, &CloseFacts::default()).await.unwrap();
     server.restart();

@@ -123,7 +123,7 @@ async fn a_run_too_many_of_one_requester_is_not_opened(bench: Bench) {
 async fn past(bench: &Bench, digest: &str, key: Option<&str>) -> PriorRuns {
     let (acme, call) = (bench.acme(), call(9, None));
     let gated = Some(ApprovalLookup { digest, key, reviewed: false, most_waiting: 3 });
-    let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap();
+    let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap().opened().unwrap();
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     begun.past
 }
@@ -301,7 +301,7 @@ async fn only_a_gated_call_looks_for_earlier_runs(bench: Bench) {
     let now = bench.store.now().await.unwrap();
     open(&acme.runs(), &run(1, now)).await;
     let call = call(1, None);
-    let begun = acme.begin(&opening(&call)).await.unwrap();
+    let begun = acme.begin(&opening(&call)).await.unwrap().opened().unwrap();
     assert_eq!(begun.past, PriorRuns::default());
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 }
@@ -484,7 +484,7 @@ async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(benc
     let call = call(9, Some(session_id(1)));
     let gated = Some(ApprovalLookup { digest: "d9", key: Some("k"), reviewed: false, most_waiting: 3 });
     let opening = CallOpening { gated, session: Some(session_id(1)), ..opening(&call) };
-    let begun = bench.acme().begin(&opening).await.unwrap();
+    let begun = bench.acme().begin(&opening).await.unwrap().opened().unwrap();
     assert_eq!(begun.past.stopped_by, Some(run_id(1)), "a call that would change something learns of it at once");
     bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 
