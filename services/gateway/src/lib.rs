@@ -10,6 +10,7 @@ pub mod commands;
 pub mod fixture;
 pub mod http;
 pub mod in_flight;
+pub mod network;
 pub mod protocol;
 pub mod reach;
 pub mod readiness;

@@ -2,6 +2,7 @@
 //!
 //! Each crate owns its section; this file only nests them and lays the layers over each other.
 
+use crate::network::ProxyNetwork;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,10 @@ pub struct Listen {
     /// How long requests may go on after SIGTERM.
     #[serde(deserialize_with = "span")]
     pub drain: Duration,
+    /// Requests without a good token that one address may send in a minute.
+    pub refused_per_address: u64,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<ProxyNetwork>,
 }
 
 /// How long sessions live.
@@ -284,6 +289,9 @@ impl Settings {
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
+        }
+        if self.listen.refused_per_address == 0 {
+            return wrong("listen.refused_per_address is zero, so no request could be let in");
         }
         self.limits.check()?;
         Ok(())

@@ -65,7 +65,8 @@ impl ResponseError for AuthRejection {
         if let Some(challenge) = &self.challenge {
             response.insert_header(("WWW-Authenticate", challenge.as_str()));
         }
-        if let (StatusCode::SERVICE_UNAVAILABLE, Some(millis)) = (self.status, self.failure.retry_after_ms) {
+        let too_soon = matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        if let (true, Some(millis)) = (too_soon, self.failure.retry_after_ms) {
             response.insert_header((RETRY_AFTER, millis.div_ceil(1_000)));
         }
         let body = if self.mcp {
@@ -98,12 +99,25 @@ impl FromRequest for AuthedRequest {
 }
 
 async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
+    // First of all: what comes from an address without a good token costs no more than a look at a counter.
+    let address = gateway.addresses.address_of(request);
+    if !gateway.addresses.admit(address) {
+        gateway.refusals.note("address_limit");
+        return Err(Failure::new(Code::RateLimited, "too many requests of this address had no valid token")
+            .next("wait, then send a valid token")
+            .retry_after_ms(10_000));
+    }
     if !guard::admits(gateway, request) {
         return Err(Failure::new(Code::BadOrigin, "this host or origin is not served here"));
     }
     let token = bearer(request)?;
-    let caller = gateway.verifier.caller(token, gateway.clock.now()).await.map_err(|refused| {
-        tracing::info!(reason = refused.reason(), "a token was refused");
+    let verified = gateway.verifier.caller(token, gateway.clock.now()).await;
+    // Neither a good token nor an issuer that is away speaks against the address.
+    if verified.as_ref().err().is_none_or(|refused| refused.status() == 503) {
+        gateway.addresses.give_back(address);
+    }
+    let caller = verified.map_err(|refused| {
+        gateway.refusals.note(refused.reason());
         match refused.status() {
             403 => unserved(),
             503 => Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000),

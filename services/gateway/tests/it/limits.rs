@@ -5,7 +5,7 @@ use crate::runs_desk::{acme, ask, asker, asking};
 use crate::stock;
 use futures_util::future::join_all;
 use serde_json::json;
-use testkit::{Plan, until};
+use testkit::{Plan, Request, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_minutes_limit_are_told_when_to_come_back() {
@@ -175,6 +175,33 @@ async fn calls_that_wait_hold_no_slot_and_are_bounded_per_caller() {
     let refused: Vec<_> = ended.iter().filter(|outcome| outcome.code() != "ok").collect();
     assert_eq!(refused.len(), 2);
     assert_eq!(refused[0].refusal()["message"], "3 calls of this caller are waiting already");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_without_good_tokens_is_refused_before_a_token_is_verified() {
+    let plan = Plan::embedded().setting("QM_LISTEN__REFUSED_PER_ADDRESS", "5");
+    let plan = plan.setting("QM_LISTEN__TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#);
+    let world = plan.start(in_process()).await;
+    let agent = world.tenant("acme").agent();
+    let from = |address: &str, token: &str| {
+        let request = Request::new("GET", "/v1/catalog").header("X-Forwarded-For", address);
+        let request = request.header("Authorization", format!("Bearer {token}"));
+        let to = world.address(0);
+        async move { request.send(to).await }
+    };
+    for _ in 0..50 {
+        assert_eq!(from("203.0.113.1", agent.token()).await.status, 200, "who has a good token is not counted");
+    }
+    for _ in 0..5 {
+        assert_eq!(from("203.0.113.9", "nonsense").await.status, 401);
+    }
+    let refused = from("203.0.113.9", agent.token()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("10")));
+    assert_eq!(refused.json()["error"]["code"], "rate_limited");
+    assert_eq!(from("203.0.113.1", agent.token()).await.status, 200, "another address is served");
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let request = agent.post("/mcp", &body).header("X-Forwarded-For", "203.0.113.9");
+    assert_eq!(agent.send(&request).await.status, 429);
 }
 
 #[tokio::test(flavor = "multi_thread")]
