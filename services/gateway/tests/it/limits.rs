@@ -5,6 +5,7 @@ use crate::runs_desk::{acme, ask, asker, asking};
 use crate::stock;
 use futures_util::future::join_all;
 use serde_json::json;
+use std::time::Duration;
 use testkit::{Plan, Request, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,6 +203,47 @@ async fn an_address_without_good_tokens_is_refused_before_a_token_is_verified() 
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let request = agent.post("/mcp", &body).header("X-Forwarded-For", "203.0.113.9");
     assert_eq!(agent.send(&request).await.status, 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_bounded_per_caller_and_per_tenant() {
+    let plan = Plan::embedded().setting("QM_LIMITS__STREAMS_PER_CALLER", "2");
+    let world = plan.setting("QM_LIMITS__STREAMS_PER_TENANT", "3").start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let (ana, bo) = (tenant.agent().named("ana"), tenant.agent().named("bo"));
+    let listen = json!({ "notifications": {} });
+    let refused = async |who: &testkit::Actor| {
+        let client = who.modern();
+        client.send(&client.prepare("subscriptions/listen", listen.clone())).await
+    };
+    let (_first, _second) = (ana.modern().listen().await, ana.legacy().await.open_stream().await);
+    let answer = refused(&ana).await;
+    assert_eq!(answer.status, 429);
+    assert_eq!(answer.json()["error"]["message"], "2 event streams of this caller are open already");
+    let legacy = ana.legacy().await;
+    assert_eq!(ana.send(&legacy.stream_request()).await.status, 429);
+    let third = bo.modern().listen().await;
+    assert_eq!(refused(&bo).await.json()["error"]["message"], "3 event streams of the tenant are open already");
+    let opens = async |who: &testkit::Actor| {
+        let client = who.modern();
+        client.stream(&client.prepare("subscriptions/listen", listen.clone())).await.head.status == 200
+    };
+    assert!(opens(&world.tenant("other").agent()).await, "another tenant has its own");
+    drop(third);
+    until("a stream that was left to be noticed", || async { opens(&bo).await.then_some(()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_stream_of_a_session_is_the_only_one_whatever_its_trace_is_called() {
+    let world = embedded().await;
+    let agent = world.tenant("acme").agent();
+    let client = agent.legacy().await;
+    let request =
+        client.stream_request().header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    let first = agent.stream(&request).await;
+    let _second = agent.stream(&request).await;
+    let left = tokio::time::timeout(Duration::from_secs(10), first.rest()).await;
+    assert!(left.is_ok(), "the first stream goes on beside the second");
 }
 
 #[tokio::test(flavor = "multi_thread")]
