@@ -30,6 +30,11 @@ impl RecordKey {
         RecordKey(format!("run:{id}"))
     }
 
+    /// What lists show of a run.
+    pub fn run_brief(id: RunId) -> RecordKey {
+        RecordKey(format!("runb:{id}"))
+    }
+
     /// Who is at work on a helm release. None of the three names can hold a slash.
     pub fn release(cluster: &str, namespace: &str, release: &str) -> RecordKey {
         RecordKey(format!("helm:{cluster}/{namespace}/{release}"))
@@ -168,6 +173,11 @@ impl IndexName {
     /// All runs, newest first.
     pub fn runs() -> IndexName {
         IndexName { name: "runs".into(), lives: None }
+    }
+
+    /// Runs that a principal asked for, newest first.
+    pub fn runs_of(requester: &Principal) -> IndexName {
+        IndexName { name: format!("runs:{}", fingerprint(requester)), lives: None }
     }
 
     /// Runs somebody has to look at, ranked by when.

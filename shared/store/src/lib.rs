@@ -30,6 +30,7 @@ mod ops;
 mod random;
 mod redis;
 mod references;
+mod run_list;
 mod runs;
 mod seal;
 mod secrets;
@@ -65,6 +66,7 @@ pub use memory::{
 pub use ops::StreamId;
 pub use random::random_bits;
 pub use references::EvidenceCitation;
+pub use run_list::RunBrief;
 pub use runs::{RunCasOutcome, RunStore, StandingRun, VersionedRun};
 pub use seal::SealedBatch;
 pub use secrets::{MOST_SECRETS, SealedSecret, SecretForgotten, SecretPut, SecretStore};

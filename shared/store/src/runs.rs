@@ -5,14 +5,14 @@
 use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Score};
 use crate::entry::AuditEntry;
 use crate::ops::{HeldRecord, Op};
-use crate::{IndexName, RecordKey, StoreError, StoredRecord, TenantStore, Topic};
+use crate::{IndexName, RecordKey, StoreError, StoredRecord, TenantStore, Topic, run_list};
 use domain::run::{Answer, Claim, Ending, OnReject, Run, RunRequest, RunState};
 use domain::{Moment, Principal, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a run is kept after its last change: long after everybody has read it.
-const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub(crate) const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// What a run that was scrubbed shows where somebody's words stood.
 const SCRUBBED: &str = "[redacted]";
 /// And where the arguments stood: still an object, so that whoever reads runs need not know.
@@ -63,7 +63,7 @@ pub struct StandingRun {
 
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
-pub struct RunStore(TenantStore);
+pub struct RunStore(pub(crate) TenantStore);
 
 impl RunStore {
     pub(crate) fn new(shelf: TenantStore) -> RunStore {
@@ -87,7 +87,7 @@ impl RunStore {
             member: member.clone(),
             rank: Score::At(newest),
         };
-        index.push(IndexUpdate { index: IndexName::runs(), member: member.clone(), rank: Score::At(newest) });
+        index.extend(listed(run));
         index.push(remembered(IndexName::same_digest(&run.asked.digest)));
         if let Some(key) = key {
             index.push(remembered(IndexName::same_key(&run.asked.requester, key)));
@@ -145,7 +145,7 @@ impl RunStore {
         let (newest, member) = (newest_first(run.asked.asked_at), run.id.to_string());
         let mut index = places(run);
         let digest = IndexName::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
-        index.push(IndexUpdate { index: IndexName::runs(), member: member.clone(), rank: Score::At(newest) });
+        index.extend(listed(run));
         index.push(IndexUpdate { index: digest, member, rank: Score::At(newest) });
         let expect = found.map_or(RecordVersion::NONE, |found| found.version);
         self.write(RunChange::of(expect, run, index), entry).await
@@ -180,32 +180,6 @@ impl RunStore {
     pub async fn open_ones(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let members = self.0.range(&IndexName::due(), 0, FULL, limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
-    }
-
-    /// Takes runs whose records were forgotten out of the list of all runs: at most `limit`, the oldest being looked at.
-    /// Tells how many.
-    pub async fn tidy(&self, limit: usize) -> Result<usize, StoreError> {
-        let now = self.0.store().now().await?;
-        let before = Moment::from_millis(now.millis().saturating_sub(crate::ops::millis(KEEP)));
-        let members = self.0.range(&IndexName::runs(), newest_first(before), FULL, limit).await?;
-        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
-        let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
-        if ids.is_empty() {
-            return Ok(0);
-        }
-        let mut answers = self.0.run(&ids.iter().map(get).collect::<Vec<Op>>()).await?;
-        let mut gone = Vec::new();
-        for id in ids {
-            if answers.record()?.is_none() {
-                gone.push(id.to_string());
-            }
-        }
-        let taken = gone.len();
-        if taken > 0 {
-            let index = self.0.space.index(&IndexName::runs());
-            self.0.run(&[Op::TakeOut { index, members: gone }]).await?;
-        }
-        Ok(taken)
     }
 
     /// Whether a session asked for something that people are still reviewing.
@@ -271,7 +245,7 @@ impl RunStore {
     }
 
     /// Those of these runs that are there, in one round trip.
-    pub(crate) async fn read(&self, ids: Vec<RunId>) -> Result<Vec<Run>, StoreError> {
+    pub async fn read(&self, ids: Vec<RunId>) -> Result<Vec<Run>, StoreError> {
         let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
         let ops: Vec<Op> = ids.iter().map(get).collect();
         if ops.is_empty() {
@@ -292,10 +266,12 @@ impl RunStore {
         let RunChange { expect, run, index, not_after, room } = change;
         // The store refuses for both reasons alike; no change here has both.
         let limited = room.is_some();
+        // Always past the time a person may take, so that `expired` can be seen.
+        let kept = KEEP + run.asked.expires_at.since(run.changed_at);
         let commit = Commit {
-            // Always past the time a person may take, so that `expired` can be seen.
-            expires: Some(KEEP + run.asked.expires_at.since(run.changed_at)),
+            expires: Some(kept),
             not_after,
+            beside: vec![run_list::beside(run, kept)?],
             append: vec![self.0.audit().write_out(entry)?],
             index,
             wake: Some(Topic::Run(run.id)),
@@ -327,6 +303,16 @@ impl RunChange<'_> {
     fn of(expect: RecordVersion, run: &Run, index: Vec<IndexUpdate>) -> RunChange<'_> {
         RunChange { expect, run, index, not_after: None, room: None }
     }
+}
+
+/// The lists a run is in as long as it is kept.
+fn listed(run: &Run) -> [IndexUpdate; 2] {
+    let rank = Score::At(newest_first(run.asked.asked_at));
+    [IndexName::runs(), IndexName::runs_of(&run.asked.requester)].map(|index| IndexUpdate {
+        index,
+        member: run.id.to_string(),
+        rank,
+    })
 }
 
 /// The places every change moves: when to look next, and whether it still waits for a person.

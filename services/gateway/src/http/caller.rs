@@ -3,7 +3,7 @@
 //! Every failing branch is a refusal; there is no anonymous caller to fall into.
 
 use crate::app::Gateway;
-use crate::http::{guard, reply, trace};
+use crate::http::{admission, guard, reply, trace};
 use crate::protocol::exchange::{McpExchange, require};
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -11,7 +11,7 @@ use actix_web::http::header::{AUTHORIZATION, RETRY_AFTER};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::{Caller, Code, Failure, TokenScope};
-use executor::Snapshot;
+use executor::{SlotGuard, Snapshot};
 use serde_json::json;
 use std::future::Future;
 use std::pin::Pin;
@@ -25,6 +25,8 @@ pub struct AuthedRequest {
     pub snapshot: Arc<Snapshot>,
     /// The request's trace id.
     pub trace_id: String,
+    /// The request's place among those under way; whoever waits gives it back first.
+    pub place: Option<SlotGuard>,
 }
 
 impl AuthedRequest {
@@ -91,7 +93,10 @@ impl FromRequest for AuthedRequest {
                 return Err(refused(&request, None, failure, trace_id));
             };
             match know(gateway, &request).await {
-                Ok((caller, snapshot)) => Ok(AuthedRequest { caller, snapshot, trace_id }),
+                Ok((caller, snapshot)) => match admission::admit(gateway, &request, &caller, &snapshot) {
+                    Ok(place) => Ok(AuthedRequest { caller, snapshot, trace_id, place }),
+                    Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
+                },
                 Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
             }
         })

@@ -17,11 +17,14 @@ use executor::runs::{RunWait, WaitUntil, told};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::{RunBrief, StoreError};
 
 /// Runs on one page.
 const PAGE: usize = 50;
-/// How many runs are looked through for a filtered page.
+/// How many runs are looked through for a filtered page, by their brief records.
 const LOOKED_THROUGH: usize = 1_000;
+/// How many of these records are read at once.
+const READ_AT_ONCE: usize = 100;
 
 /// The query of a list.
 #[derive(Debug, Deserialize)]
@@ -39,34 +42,40 @@ pub async fn list(known: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<
         sees_runs(&known)?;
         let from = filter.cursor.as_deref().map(read_cursor).transpose()?;
         let runs = gateway.store.of(&known.caller.tenant).runs();
-        let found = runs
-            .page(from.map(|(at, _)| at), LOOKED_THROUGH)
-            .await
-            .map_err(|error| Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000))?;
+        let own = (!sees_all(&known)).then_some(&known.caller.principal);
+        let ids = runs.ids(own, from.map(|(at, _)| at), LOOKED_THROUGH).await.map_err(|e| no_store(&e))?;
         // Several runs may have been asked in one millisecond; the cursor names the last one that was looked at.
-        let behind = from.and_then(|(_, id)| found.iter().position(|run| run.id == id)).map_or(0, |at| at + 1);
-        let mut shown = Vec::new();
-        let mut last = None;
-        for run in found.iter().skip(behind) {
+        let behind = from.and_then(|(_, id)| ids.iter().position(|run| *run == id)).map_or(0, |at| at + 1);
+        let (mut shown, mut last) = (Vec::new(), None);
+        for some in ids[behind..].chunks(READ_AT_ONCE) {
+            for run in runs.briefs(some).await.map_err(|e| no_store(&e))? {
+                if shown.len() == PAGE {
+                    break;
+                }
+                if wanted(&filter, &run) {
+                    shown.push(brief(&run));
+                }
+                last = Some((run.asked_at, run.id));
+            }
             if shown.len() == PAGE {
                 break;
             }
-            last = Some(run);
-            if wanted(&filter, run) && may_see(&known, run) {
-                shown.push(brief(run));
-            }
         }
-        let more = shown.len() == PAGE || found.len() == LOOKED_THROUGH;
-        let next = last.filter(|_| more).map(|run| format!("{}-{}", run.asked.asked_at.millis(), run.id));
+        let more = shown.len() == PAGE || ids.len() == LOOKED_THROUGH;
+        let next = last.filter(|_| more).map(|(at, id)| format!("{}-{id}", at.millis()));
         Ok::<Value, Failure>(json!({ "runs": shown, "next_cursor": next }))
     };
     answer(&gateway, &known, page.await)
 }
 
-fn wanted(filter: &RunsQuery, run: &Run) -> bool {
+fn no_store(error: &StoreError) -> Failure {
+    Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000)
+}
+
+fn wanted(filter: &RunsQuery, run: &RunBrief) -> bool {
     filter.state.is_none_or(|state| run.state == state)
-        && filter.tool.as_deref().is_none_or(|tool| run.asked.tool.as_str() == tool)
-        && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
+        && filter.tool.as_deref().is_none_or(|tool| run.tool.as_str() == tool)
+        && filter.session.as_deref().is_none_or(|id| run.session.is_some_and(|s| s.to_string() == id))
 }
 
 fn read_cursor(text: &str) -> Result<(Moment, RunId), Failure> {
@@ -88,15 +97,21 @@ pub struct RunQuery {
 /// `GET /v1/runs/{id}?wait_ms=`: reads the run and changes nothing, whoever asks. The agent that asked for it receives
 /// its result by the call itself or by `await_run`.
 pub async fn show(
-    known: AuthedRequest,
+    mut known: AuthedRequest,
     id: Path<String>,
     patience: Query<RunQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
+    // Whoever waits holds no place of those who do not.
+    let place = known.place.take();
     let shown = async {
         sees_runs(&known)?;
         let id = parse(&id)?;
         let tenant = &known.caller.tenant;
+        let _place = match patience.wait_ms {
+            0 => place,
+            _ => Some(gateway.executor.admit_waiting(&known.caller)?),
+        };
         let waiting = RunWait {
             until: WaitUntil::Moved,
             patience: Duration::from_millis(patience.wait_ms.min(turn::LONGEST_WAIT_MS)),
@@ -215,25 +230,27 @@ fn answer(gateway: &Gateway, known: &AuthedRequest, told: Result<Value, Failure>
 }
 
 /// A line of a list: enough to choose from.
-fn brief(run: &Run) -> Value {
+fn brief(run: &RunBrief) -> Value {
     json!({
         "id": run.id.to_string(),
         "state": run.state.as_str(),
-        "tool": run.asked.tool.as_str(),
-        "effect": run.asked.effect.as_str(),
-        "summary": run.asked.preview.summary,
-        "requested_by": run.asked.requester.subject,
-        "asked_at": run.asked.asked_at.to_string(),
-        "expires_at": run.asked.expires_at.to_string(),
+        "tool": run.tool.as_str(),
+        "effect": run.effect.as_str(),
+        "summary": run.summary,
+        "requested_by": run.requester.subject,
+        "asked_at": run.asked_at.to_string(),
+        "expires_at": run.expires_at.to_string(),
     })
 }
 
 /// Whoever calls tools sees its own runs; whoever decides, or reads the ledger, sees all of the tenant's.
 fn may_see(known: &AuthedRequest, run: &Run) -> bool {
+    sees_all(known) || run.asked.requester == known.caller.principal
+}
+
+fn sees_all(known: &AuthedRequest) -> bool {
     let scopes = known.caller.scopes;
-    scopes.allow(TokenScope::RunsDecide)
-        || scopes.allow(TokenScope::AuditRead)
-        || run.asked.requester == known.caller.principal
+    scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead)
 }
 
 fn sees_runs(known: &AuthedRequest) -> Result<(), Failure> {

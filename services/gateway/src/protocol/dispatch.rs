@@ -7,7 +7,7 @@ use crate::protocol::{cancel, list, stream};
 use bytes::Bytes;
 use catalog::{Catalog, ListAudience};
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
-use executor::Handle;
+use executor::{Handle, SlotGuard};
 use futures_util::FutureExt;
 use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
@@ -65,6 +65,11 @@ impl McpRequest<'_> {
 
     async fn request(&self, envelope: RequestEnvelope, selection: Option<LoadedToolsets>) -> McpAnswer {
         let RequestEnvelope { era, id, request, meta } = envelope;
+        // The executor counts calls; everything else is counted here.
+        let _place = match self.admit(&request) {
+            Ok(place) => place,
+            Err(failure) => return self.exchange.refuse(era, Some(id), failure),
+        };
         let result = match request {
             Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
             Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
@@ -85,6 +90,17 @@ impl McpRequest<'_> {
         match result {
             Ok(result) => McpAnswer::result(&id, &result),
             Err(failure) => self.exchange.refuse(era, Some(id), failure),
+        }
+    }
+
+    fn admit(&self, request: &Request) -> Result<Option<SlotGuard>, Failure> {
+        match request {
+            Request::ToolsCall { .. } => Ok(None),
+            Request::Ping
+            | Request::Initialize { .. }
+            | Request::Discover
+            | Request::ToolsList { .. }
+            | Request::Listen { .. } => self.exchange.admit().map(Some),
         }
     }
 
@@ -133,7 +149,10 @@ impl McpRequest<'_> {
     }
 
     async fn notified(&self, notification: Notification) -> McpAnswer {
-        if let (Notification::Cancelled { request_id }, Some(session)) = (notification, &self.session) {
+        if let (Notification::Cancelled { request_id }, Some(session)) = (notification, &self.session)
+            // One that is over the rate is lost, as any notification may be.
+            && let Ok(_place) = self.exchange.admit()
+        {
             cancel::cancel(&self.exchange, session.clone(), request_id).await;
         }
         McpAnswer::Accepted

@@ -1,0 +1,171 @@
+//! Lists of runs, which cost what they show: beside each run stands a brief record with what a list needs of it.
+//!
+//! A brief is written in the same commit as its run and outlives it for a while, so that whoever tidies up still learns
+//! whose run it was and how large.
+
+use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Score};
+use crate::ops::{Op, millis};
+use crate::runs::{FULL, KEEP, RunStore, newest_first};
+use crate::{IndexName, RecordKey, SideWrite, StoreError, StoredRecord};
+use domain::run::{Run, RunState};
+use domain::{Effect, Moment, Principal, RunId, SessionId, ToolName};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How long a brief outlives its run.
+const OUTLIVES: Duration = KEEP;
+
+/// What a list shows of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunBrief {
+    /// Which run.
+    pub id: RunId,
+    /// Where it stands.
+    pub state: RunState,
+    /// The tool it asks for.
+    pub tool: ToolName,
+    /// To what effect.
+    pub effect: Effect,
+    /// What it would do, in one line.
+    pub summary: String,
+    /// Who asked.
+    pub requester: Principal,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// When it was asked for.
+    pub asked_at: Moment,
+    /// Until when it can be decided.
+    pub expires_at: Moment,
+}
+
+impl RunBrief {
+    /// What a list shows of this run.
+    pub fn of(run: &Run) -> RunBrief {
+        RunBrief {
+            id: run.id,
+            state: run.state,
+            tool: run.asked.tool.clone(),
+            effect: run.asked.effect,
+            summary: run.asked.preview.summary.clone(),
+            requester: run.asked.requester.clone(),
+            session: run.asked.session,
+            asked_at: run.asked.asked_at,
+            expires_at: run.asked.expires_at,
+        }
+    }
+}
+
+/// The shape in which a brief is stored; the number tells later releases how to read it.
+#[derive(Serialize, Deserialize)]
+struct StoredBrief {
+    v: u8,
+    state: RunState,
+    tool: ToolName,
+    effect: Effect,
+    summary: String,
+    requester: Principal,
+    session: Option<SessionId>,
+    asked_at: Moment,
+    expires_at: Moment,
+    /// Until when the run itself is kept.
+    kept_until: Moment,
+}
+
+const UNREADABLE: StoreError = StoreError::Corrupt { what: "the brief record of a run" };
+
+/// The brief that is written with a run that is kept for this long.
+pub(crate) fn beside(run: &Run, kept: Duration) -> Result<SideWrite, StoreError> {
+    let RunBrief { state, tool, effect, summary, requester, session, asked_at, expires_at, .. } = RunBrief::of(run);
+    let kept_until = run.changed_at.plus(kept);
+    let v = 1;
+    let shape = StoredBrief { v, state, tool, effect, summary, requester, session, asked_at, expires_at, kept_until };
+    let body = serde_json::to_vec(&shape).map_err(|_| UNREADABLE)?;
+    Ok(SideWrite::Write(RecordKey::run_brief(run.id), body, Some(kept + OUTLIVES)))
+}
+
+fn read(id: RunId, record: &StoredRecord) -> Result<(RunBrief, Moment), StoreError> {
+    let StoredBrief { state, tool, effect, summary, requester, session, asked_at, expires_at, kept_until, .. } =
+        serde_json::from_slice(&record.body).map_err(|_| UNREADABLE)?;
+    Ok((RunBrief { id, state, tool, effect, summary, requester, session, asked_at, expires_at }, kept_until))
+}
+
+impl RunStore {
+    /// The names of runs, newest first, beginning with those asked at `from`: of one requester, or all.
+    pub async fn ids(
+        &self,
+        of: Option<&Principal>,
+        from: Option<Moment>,
+        limit: usize,
+    ) -> Result<Vec<RunId>, StoreError> {
+        let index = of.map_or_else(IndexName::runs, IndexName::runs_of);
+        let members = self.0.range(&index, from.map_or(0, newest_first), FULL, limit).await?;
+        Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    }
+
+    /// What lists show of those of these runs that are there.
+    pub async fn briefs(&self, ids: &[RunId]) -> Result<Vec<RunBrief>, StoreError> {
+        let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run_brief(*id)) };
+        let ops: Vec<Op> = ids.iter().map(get).chain([Op::Now]).collect();
+        let mut answers = self.0.run(&ops).await?;
+        let mut records = Vec::with_capacity(ids.len());
+        for id in ids {
+            records.push((*id, answers.record()?));
+        }
+        let now = answers.now()?;
+        // An earlier release wrote no briefs.
+        let without: Vec<RunId> = records.iter().filter(|(_, record)| record.is_none()).map(|(id, _)| *id).collect();
+        let mut whole: Vec<RunBrief> = self.read(without).await?.iter().map(RunBrief::of).collect();
+        let mut briefs = Vec::with_capacity(ids.len());
+        for (id, record) in records {
+            match record {
+                Some(record) => {
+                    let (brief, kept_until) = read(id, &record)?;
+                    briefs.extend((now < kept_until).then_some(brief));
+                }
+                None => briefs.extend(whole.iter().position(|brief| brief.id == id).map(|at| whole.swap_remove(at))),
+            }
+        }
+        Ok(briefs)
+    }
+
+    /// Takes runs whose records were forgotten out of the lists: at most `limit`, the oldest being looked at. Tells how
+    /// many.
+    pub async fn tidy(&self, limit: usize) -> Result<usize, StoreError> {
+        let now = self.0.store().now().await?;
+        let before = Moment::from_millis(now.millis().saturating_sub(millis(KEEP)));
+        let members = self.0.range(&IndexName::runs(), newest_first(before), FULL, limit).await?;
+        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let get = |key: RecordKey| Op::Get { key: self.0.space.record(&key) };
+        let ops = ids.iter().flat_map(|id| [get(RecordKey::run(*id)), get(RecordKey::run_brief(*id))]);
+        let mut answers = self.0.run(&ops.collect::<Vec<Op>>()).await?;
+        let (mut taken, mut bare) = (0, Vec::new());
+        for id in ids {
+            match (answers.record()?, answers.record()?) {
+                (Some(_), _) => {}
+                (None, Some(brief)) => taken += usize::from(self.forget(id, &brief).await?),
+                (None, None) => bare.push(id.to_string()),
+            }
+        }
+        if !bare.is_empty() {
+            taken += bare.len();
+            let index = self.0.space.index(&IndexName::runs());
+            self.0.run(&[Op::TakeOut { index, members: bare }]).await?;
+        }
+        Ok(taken)
+    }
+
+    /// Takes a run that is gone out of every list, with its brief. Whoever else tidies up finds no brief to delete.
+    async fn forget(&self, id: RunId, record: &StoredRecord) -> Result<bool, StoreError> {
+        let (brief, _) = read(id, record)?;
+        let lists = [IndexName::runs(), IndexName::runs_of(&brief.requester)];
+        let out = |index: IndexName| IndexUpdate { index, member: id.to_string(), rank: Score::Out };
+        let commit = Commit {
+            index: lists.into_iter().map(out).collect(),
+            ..Commit::delete(RecordKey::run_brief(id), record.version)
+        };
+        Ok(matches!(self.0.commit(commit).await?, Committed::Done(RecordVersion::NONE, _)))
+    }
+}
