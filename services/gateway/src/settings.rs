@@ -199,6 +199,15 @@ pub struct UpstreamSettings {
     pub chart_hosts: Vec<String>,
     /// The helm binary.
     pub helm: PathBuf,
+    /// How many helm processes may run at once.
+    pub helm_slots: usize,
+    /// How many of them may be one tenant's.
+    pub helm_slots_per_tenant: usize,
+    /// The memory of one helm process.
+    pub helm_memory_bytes: u64,
+    /// The CPU time of one helm process.
+    #[serde(deserialize_with = "span")]
+    pub helm_cpu: Duration,
     /// The folder helm works in.
     pub cache: PathBuf,
     /// The folder with the operator's catalog of external servers.
@@ -294,6 +303,9 @@ impl Settings {
             return wrong("listen.refused_per_address is zero, so no request could be let in");
         }
         self.limits.check()?;
+        if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {
+            return wrong("upstreams.helm_slots_per_tenant must be at least 1 and below upstreams.helm_slots");
+        }
         Ok(())
     }
 }

@@ -154,3 +154,55 @@ async fn a_change_without_a_cluster_is_refused_before_anything_starts() {
     assert!(helm.run(Invocation::new(Subcommand::Install).dry_run(DryRun::Client)).await.is_ok());
     assert!(folder.path().join("work/started").exists());
 }
+
+#[tokio::test]
+async fn one_tenant_cannot_take_all_the_slots() {
+    let (helm, folder) =
+        double("echo $$ >\"$HOME\"/../../../started; while [ ! -e \"$HOME\"/../../../go ]; do sleep 0.05; done").await;
+    let (acme, bolt) = (Tenant::parse("acme").unwrap(), Tenant::parse("bolt").unwrap());
+    let (greedy, other) = (helm.for_tenant(&acme), helm.for_tenant(&bolt));
+    assert!(Arc::ptr_eq(&greedy.own, &helm.for_tenant(&acme).own), "attached anew, a tenant keeps its slots");
+    let go = folder.path().join("work/go");
+    let calls = futures_util::future::join_all((0..8).map(|_| greedy.run(look())));
+    let (all, served) = tokio::join!(calls, async {
+        while greedy.own.available_permits() > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(helm.parts.slots.available_permits(), helm.config().slots - helm.config().tenant_slots);
+        let served = async {
+            let served = other.run(look());
+            tokio::pin!(served);
+            tokio::select! {
+                _ = &mut served => panic!("it waits to be let go"),
+                () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            }
+            assert_eq!(other.own.available_permits(), helm.config().tenant_slots - 1, "it runs beside the others");
+            std::fs::write(&go, "").unwrap();
+            served.await
+        };
+        served.await
+    });
+    assert!(served.is_ok() && all.iter().all(Result::is_ok), "{all:?}");
+}
+
+#[tokio::test]
+async fn helm_runs_with_less_memory_and_cpu_than_the_machine_has() {
+    let (helm, _folder) = double("sleep 0.5; ulimit -d; ulimit -v; ulimit -t").await;
+    let finished = helm.run(look()).await.unwrap();
+    let usage = HelmUsage::of(helm.config());
+    let limits: Vec<u64> = finished.text().unwrap().lines().map(|line| line.parse().unwrap_or(u64::MAX)).collect();
+    assert_eq!(limits[0], usage.memory / 1024);
+    assert!(limits[1] <= 4 * 1024 * 1024, "{limits:?}");
+    assert_eq!(limits[2], usage.cpu);
+}
+
+#[tokio::test]
+async fn a_template_that_computes_for_ever_ends_with_its_cpu_time() {
+    let (helm, _folder) = double("while :; do :; done").await;
+    let config = HelmConfig { cpu: Duration::from_secs(1), ..helm.config().clone() };
+    let helm = Helm::new(config).await;
+    let began = Instant::now();
+    let finished = helm.run(look().within(Duration::from_secs(60))).await.unwrap();
+    assert_eq!(finished.ended, HelmExit::Killed);
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
