@@ -83,7 +83,9 @@ impl Gateway {
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
-        let store = Store::open(&settings.store).await.context("the store cannot be opened")?;
+        let store = Store::open_with(&settings.store, settings.limits.store_limits())
+            .await
+            .context("the store cannot be opened")?;
         let vault = vault(&settings, &store, &secret)?;
         let helm = helm(&settings).await;
         let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };

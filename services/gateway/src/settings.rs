@@ -2,6 +2,10 @@
 //!
 //! Each crate owns its section; this file only nests them and lays the layers over each other.
 
+mod limits;
+
+pub use limits::LimitSettings;
+
 use crate::network::ProxyNetwork;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -91,48 +95,6 @@ pub struct Calls {
     pub key_file: PathBuf,
     /// Secrets it was before; what was sealed under them can still be opened.
     pub older_key_files: Vec<PathBuf>,
-}
-
-/// What one caller and one tenant may use, beside what the tenant's own file says.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LimitSettings {
-    /// The part of its tenant's calls, requests and slots that one caller may use.
-    pub caller_share: f64,
-    /// Calls of one caller that may wait at once.
-    pub waiting_per_caller: u32,
-    /// Calls of one tenant that may wait at once.
-    pub waiting_per_tenant: u32,
-    /// Event streams that one caller may have open.
-    pub streams_per_caller: u32,
-    /// Event streams that one tenant may have open.
-    pub streams_per_tenant: u32,
-}
-
-impl LimitSettings {
-    /// As the executor takes them.
-    pub fn call_limits(&self) -> executor::CallLimits {
-        let LimitSettings { caller_share, waiting_per_caller, waiting_per_tenant, .. } = *self;
-        let LimitSettings { streams_per_caller, streams_per_tenant, .. } = *self;
-        executor::CallLimits {
-            caller_share,
-            waiting_per_caller,
-            waiting_per_tenant,
-            streams_per_caller,
-            streams_per_tenant,
-        }
-    }
-
-    fn check(&self) -> Result<(), SettingsError> {
-        let wrong = |why: &str| Err(SettingsError::Wrong(why.to_owned()));
-        if !(self.caller_share > 0.0 && self.caller_share <= 1.0) {
-            return wrong("limits.caller_share must be above 0 and at most 1");
-        }
-        if [self.waiting_per_caller, self.waiting_per_tenant].contains(&0) {
-            return wrong("limits.waiting_per_caller and waiting_per_tenant must be above 0");
-        }
-        Ok(())
-    }
 }
 
 /// How replicas share the work of carrying runs out.

@@ -3,8 +3,11 @@
 use domain::{Code, Failure};
 use store::StoreError;
 
-/// The state store did not answer, so nothing was executed.
+/// The state store did not answer, or has no room for this tenant or caller, so nothing was executed.
 pub(crate) fn no_store(error: &StoreError) -> Failure {
+    if let StoreError::QuotaReached(quota) = error {
+        return Failure::new(error.code(), quota.to_string()).next(quota.next());
+    }
     tracing::warn!(error = %chain(error), "the state store failed a call");
     Failure::new(error.code(), "the state store did not answer, so nothing was executed")
         .next("try again shortly")

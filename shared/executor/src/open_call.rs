@@ -5,7 +5,7 @@ use crate::executor::Executor;
 use crate::failures::{chain, no_store};
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::Snapshot;
-use catalog::NameMatch;
+use catalog::{ControlTool, NameMatch};
 use domain::{Call, CallId, Code, Failure, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
 use policy::{CallEvidence, Decision};
@@ -60,6 +60,8 @@ impl Executor {
             session: call.session,
             lives: self.lives,
             rate,
+            // Whoever waits for what was asked for before adds next to nothing, and is owed the answer.
+            held_to_quota: call.tool.as_str() != ControlTool::AwaitRun.name(),
             gated,
         };
         let shelf = self.store.of(&call.caller.tenant);

@@ -6,7 +6,7 @@ use crate::keys::fingerprint;
 use crate::ops::{Op, OpenResult, OpenStep};
 use crate::runs::{FULL, first};
 use crate::sessions::{SessionConfig, VersionedSession, live};
-use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
+use crate::{IndexName, RecordKey, StoreError, StoreQuota, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct CallOpening<'a> {
     pub lives: SessionConfig,
     /// How many calls a minute there may be.
     pub rate: CallRate,
+    /// Whether the call is refused once the tenant's part of the store is used up.
+    pub held_to_quota: bool,
     /// What to look up when the call may have to wait for a person.
     pub gated: Option<ApprovalLookup<'a>>,
 }
@@ -148,6 +150,10 @@ impl TenantStore {
         let rate = opening.rate;
         let (place, calls_this_minute) = match answers.opened()? {
             OpenResult::Appended(place, calls) => (place, calls),
+            OpenResult::QuotaReached => {
+                let most = self.store().limits().bytes_per_tenant;
+                return Err(StoreError::QuotaReached(StoreQuota::TenantBytes(most)));
+            }
             OpenResult::TenantExceeded(left) => {
                 return Ok(CallBeginning::Exceeded(RateExceeded::Tenant(rate.tenant), left));
             }
@@ -230,6 +236,8 @@ impl TenantStore {
             tenant_most: opening.rate.tenant,
             caller_most: opening.rate.caller,
             window: MINUTE,
+            usage: self.space.usage(),
+            quota: opening.held_to_quota.then(|| self.store().limits().bytes_per_tenant),
         }))
     }
 }

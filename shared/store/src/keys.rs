@@ -131,81 +131,103 @@ impl StreamName {
 pub struct IndexName {
     name: String,
     pub(crate) lives: Option<Duration>,
+    /// Whether the ranks are added up beside the index. Such an index is changed by commits alone.
+    pub(crate) summed: bool,
 }
 
 impl IndexName {
     /// The documents of a scope: paths, ranked by when they last changed.
     pub fn documents(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memi:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memi:{}", scope_name(scope)), lives: None, summed: false }
     }
 
     /// The documents of a scope: paths, ranked by how many bytes they hold.
     pub fn document_sizes(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memz:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memz:{}", scope_name(scope)), lives: None, summed: false }
     }
 
     /// All that ever happened to the documents of a scope: paths, deleted ones as well, ranked by their last change so
     /// that no two share a rank and every change is above those before it.
     pub fn document_changes(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memc:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memc:{}", scope_name(scope)), lives: None, summed: false }
     }
 
     /// The deleted documents of a scope: paths, ranked by when that was.
     pub fn deleted_documents(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memx:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memx:{}", scope_name(scope)), lives: None, summed: false }
     }
 
     /// The sealed secrets of the tenant: names, ranked by when they were last set.
     pub fn tenant_secrets() -> IndexName {
-        IndexName { name: "secs".into(), lives: None }
+        IndexName { name: "secs".into(), lives: None, summed: false }
     }
 
     /// All changes of the tenant's sealed secrets: names, ranked so that every change is above those before it.
     pub fn tenant_secret_changes() -> IndexName {
-        IndexName { name: "secc".into(), lives: None }
+        IndexName { name: "secc".into(), lives: None, summed: false }
     }
 
     /// The versions of the configuration that was set over HTTP: numbers, ranked by themselves.
     pub fn tenant_text_versions() -> IndexName {
-        IndexName { name: "cfgi".into(), lives: None }
+        IndexName { name: "cfgi".into(), lives: None, summed: false }
     }
 
     /// All runs, newest first.
     pub fn runs() -> IndexName {
-        IndexName { name: "runs".into(), lives: None }
+        IndexName { name: "runs".into(), lives: None, summed: false }
     }
 
     /// Runs that a principal asked for, newest first.
     pub fn runs_of(requester: &Principal) -> IndexName {
-        IndexName { name: format!("runs:{}", fingerprint(requester)), lives: None }
+        IndexName { name: format!("runs:{}", fingerprint(requester)), lives: None, summed: false }
+    }
+
+    /// All runs, ranked by how many bytes they hold; added up.
+    pub fn run_sizes() -> IndexName {
+        IndexName { name: "runz".into(), lives: None, summed: true }
+    }
+
+    /// Runs that a principal asked for, ranked by how many bytes they hold; added up.
+    pub fn run_sizes_of(requester: &Principal) -> IndexName {
+        IndexName { name: format!("runz:{}", fingerprint(requester)), lives: None, summed: true }
+    }
+
+    /// All sessions, ranked by when to look whether they are over.
+    pub fn sessions() -> IndexName {
+        IndexName { name: "sess".into(), lives: None, summed: false }
+    }
+
+    /// The sessions of a principal, ranked by when to look whether they are over.
+    pub fn sessions_of(owner: &Principal) -> IndexName {
+        IndexName { name: format!("sess:{}", fingerprint(owner)), lives: None, summed: false }
     }
 
     /// Runs somebody has to look at, ranked by when.
     pub fn due() -> IndexName {
-        IndexName { name: "due".into(), lives: None }
+        IndexName { name: "due".into(), lives: None, summed: false }
     }
 
     /// Runs that asked for exactly this, newest first.
     pub fn same_digest(digest: &str) -> IndexName {
-        IndexName { name: format!("dig:{digest}"), lives: None }
+        IndexName { name: format!("dig:{digest}"), lives: None, summed: false }
     }
 
     /// Runs that a principal asked for under this key of its own, newest first.
     pub fn same_key(owner: &Principal, key: &str) -> IndexName {
         let word = hex(&Sha256::digest(key.as_bytes()));
-        IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None, summed: false }
     }
 
     /// Runs of a principal that wait for a person. Those that people review at their own pace are counted apart, so that
     /// they never stand in the way of what is urgent.
     pub fn waiting(owner: &Principal, reviewed: bool) -> IndexName {
         let queue = if reviewed { "rev" } else { "wait" };
-        IndexName { name: format!("{queue}:{}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("{queue}:{}", fingerprint(owner)), lives: None, summed: false }
     }
 
     /// Rejected runs that ended a session's step and were not cleared since.
     pub fn stopped(session: SessionId) -> IndexName {
-        IndexName { name: format!("stop:{session}"), lives: None }
+        IndexName { name: format!("stop:{session}"), lives: None, summed: false }
     }
 
     /// The same index, to be forgotten that long after its last change.
@@ -234,6 +256,16 @@ impl KeySpace {
 
     pub(crate) fn index(&self, index: &IndexName) -> String {
         format!("{}{}", self.0, index.name)
+    }
+
+    /// What the ranks of an index add up to.
+    pub(crate) fn sum(&self, index: &IndexName) -> String {
+        format!("{}{}:sum", self.0, index.name)
+    }
+
+    /// The bytes stored for the tenant.
+    pub(crate) fn usage(&self) -> String {
+        format!("{}use", self.0)
     }
 
     /// Calls of the tenant in the present minute, and those of each caller.

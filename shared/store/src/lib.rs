@@ -27,6 +27,7 @@ mod ledger;
 mod lineage;
 mod memory;
 mod ops;
+mod quota;
 mod random;
 mod redis;
 mod references;
@@ -47,7 +48,7 @@ pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
 pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
 pub use chain::{Chain, ChainLink, NotALink};
-pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Score, SideWrite, StoredRecord};
+pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
@@ -64,6 +65,7 @@ pub use memory::{
     DocumentStore, PathChange, PrefixLimit, QuotaExceeded, RemovalOutcome, ScopeLimits, WriteOutcome, WritePrecondition,
 };
 pub use ops::StreamId;
+pub use quota::{StoreLimits, StoreQuota};
 pub use random::random_bits;
 pub use references::EvidenceCitation;
 pub use run_list::RunBrief;

@@ -74,6 +74,8 @@ pub(crate) enum Op {
         stream: String,
         body: Vec<u8>,
         lives: Option<Duration>,
+        /// Where the tenant's bytes are counted.
+        usage: Option<String>,
     },
     /// Appends the opening entry of a call and counts the call, unless the rate is used up: then nothing is written.
     Open(OpenStep),
@@ -92,6 +94,15 @@ pub(crate) enum Op {
         stream: String,
         walk: StreamWalk,
         limit: usize,
+    },
+    /// Reads a number that only ever grows and shrinks by what is written.
+    Total {
+        key: String,
+    },
+    /// Moves members that are in an index to another rank.
+    Rerank {
+        index: String,
+        members: Vec<(String, u64)>,
     },
     /// Takes members out of an index.
     TakeOut {
@@ -120,6 +131,10 @@ pub(crate) struct OpenStep {
     pub(crate) tenant_most: u64,
     pub(crate) caller_most: u64,
     pub(crate) window: Duration,
+    /// Where the tenant's bytes are counted.
+    pub(crate) usage: String,
+    /// How many there may be before the call.
+    pub(crate) quota: Option<u64>,
 }
 
 /// What became of the opening of a call.
@@ -131,6 +146,8 @@ pub(crate) enum OpenResult {
     TenantExceeded(Duration),
     /// The caller's calls are used up, for that long.
     CallerExceeded(Duration),
+    /// The tenant's part of the store is used up.
+    QuotaReached,
 }
 
 /// What a step gave, in the order of the steps.
@@ -204,7 +221,20 @@ pub(crate) struct RawCommit {
     pub(crate) index: Vec<RawPlacing>,
     pub(crate) beside: Vec<RawBeside>,
     pub(crate) wake: Option<(String, String)>,
-    pub(crate) room: Option<(String, u64)>,
+    pub(crate) rooms: Vec<RawRoom>,
+    /// Where the tenant's bytes are counted.
+    pub(crate) usage: Option<String>,
+    /// How many there may be before the change.
+    pub(crate) quota: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct RawRoom {
+    pub(crate) key: String,
+    /// Whether the key is a sum, and not an index whose members count.
+    pub(crate) sum: bool,
+    pub(crate) added: u64,
+    pub(crate) most: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -220,6 +250,8 @@ pub(crate) struct RawPlacing {
     pub(crate) member: String,
     pub(crate) rank: Score,
     pub(crate) lives: Option<Duration>,
+    /// Where the ranks of this index are added up, if they are.
+    pub(crate) sum: Option<String>,
 }
 
 #[derive(Debug, Clone)]

@@ -83,6 +83,21 @@ pub(crate) fn beside(run: &Run, kept: Duration) -> Result<SideWrite, StoreError>
     Ok(SideWrite::Write(RecordKey::run_brief(run.id), body, Some(kept + OUTLIVES)))
 }
 
+/// The lists a run is in as long as it is kept.
+pub(crate) fn listed(run: &Run) -> [IndexUpdate; 2] {
+    let rank = Score::At(newest_first(run.asked.asked_at));
+    [IndexName::runs(), IndexName::runs_of(&run.asked.requester)].map(|index| IndexUpdate {
+        index,
+        member: run.id.to_string(),
+        rank,
+    })
+}
+
+/// Where the bytes of a run are counted: its requester's, and the tenant's.
+pub(crate) fn sizes(run: &Run) -> [IndexName; 2] {
+    [IndexName::run_sizes_of(&run.asked.requester), IndexName::run_sizes()]
+}
+
 fn read(id: RunId, record: &StoredRecord) -> Result<(RunBrief, Moment), StoreError> {
     let StoredBrief { state, tool, effect, summary, requester, session, asked_at, expires_at, kept_until, .. } =
         serde_json::from_slice(&record.body).map_err(|_| UNREADABLE)?;
@@ -160,10 +175,12 @@ impl RunStore {
     /// Takes a run that is gone out of every list, with its brief. Whoever else tidies up finds no brief to delete.
     async fn forget(&self, id: RunId, record: &StoredRecord) -> Result<bool, StoreError> {
         let (brief, _) = read(id, record)?;
-        let lists = [IndexName::runs(), IndexName::runs_of(&brief.requester)];
+        let owner = &brief.requester;
+        let (lists, sizes) =
+            ([IndexName::runs(), IndexName::runs_of(owner)], [IndexName::run_sizes(), IndexName::run_sizes_of(owner)]);
         let out = |index: IndexName| IndexUpdate { index, member: id.to_string(), rank: Score::Out };
         let commit = Commit {
-            index: lists.into_iter().map(out).collect(),
+            index: lists.into_iter().chain(sizes).map(out).collect(),
             ..Commit::delete(RecordKey::run_brief(id), record.version)
         };
         Ok(matches!(self.0.commit(commit).await?, Committed::Done(RecordVersion::NONE, _)))

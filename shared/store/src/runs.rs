@@ -2,10 +2,10 @@
 //!
 //! Not here: what may happen to a run (see [`domain::run`]), and who makes it happen (see the executor).
 
-use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Score};
+use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score};
 use crate::entry::AuditEntry;
 use crate::ops::{HeldRecord, Op};
-use crate::{IndexName, RecordKey, StoreError, StoredRecord, TenantStore, Topic, run_list};
+use crate::{IndexName, RecordKey, StoreError, StoreQuota, StoredRecord, TenantStore, Topic, run_list};
 use domain::run::{Answer, Claim, Ending, OnReject, Run, RunRequest, RunState};
 use domain::{Moment, Principal, RunId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -87,13 +87,12 @@ impl RunStore {
             member: member.clone(),
             rank: Score::At(newest),
         };
-        index.extend(listed(run));
+        index.extend(run_list::listed(run));
         index.push(remembered(IndexName::same_digest(&run.asked.digest)));
         if let Some(key) = key {
             index.push(remembered(IndexName::same_key(&run.asked.requester, key)));
         }
-        let room = Some((queue(run), most));
-        self.write(RunChange { room, ..RunChange::of(RecordVersion::NONE, run, index) }, entry).await
+        self.write(RunChange { opens: Some(most), ..RunChange::of(RecordVersion::NONE, run, index) }, entry).await
     }
 
     /// Reads a run, and the store's time with it.
@@ -145,7 +144,7 @@ impl RunStore {
         let (newest, member) = (newest_first(run.asked.asked_at), run.id.to_string());
         let mut index = places(run);
         let digest = IndexName::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
-        index.extend(listed(run));
+        index.extend(run_list::listed(run));
         index.push(IndexUpdate { index: digest, member, rank: Score::At(newest) });
         let expect = found.map_or(RecordVersion::NONE, |found| found.version);
         self.write(RunChange::of(expect, run, index), entry).await
@@ -263,9 +262,18 @@ impl RunStore {
     }
 
     async fn write(&self, change: RunChange<'_>, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
-        let RunChange { expect, run, index, not_after, room } = change;
-        // The store refuses for both reasons alike; no change here has both.
-        let limited = room.is_some();
+        let RunChange { expect, run, mut index, not_after, opens } = change;
+        let (body, sizes) = (to_bytes(run)?, run_list::sizes(run));
+        let bytes = body.len() as u64;
+        // What a run holds may grow: only what is new is held to limits, so that everything that was begun can end.
+        let limits = *self.0.store().limits();
+        let mosts = [limits.run_bytes_per_caller, limits.run_bytes_per_tenant];
+        let sum = |(index, most): (&IndexName, u64)| Room::Sum { index: index.clone(), added: bytes, most };
+        let rooms = opens.map_or_else(Vec::new, |most| {
+            [Room::Members(queue(run), most)].into_iter().chain(sizes.iter().zip(mosts).map(sum)).collect()
+        });
+        let (member, rank) = (run.id.to_string(), Score::At(bytes));
+        index.extend(sizes.map(|index| IndexUpdate { index, member: member.clone(), rank }));
         // Always past the time a person may take, so that `expired` can be seen.
         let kept = KEEP + run.asked.expires_at.since(run.changed_at);
         let commit = Commit {
@@ -275,12 +283,16 @@ impl RunStore {
             append: vec![self.0.audit().write_out(entry)?],
             index,
             wake: Some(Topic::Run(run.id)),
-            room,
-            ..Commit::write(RecordKey::run(run.id), expect, to_bytes(run)?)
+            held_to_quota: opens.is_some(),
+            rooms,
+            ..Commit::write(RecordKey::run(run.id), expect, body)
         };
         match self.0.commit(commit).await? {
             Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: run.clone(), version })),
-            Committed::Late(_) if limited => Ok(RunCasOutcome::TooManyWaiting),
+            Committed::NoRoom(Some(0)) => Ok(RunCasOutcome::TooManyWaiting),
+            Committed::NoRoom(Some(1)) => Err(StoreError::QuotaReached(StoreQuota::CallerRuns(mosts[0]))),
+            Committed::NoRoom(Some(_)) => Err(StoreError::QuotaReached(StoreQuota::TenantRuns(mosts[1]))),
+            Committed::NoRoom(None) => Err(StoreError::QuotaReached(StoreQuota::TenantBytes(limits.bytes_per_tenant))),
             Committed::Late(now) => Ok(RunCasOutcome::Late(now)),
             Committed::Conflict(RecordVersion::NONE, _) => Ok(RunCasOutcome::Gone),
             Committed::Conflict(version, body) => {
@@ -296,23 +308,14 @@ struct RunChange<'a> {
     run: &'a Run,
     index: Vec<IndexUpdate>,
     not_after: Option<Moment>,
-    room: Option<(IndexName, u64)>,
+    /// How many runs may wait, if the change opens one more.
+    opens: Option<u64>,
 }
 
 impl RunChange<'_> {
     fn of(expect: RecordVersion, run: &Run, index: Vec<IndexUpdate>) -> RunChange<'_> {
-        RunChange { expect, run, index, not_after: None, room: None }
+        RunChange { expect, run, index, not_after: None, opens: None }
     }
-}
-
-/// The lists a run is in as long as it is kept.
-fn listed(run: &Run) -> [IndexUpdate; 2] {
-    let rank = Score::At(newest_first(run.asked.asked_at));
-    [IndexName::runs(), IndexName::runs_of(&run.asked.requester)].map(|index| IndexUpdate {
-        index,
-        member: run.id.to_string(),
-        rank,
-    })
 }
 
 /// The places every change moves: when to look next, and whether it still waits for a person.

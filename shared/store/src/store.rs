@@ -10,7 +10,7 @@ use crate::keys::{self, KeySpace};
 use crate::lineage::StoreEpochs;
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
-use crate::{Committed, Config, TenantStore};
+use crate::{Committed, Config, StoreLimits, TenantStore};
 use domain::{Moment, Tenant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -29,6 +29,7 @@ struct StoreParts {
     /// Ends the background tasks, on closing or with the last handle.
     stop: DropGuard,
     config: Config,
+    limits: StoreLimits,
     replica: String,
     round_trips: AtomicU64,
     open_receipts: Arc<AtomicI64>,
@@ -71,6 +72,11 @@ impl Store {
     /// Opens the store. A Redis that is away is waited for in the background; a file that is locked or damaged is an
     /// error, a missing one is made.
     pub async fn open(config: &Config) -> Result<Store, StoreOpenError> {
+        Store::open_with(config, StoreLimits::default()).await
+    }
+
+    /// The same, with these limits.
+    pub async fn open_with(config: &Config, limits: StoreLimits) -> Result<Store, StoreOpenError> {
         let place = config.place()?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
@@ -87,6 +93,7 @@ impl Store {
             tasks,
             stop: stop.drop_guard(),
             config: config.clone(),
+            limits,
             replica: format!("rep_{}", keys::hex(&bits)),
             round_trips: AtomicU64::new(0),
             open_receipts: Arc::default(),
@@ -153,6 +160,11 @@ impl Store {
     /// How many receipts this process has opened and not closed.
     pub fn open_receipts(&self) -> i64 {
         self.0.open_receipts.load(Ordering::Relaxed)
+    }
+
+    /// How much is stored for one tenant and one caller at most.
+    pub fn limits(&self) -> &StoreLimits {
+        &self.0.limits
     }
 
     pub(crate) fn receipts(&self) -> &AtomicI64 {

@@ -70,7 +70,11 @@ pub async fn delete(known: AuthedRequest, request: HttpRequest, gateway: Data<Ga
     }
     let Some(session) = session(&request) else { return empty(StatusCode::BAD_REQUEST, &known) };
     let exchange = known.exchange(&gateway);
-    match exchange.close_session(session).await {
+    let closed = async {
+        let _place = exchange.admit()?;
+        exchange.close_session(session).await
+    };
+    match closed.await {
         Ok(()) => empty(StatusCode::NO_CONTENT, &known),
         Err(failure) => respond(&gateway, &known, exchange.refuse(Era::Modern, None, failure), None, None),
     }

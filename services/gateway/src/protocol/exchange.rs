@@ -28,7 +28,7 @@ impl McpExchange {
     }
 
     /// Counts a request that is no call.
-    pub(super) fn admit(&self) -> Result<SlotGuard, Failure> {
+    pub fn admit(&self) -> Result<SlotGuard, Failure> {
         self.gateway.executor.admit_request(&self.snapshot, &self.caller, false)
     }
 

@@ -56,10 +56,12 @@ pub async fn follow_session(exchange: &McpExchange, session: String, sink: Sink)
     if let Err(failure) = exchange.require(TokenScope::ToolsRead) {
         return exchange.refuse(Era::Modern, None, failure);
     }
-    let place = match gateway.executor.admit_stream(caller) {
-        Ok(place) => place,
-        Err(failure) => return exchange.refuse(Era::Modern, None, failure),
-    };
+    // Opening one is a request like any other; staying open takes a place among streams.
+    let (_request, place) =
+        match exchange.admit().and_then(|request| Ok((request, gateway.executor.admit_stream(caller)?))) {
+            Ok(places) => places,
+            Err(failure) => return exchange.refuse(Era::Modern, None, failure),
+        };
     let id = match gateway.executor.session(snapshot, caller, &Handle::Transport(session)).await {
         Ok(versioned) => versioned.session.id,
         Err(failure) => return exchange.refuse(Era::Modern, None, failure),

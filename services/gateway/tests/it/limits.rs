@@ -247,6 +247,80 @@ async fn the_newest_stream_of_a_session_is_the_only_one_whatever_its_trace_is_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rest_requests_have_the_rate_of_calls() {
+    let world = Plan::embedded().tenant("acme", "limits: { calls_per_minute: 8 }").start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let (agent, person) = (tenant.agent(), tenant.approver());
+    let codes: Vec<u16> = join_all((0..9).map(|_| async { agent.rest().get("/v1/runs").await.status })).await;
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 6, "a caller's share");
+    let refused = agent.rest().get("/v1/catalog").await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("10")));
+    let message = "this caller's share of the tenant's requests, 6 a minute, is used up";
+    assert_eq!(refused.json()["error"]["message"], message);
+    assert_eq!(agent.send(&agent.modern().prepare("tools/list", json!({}))).await.status, 429, "MCP counts as well");
+    let called = agent.modern().call("memory_list", json!({})).await;
+    assert_eq!(called.code(), "ok", "calls are counted apart");
+
+    let other = tenant.agent().named("bo");
+    while other.rest().get("/v1/runs").await.status == 200 {}
+    let decided = person.rest().post(&format!("/v1/runs/{UNKNOWN}/approve"), &json!({})).await;
+    assert_eq!(decided.status, 404, "a person can decide although the tenant's requests are used up");
+}
+
+/// A run that never was.
+const UNKNOWN: &str = "run_0000000000000000000000";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_with_too_many_sessions_is_told_so_and_others_are_not() {
+    let plan = Plan::embedded().setting("QM_LIMITS__SESSIONS_PER_CALLER", "2");
+    let world = plan.start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let (ana, bo) = (tenant.agent().named("ana"), tenant.agent().named("bo"));
+    let first = ana.rest().open("read").await;
+    ana.rest().open("read").await;
+    let refused = ana.rest().post("/v1/sessions", &json!({ "mode": "read" })).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (409, &json!("quota_exceeded")));
+    assert_eq!(refused.json()["error"]["message"], "this caller has 2 sessions open already");
+    assert!(refused.json()["error"]["hint"].as_str().unwrap().contains("close a session"));
+    let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let legacy = ana.send(&ana.post("/mcp", &initialize)).await;
+    assert_eq!(legacy.json()["error"]["data"]["code"], "quota_exceeded");
+    bo.rest().open("read").await;
+    assert_eq!(ana.rest().delete(&format!("/v1/sessions/{first}")).await.status, 204);
+    ana.rest().open("read").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_tenant_reads_and_decides_and_others_work() {
+    let plan = asking(Plan::embedded(), "deciders: 1").setting("QM_LIMITS__STORE_BYTES_PER_TENANT", "20000");
+    let world = plan.start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "full", "x").await;
+    let refused = loop {
+        let outcome = client.call("memory_list", json!({})).await;
+        if outcome.code() != "ok" {
+            break outcome;
+        }
+    };
+    assert_eq!(refused.refusal()["code"], "quota_exceeded");
+    let message = "what is stored for the tenant has reached 20000 bytes";
+    assert_eq!(refused.refusal()["message"], message);
+    let session = tenant.agent().rest().post("/v1/sessions", &json!({ "mode": "read" })).await;
+    assert_eq!(session.json()["error"]["code"], "quota_exceeded");
+
+    let person = tenant.approver();
+    assert_eq!(person.rest().get("/v1/runs").await.json()["runs"][0]["id"], run.as_str());
+    assert_eq!(person.rest().get(&format!("/v1/runs/{run}")).await.status, 200);
+    crate::runs_desk::approve(&person, &run).await;
+    let ended = client.call("await_run", json!({ "run_id": run, "wait_ms": 20_000 })).await;
+    assert_eq!(ended.code(), "ok");
+    let other = world.tenant("other").agent().modern().call("memory_list", json!({})).await;
+    assert_eq!(other.code(), "ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_result_over_the_cap_is_refused_whole_with_the_way_out() {
     let world = Plan::embedded().tenant("acme", "limits: { result_bytes: 4096 }").start(in_process()).await;
     let agent = world.tenant("acme").agent();

@@ -20,6 +20,9 @@ use tokio::time::Instant;
 /// How many callers' rates are remembered at once.
 const MOST_CALLERS: usize = 50_000;
 
+/// How often sessions that are over are looked for, for one caller that has no room for another.
+const LOOKS_A_MINUTE: u64 = 4;
+
 /// What one caller and one tenant may use; the operator's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallLimits {
@@ -80,6 +83,7 @@ pub(crate) struct CallAdmission {
     calls: TokenBuckets<RateKey>,
     requests: TokenBuckets<RateKey>,
     noted: TokenBuckets<RateKey>,
+    looked: TokenBuckets<RateKey>,
     slots: SlotPools,
     requests_under_way: SlotPools,
     waiting: SlotPools,
@@ -93,6 +97,7 @@ impl CallAdmission {
             calls: TokenBuckets::new(MOST_CALLERS),
             requests: TokenBuckets::new(MOST_CALLERS),
             noted: TokenBuckets::new(MOST_CALLERS),
+            looked: TokenBuckets::new(MOST_CALLERS),
             slots: SlotPools::default(),
             requests_under_way: SlotPools::default(),
             waiting: SlotPools::default(),
@@ -122,6 +127,11 @@ impl CallAdmission {
     /// Whether refusals of this caller are to be noted now: once a minute.
     pub(crate) fn notes_refusal(&self, caller: &Caller) -> bool {
         self.noted.take(&RateKey::of_caller(caller), 1, Instant::now())
+    }
+
+    /// Whether sessions of this caller that are over may be looked for now: it costs a look at many.
+    pub(crate) fn looks_for_ended_sessions(&self, caller: &Caller) -> bool {
+        self.looked.take(&RateKey::of_caller(caller), LOOKS_A_MINUTE, Instant::now())
     }
 
     /// Takes one of the tenant's call slots, or says that none is left: a queue here would only hide the trouble.

@@ -95,7 +95,12 @@ impl Embedded {
             Ok(_) => {}
             Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
             Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
-            Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
+            Err(
+                StoreError::Unavailable { .. }
+                | StoreError::Timeout
+                | StoreError::Corrupt { .. }
+                | StoreError::QuotaReached(_),
+            ) => {
                 health.refuse(HealthFinding::StoreUnreachable);
             }
         }
@@ -142,10 +147,16 @@ impl Embedded {
 /// Whether a step can only be done in a transaction.
 fn writes(op: &Op) -> bool {
     match op {
-        Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
+        Op::Append { .. } | Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
         // An opening over the rate is seen in a snapshot; any other falls through to the writer.
         Op::Open(_) => false,
-        Op::Get { .. } | Op::Touch { .. } | Op::Range { .. } | Op::Read { .. } | Op::Publish { .. } | Op::Now => false,
+        Op::Get { .. }
+        | Op::Touch { .. }
+        | Op::Total { .. }
+        | Op::Range { .. }
+        | Op::Read { .. }
+        | Op::Publish { .. }
+        | Op::Now => false,
     }
 }
 

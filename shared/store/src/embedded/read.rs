@@ -98,7 +98,16 @@ pub(super) fn exceeded(
         return Ok(Some(OpenResult::TenantExceeded(left(end))));
     }
     let caller = counter(counters, &caller_counter(open), now)?;
-    Ok(caller.filter(|(count, _)| *count >= open.caller_most).map(|(_, end)| OpenResult::CallerExceeded(left(end))))
+    if let Some((_, end)) = caller.filter(|(count, _)| *count >= open.caller_most) {
+        return Ok(Some(OpenResult::CallerExceeded(left(end))));
+    }
+    let full = open.quota.map(|most| Ok::<_, redb::Error>(total(counters, &open.usage)? >= most)).transpose()?;
+    Ok(full.filter(|full| *full).map(|_| OpenResult::QuotaReached))
+}
+
+/// A number that has no end.
+pub(super) fn total(counters: &impl ReadableTable<&'static str, (u64, u64)>, key: &str) -> Result<u64, redb::Error> {
+    Ok(counters.get(key)?.map_or(0, |counter| counter.value().0))
 }
 
 /// Where a caller's calls are counted.
@@ -131,7 +140,13 @@ pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result
             Some(exceeded) => OpResult::Opened(exceeded),
             None => return Ok(None),
         },
-        Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
+        Op::Total { key } => OpResult::Count(total(&snapshot.open_table(COUNTERS)?, key)?),
+        Op::Append { .. }
+        | Op::Count { .. }
+        | Op::Rerank { .. }
+        | Op::TakeOut { .. }
+        | Op::Forget { .. }
+        | Op::Publish { .. } => {
             return Ok(None);
         }
     }))

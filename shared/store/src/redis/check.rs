@@ -24,7 +24,13 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             health.refuse(HealthFinding::StoreReadonly);
             return health;
         }
-        Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::Corrupt { .. }) => {
+        Err(
+            StoreError::Unavailable { .. }
+            | StoreError::Timeout
+            | StoreError::Full
+            | StoreError::QuotaReached(_)
+            | StoreError::Corrupt { .. },
+        ) => {
             return HealthReport::unreachable();
         }
     }
@@ -33,7 +39,12 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
         Err(StoreError::Full) if health.warnings.contains(&HealthFinding::StoreFull) => {}
         Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
         Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
-        Err(StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Corrupt { .. }) => {
+        Err(
+            StoreError::Unavailable { .. }
+            | StoreError::Timeout
+            | StoreError::QuotaReached(_)
+            | StoreError::Corrupt { .. },
+        ) => {
             health.refuse(HealthFinding::StoreUnreachable);
         }
     }

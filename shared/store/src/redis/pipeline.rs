@@ -4,6 +4,7 @@ use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk, milli
 use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
 use redis::{Cmd, FromRedisValue, Pipeline, Value};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shape" };
@@ -16,6 +17,7 @@ pub(super) fn encode<'o>(
     due: impl Fn(&str, Duration) -> bool,
 ) -> (Pipeline, Vec<(&'o str, Duration)>) {
     let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
+    let mut grown: BTreeMap<&str, usize> = BTreeMap::new();
     for op in ops {
         match op {
             Op::Get { key } => {
@@ -28,12 +30,15 @@ pub(super) fn encode<'o>(
                     moved.push((key.as_str(), *span));
                 }
             }
-            Op::Append { stream, body, lives } => {
+            Op::Append { stream, body, lives, usage } => {
                 let mut add = sized("XADD", 5, stream.len() + body.len() + 2);
                 add.arg(stream).arg("*").arg("b").arg(body);
                 pipe.add_command(add);
                 if let Some(lives) = lives {
                     pipe.add_command(ends(stream, *lives)).ignore();
+                }
+                if let Some(usage) = usage {
+                    *grown.entry(usage).or_default() += body.len();
                 }
             }
             Op::Open(step) => {
@@ -54,6 +59,15 @@ pub(super) fn encode<'o>(
             Op::Forget { keys } => {
                 pipe.cmd("UNLINK").arg(keys);
             }
+            Op::Total { key } => {
+                pipe.cmd("GET").arg(key);
+            }
+            Op::Rerank { index, members } => {
+                let add = pipe.cmd("ZADD").arg(index).arg("XX");
+                for (member, rank) in members {
+                    add.arg(rank).arg(member);
+                }
+            }
             Op::TakeOut { index, members } => {
                 pipe.cmd("ZREM").arg(index).arg(members);
             }
@@ -64,6 +78,10 @@ pub(super) fn encode<'o>(
                 pipe.cmd("TIME");
             }
         }
+    }
+    // One command for many entries; they are counted with them, or neither is written.
+    for (usage, bytes) in grown {
+        pipe.cmd("INCRBY").arg(usage).arg(bytes).ignore();
     }
     (pipe, moved)
 }
@@ -77,10 +95,12 @@ fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
 
 /// A call of `open.lua` by its digest.
 fn opening(step: &OpenStep, digest: &str) -> Cmd {
-    let OpenStep { stream, body, minute, caller, tenant_most, caller_most, window } = step;
-    let mut cmd = sized("EVALSHA", 10, digest.len() + stream.len() + body.len() + minute.len() + caller.len() + 48);
-    cmd.arg(digest).arg(2).arg(stream).arg(minute);
+    let OpenStep { stream, body, minute, caller, tenant_most, caller_most, window, usage, quota } = step;
+    let texts = [digest, stream, minute, caller, usage].iter().map(|text| text.len()).sum::<usize>();
+    let mut cmd = sized("EVALSHA", 12, texts + body.len() + 72);
+    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage);
     cmd.arg(body).arg(tenant_most).arg(caller_most).arg(caller).arg(millis(*window));
+    cmd.arg(quota.map_or_else(String::new, |most| most.to_string()));
     cmd
 }
 
@@ -140,7 +160,9 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
             Ok(OpResult::Members(members.into_iter().map(|(member, rank)| (member, rank as u64)).collect()))
         }
         Op::Read { .. } => entries(value).map(OpResult::Entries),
-        Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(OpResult::Done),
+        Op::Total { .. } => from::<Option<i64>>(value)
+            .map(|total| OpResult::Count(total.and_then(|total| u64::try_from(total).ok()).unwrap_or_default())),
+        Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(OpResult::Done),
         Op::Now => {
             let (secs, micros): (u64, u64) = from(value)?;
             Ok(OpResult::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
@@ -155,6 +177,7 @@ fn opened(value: Value) -> Result<OpenResult, StoreError> {
     match way.as_str() {
         "tenant" => Ok(OpenResult::TenantExceeded(Duration::from_millis(number))),
         "caller" => Ok(OpenResult::CallerExceeded(Duration::from_millis(number))),
+        "quota" => Ok(OpenResult::QuotaReached),
         id => StreamId::parse(id).map(|id| OpenResult::Appended(id, number)).ok_or(SHAPE),
     }
 }

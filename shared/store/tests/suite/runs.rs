@@ -6,7 +6,7 @@ use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
 use std::time::Duration;
 use store::{
     ApprovalLookup, AuditEntry, CallOpening, CloseFacts, Commit, Committed, IndexName, IndexUpdate, Phase, PriorRuns,
-    RecordKey, RecordVersion, RunCasOutcome, RunStore, Score, StoreError, Topic, VersionedRun, WakeUp,
+    RecordKey, RecordVersion, RunBrief, RunCasOutcome, RunStore, Score, StoreError, Topic, VersionedRun, WakeUp,
 };
 
 on_every_backend!(
@@ -22,6 +22,8 @@ on_every_backend!(
     a_call_finds_the_newest_run_of_its_digest_and_the_run_of_its_key,
     only_a_gated_call_looks_for_earlier_runs,
     runs_are_paged_newest_first,
+    a_list_reads_briefs_and_not_whole_runs,
+    a_requesters_list_holds_its_own_runs_alone,
     every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches,
     of_many_deciders_of_one_version_exactly_one_wins,
     one_tenant_does_not_see_the_runs_of_another,
@@ -512,6 +514,44 @@ async fn what_the_store_has_forgotten_leaves_the_list_of_runs(bench: Bench) {
     assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (3, 1), "what is young is not looked at");
     assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (2, 0), "what is still there stays");
     assert_eq!(runs.page(None, 9).await.unwrap().len(), 1);
+}
+
+async fn a_list_reads_briefs_and_not_whole_runs(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    let approved = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
+    let ids = runs.ids(None, None, 10).await.unwrap();
+    assert_eq!(ids, [run_id(1)]);
+    let before = bench.store.round_trips();
+    let briefs = runs.briefs(&ids).await.unwrap();
+    assert_eq!(briefs, [RunBrief::of(&approved.run)]);
+    assert_eq!(bench.store.round_trips() - before, 1);
+
+    // Whoever lists does not even look at the run itself.
+    let broken = Commit::write(RecordKey::run(run_id(1)), approved.version, b"broken".to_vec());
+    assert!(matches!(acme.commit(broken).await.unwrap(), Committed::Done(..)));
+    assert_eq!(runs.briefs(&ids).await.unwrap(), briefs);
+    assert!(runs.page(None, 10).await.is_err());
+
+    // An earlier release wrote no briefs; then the run is read.
+    let other = open(&runs, &run(2, now)).await;
+    let gone = Commit::delete(RecordKey::run_brief(run_id(2)), RecordVersion::new(1));
+    assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
+    assert_eq!(runs.briefs(&[run_id(2), run_id(3)]).await.unwrap(), [RunBrief::of(&other.run)]);
+}
+
+async fn a_requesters_list_holds_its_own_runs_alone(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    open(&runs, &run(1, now)).await;
+    let mut theirs = run(2, now.plus(Duration::from_secs(1)));
+    theirs.asked.requester = principal("other");
+    open(&runs, &theirs).await;
+    let ids = async |of: Option<&str>| runs.ids(of.map(principal).as_ref(), None, 10).await.unwrap();
+    assert_eq!(ids(None).await, [run_id(2), run_id(1)], "newest first");
+    assert_eq!((ids(Some("agent")).await, ids(Some("other")).await), (vec![run_id(1)], vec![run_id(2)]));
+    assert_eq!(ids(Some("nobody")).await, []);
 }
 
 async fn what_a_replica_still_holds_is_written_back_and_found_again(bench: Bench) {

@@ -146,6 +146,7 @@ pub(super) fn stored(error: StoreError) -> Failure {
             tracing::error!(what, "the store holds something unreadable");
             Failure::new(error.code(), "what the store holds is no configuration")
         }
+        StoreError::QuotaReached(quota) => Failure::new(error.code(), quota.to_string()).next(quota.next()),
         StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::ReadOnly => {
             Failure::new(error.code(), "the store cannot be asked at the moment").retry_after_ms(1_000)
         }
