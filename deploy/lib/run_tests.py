@@ -4,6 +4,11 @@
 
 cargo runs one after the other: while the last slow test of one waits for a deadline, nothing else happens. Here each
 binary runs as cargo would run it, in the folder of its package. Whatever fails is shown whole, at the end.
+
+Many tests play with leases and deadlines of some hundred milliseconds, and share two cores with whatever else runs. So
+a few tests that fail are run once more, alone and after all others. One that passes then is reported as FLAKY, with
+what it printed the first time: the ring passes, and somebody has a test, or a race in the product, to look at. More
+than MOST_RETRIED failures are no coincidence and are not tried again.
 """
 
 import concurrent.futures
@@ -19,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LANES = 2
 # More tests at once than there are cores: most of them wait for a lease, a deadline or another process.
 THREADS = os.environ.get("RUST_TEST_THREADS") or str((os.cpu_count() or 1) + 1)
+MOST_RETRIED = 3
+FAILED = re.compile(r"^test (\S+) \.\.\. FAILED$", re.M)
 TOTALS = re.compile(r"^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 
 
@@ -32,7 +39,7 @@ def binaries(lines):
     return sorted(found.items(), key=lambda each: -os.path.getsize(each[0]))
 
 
-def run(binary, folder):
+def run(binary, folder, *arguments):
     environment = {
         **os.environ,
         "CARGO_MANIFEST_DIR": str(folder),
@@ -40,7 +47,7 @@ def run(binary, folder):
         "RUST_TEST_THREADS": THREADS,
     }
     begun = time.monotonic()
-    done = subprocess.run([binary], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run([binary, *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode, done.stdout, time.monotonic() - begun
 
@@ -62,11 +69,22 @@ def main():
             print(f"{took:7.1f}s  {name}: {said}", flush=True)
             # A binary that says nothing has not tested anything, whatever its exit code.
             if code or not totals:
-                failures.append((name, code, output))
-    for name, code, output in failures:
-        print(f"\n----- {name}, exit code {code}\n{output}")
-    print(f"\n{len(found)} binaries, {passed} tests passed, {len(failures)} binaries failed")
-    sys.exit(bool(failures))
+                failures.append((binary, folder, name, code, output))
+    names = [FAILED.findall(output) for *_, output in failures]
+    # A binary that ended without naming a failed test crashed, which a second try would only hide.
+    retry = all(names) and sum(map(len, names)) <= MOST_RETRIED
+    remaining, flaky = [], 0
+    for (binary, folder, name, code, output), tests in zip(failures, names):
+        alone = [run(binary, folder, "--exact", test)[0] == 0 for test in tests] if retry else []
+        passed += sum(alone)
+        if alone and all(alone):
+            flaky += len(tests)
+            print(f"\n----- FLAKY, passed alone: {name}: {', '.join(tests)}\n{output}")
+        else:
+            remaining.append(name)
+            print(f"\n----- {name}, exit code {code}\n{output}")
+    print(f"\n{len(found)} binaries, {passed} tests passed, {len(remaining)} binaries failed, {flaky} flaky tests")
+    sys.exit(bool(remaining))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ impl OurSearch {
 }
 
 fn writer() -> Principal {
-    Principal { issuer: "https://login.example".into(), subject: "loadtests".into() }
+    Principal::new("https://login.example", "loadtests")
 }
 
 async fn keep(memory: &DocumentStore, page: &Page) -> anyhow::Result<()> {

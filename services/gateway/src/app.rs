@@ -6,9 +6,9 @@ use crate::http::guard::OriginPolicy;
 use crate::http::refusal_log::RefusalLog;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
-use crate::settings::Settings;
+use crate::settings::{SessionSettings, Settings};
 use crate::tenants::{TenantRegistry, TenantsParts};
-use crate::toolsets::{self, Toolsets};
+use crate::toolsets::{self, ExternalServers, Toolsets};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
@@ -28,7 +28,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use vault::{Environment, Sealer, Vault};
 
-/// How far behind the seal of a ledger may be. A promise of the audit, so nobody can set it.
+/// How far the seal of an audit log may be behind. It is a promise, so there is no setting for it.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
 /// The list of runs is tidied in one of this many sweeps.
 const TIDIED_EVERY: u64 = 600;
@@ -76,12 +76,15 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Builds everything. Fails only on what an operator has to mend; a store that is away is waited for.
+    /// Builds everything. Fails only on what an operator has to correct; a store that is away is waited for.
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
         let secret = std::fs::read(&settings.calls.key_file)
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
+        for warning in settings.identity.warnings() {
+            tracing::warn!(%warning, "the issuers of tokens");
+        }
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = Store::open_with(&settings.store, settings.limits.store_limits())
             .await
@@ -89,16 +92,17 @@ impl Gateway {
         let vault = vault(&settings, &store, &secret)?;
         let helm = helm(&settings).await;
         let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };
-        let toolsets = Toolsets::build(parts, true).context("a toolset cannot be built")?;
-        let upstreams = toolsets.upstreams.clone().context("external servers are left alone")?;
+        let toolsets = Toolsets::build(parts, ExternalServers::Listed).context("a toolset cannot be built")?;
+        let upstreams = toolsets.upstreams.clone().context("external servers are not listed")?;
         let codes = toolsets.codes();
         let tenants =
             Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault.clone())));
         tenants.look().await;
         let tasks = Tasks::default();
-        let lives = SessionConfig { idle: settings.sessions.idle, longest: settings.sessions.longest };
+        let SessionSettings { idle, longest, carry_over } = settings.sessions;
+        let lives = SessionConfig { idle, longest, carry_over };
         let webhook = Webhook::read(&settings).context("the webhook cannot be used")?;
-        let (notices, told) = RunEvents::channel();
+        let (notices, events) = RunEvents::channel();
         let notices = if webhook.is_some() { notices } else { RunEvents::default() };
         let leases = Leases { lease: settings.approvals.lease, renew_every: settings.approvals.renew_every };
         let listen = &settings.listen;
@@ -137,20 +141,20 @@ impl Gateway {
         watch_servers(&gateway);
         reseal(&gateway);
         watch_runs(&gateway);
-        watch_ledgers(&gateway);
+        watch_audit_logs(&gateway);
         if let Some(webhook) = webhook {
-            webhooks::send(&gateway, webhook, told);
+            webhooks::send(&gateway, webhook, events);
         }
         Ok(gateway)
     }
 
     /// The challenge that goes with a failure, if its kind has one.
     pub fn challenge_for(&self, failure: &Failure) -> Option<String> {
-        let told = |key: &str| failure.details.as_ref().and_then(|d| d.get(key)).and_then(Value::as_str);
+        let detail = |key: &str| failure.details.as_ref().and_then(|d| d.get(key)).and_then(Value::as_str);
         let (error, scope) = if failure.code == Code::Unauthenticated {
-            (told("error"), "tools:read")
+            (detail("error"), "tools:read")
         } else if failure.code == Code::InsufficientScope {
-            (Some("insufficient_scope"), told("scope").unwrap_or("tools:read"))
+            (Some("insufficient_scope"), detail("scope").unwrap_or("tools:read"))
         } else {
             return None;
         };
@@ -215,12 +219,12 @@ fn reseal(gateway: &Arc<Gateway>) {
     });
 }
 
-/// Draws a tenant's catalog up again whenever its external servers offer something else.
+/// Rebuilds a tenant's catalog whenever its external servers offer something else.
 fn watch_servers(gateway: &Arc<Gateway>) {
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
     let mut changes = watched.upstreams.changes();
     gateway.tasks.spawn("servers", async move {
-        // Tenants are read before anybody listens here, and a quick server has told its tools by then.
+        // Tenants are read before anybody listens here, and a quick server may have listed its tools by then.
         for (tenant, _) in watched.tenants.all() {
             watched.tenants.relist(&tenant).await;
         }
@@ -287,8 +291,8 @@ async fn switch_off(gateway: &Gateway, leaving: &mut HashSet<Tenant>) {
     }
 }
 
-/// Seals the ledger of every tenant, again and again. Every replica tries; whoever is first has done it for all.
-fn watch_ledgers(gateway: &Arc<Gateway>) {
+/// Seals the audit log of every tenant, again and again. Every replica tries; the first one does it for all.
+fn watch_audit_logs(gateway: &Arc<Gateway>) {
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
     gateway.tasks.spawn("seal", async move {
         loop {
@@ -299,17 +303,17 @@ fn watch_ledgers(gateway: &Arc<Gateway>) {
             for (tenant, _) in watched.tenants.all() {
                 match seal(&watched.store.of(&tenant), &stopping).await {
                     Ok(()) => {}
-                    // A store that is away is told of elsewhere, and asking it for each tenant would only take longer.
+                    // That the store is away is reported elsewhere; asking it for each tenant would only take longer.
                     Err(error) if error.code().retryable() => break,
-                    Err(error) => tracing::error!(%tenant, %error, "the ledger of a tenant cannot be sealed"),
+                    Err(error) => tracing::error!(%tenant, %error, "the audit log of a tenant cannot be sealed"),
                 }
             }
         }
     });
 }
 
-/// Seals one ledger to its end.
-async fn seal(ledger: &TenantStore, stopping: &CancellationToken) -> Result<(), StoreError> {
-    while ledger.seal(SEALED_AT_ONCE).await?.behind && !stopping.is_cancelled() {}
+/// Seals one audit log to its end.
+async fn seal(tenant_store: &TenantStore, stopping: &CancellationToken) -> Result<(), StoreError> {
+    while tenant_store.seal(SEALED_AT_ONCE).await?.behind && !stopping.is_cancelled() {}
     Ok(())
 }

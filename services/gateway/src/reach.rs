@@ -5,7 +5,7 @@ use domain::Tenant;
 use egress::AddressGuard;
 use helm::client::charts::Hosts;
 
-/// What the operator lets tenants' files name.
+/// What the operator allows tenants' files to name.
 #[derive(Debug, Clone)]
 pub struct EgressPolicy {
     /// What addresses may lead to.
@@ -17,12 +17,12 @@ pub struct EgressPolicy {
 }
 
 impl EgressPolicy {
-    /// What the settings say.
+    /// By the settings.
     pub fn of(settings: &Settings) -> EgressPolicy {
-        let told = &settings.upstreams;
-        let guard = AddressGuard { private: told.private, ports: told.ports.clone() };
-        let chart_hosts = Some(Hosts::new(told.chart_hosts.clone()));
-        EgressPolicy { guard, chart_hosts, own_servers: Some(told.own_servers.clone()) }
+        let upstreams = &settings.upstreams;
+        let guard = AddressGuard { private: upstreams.private, ports: upstreams.ports.clone() };
+        let chart_hosts = Some(Hosts::new(upstreams.chart_hosts.clone()));
+        EgressPolicy { guard, chart_hosts, own_servers: Some(upstreams.own_servers.clone()) }
     }
 
     /// What holds where no settings are at hand: public addresses, and charts from anywhere.
@@ -30,7 +30,7 @@ impl EgressPolicy {
         EgressPolicy { guard: AddressGuard::default(), chart_hosts: None, own_servers: None }
     }
 
-    /// Whether a tenant may name this Jenkins server.
+    /// Whether a tenant may name this address, as far as no further rule holds for it.
     pub fn server(&self, address: &str) -> Result<(), String> {
         self.guard.parse(address).map(drop).map_err(|refused| refused.to_string())
     }

@@ -1,6 +1,7 @@
 //! Whether this process may serve, looked at in the background so that asking costs nothing.
 
 use crate::app::Gateway;
+use crate::tenants::TenantRegistry;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use store::HealthFinding;
 /// How often it is looked at. Calls fail fast by themselves; this only steers where new ones go.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What was found.
+/// The result of one look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct ReadinessReport {
     /// Why it may not serve; empty when it may.
@@ -28,23 +29,23 @@ impl ReadinessReport {
 
 /// The last look.
 pub struct Readiness {
-    found: ArcSwap<ReadinessReport>,
+    report: ArcSwap<ReadinessReport>,
 }
 
 impl Readiness {
     /// Before the first look nothing is ready.
     pub fn starting() -> Readiness {
-        Readiness { found: ArcSwap::from_pointee(ReadinessReport { reasons: vec!["starting"], warnings: vec![] }) }
+        Readiness { report: ArcSwap::from_pointee(ReadinessReport { reasons: vec!["starting"], warnings: vec![] }) }
     }
 
-    /// What was found last.
+    /// The result of the last look.
     pub fn now(&self) -> Arc<ReadinessReport> {
-        self.found.load_full()
+        self.report.load_full()
     }
 
     /// Says that the process is leaving; nothing makes it ready again.
     pub fn drain(&self) {
-        self.found.store(Arc::new(ReadinessReport { reasons: vec!["draining"], warnings: vec![] }));
+        self.report.store(Arc::new(ReadinessReport { reasons: vec!["draining"], warnings: vec![] }));
     }
 
     /// Looks once.
@@ -54,35 +55,40 @@ impl Readiness {
         let health = store.health().await;
         executor.close_gate(!health.ready() || health.warnings.contains(&HealthFinding::StoreFull));
         verifier.warm(now).await;
-        let mut found = ReadinessReport {
+        let mut report = ReadinessReport {
             reasons: health.reasons.iter().map(|finding| finding.as_str()).collect(),
             warnings: health.warnings.iter().map(|finding| finding.as_str()).collect(),
         };
         if !verifier.usable(now) {
-            found.reasons.push("no_usable_keys");
+            report.reasons.push("no_usable_keys");
         }
         if tenants.is_empty() {
-            found.reasons.push("config_missing");
+            report.reasons.push("config_missing");
         }
-        // Asked only of a store that answers: one that is away is the reason, and has been told.
-        if found.reasons.is_empty() && tenants.waiting() > 0 {
-            found.reasons.push("config_unread");
+        // Only if the store answers: otherwise the store is the reason already.
+        if report.reasons.is_empty() && tenants.waiting() > 0 {
+            report.reasons.push("config_unread");
         }
-        if !tenants.problems().is_empty() {
-            found.warnings.push("config_reload_failed");
-        }
-        if !tenants.unusable().is_empty() {
-            found.warnings.push("stored_config_invalid");
-        }
-        let before = self.found.load();
+        report.warnings.extend(tenant_warnings(tenants));
+        let before = self.report.load();
         if before.reasons == ["draining"] {
             return;
         }
-        if **before != found {
-            tracing::info!(ready = found.ready(), reasons = ?found.reasons, warnings = ?found.warnings, "readiness changed");
-            self.found.store(Arc::new(found));
+        if **before != report {
+            tracing::info!(ready = report.ready(), reasons = ?report.reasons, warnings = ?report.warnings, "readiness changed");
+            self.report.store(Arc::new(report));
         }
     }
+}
+
+/// What an operator should know of the tenants' configurations.
+pub fn tenant_warnings(tenants: &TenantRegistry) -> Vec<&'static str> {
+    let warnings = [
+        (!tenants.problems().is_empty(), "config_reload_failed"),
+        (!tenants.unusable().is_empty(), "stored_config_invalid"),
+        (!tenants.refused().is_empty(), "config_attach_failed"),
+    ];
+    warnings.into_iter().filter_map(|(is_so, warning)| is_so.then_some(warning)).collect()
 }
 
 /// Looks again and again until the process stops.

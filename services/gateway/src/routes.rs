@@ -49,7 +49,7 @@ pub static ROUTES: &[ApiRoute] = &[
     get("/mcp", READ, || web::to(mcp::get)),
     delete("/mcp", RouteAccess::Caller, || web::to(mcp::delete)),
     any("/mcp", RouteAccess::Caller, || web::to(mcp::other_method)),
-    post("/mcp/x/{selection}", READ, || web::to(mcp::post_selected)),
+    post("/mcp/x/{selection}", READ, || web::to(mcp::post)),
     get("/mcp/x/{selection}", READ, || web::to(mcp::get)),
     delete("/mcp/x/{selection}", RouteAccess::Caller, || web::to(mcp::delete)),
     any("/mcp/x/{selection}", RouteAccess::Caller, || web::to(mcp::other_method)),

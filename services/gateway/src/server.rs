@@ -52,7 +52,7 @@ pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<RunningServer> {
 }
 
 impl RunningServer {
-    /// Stops in order: unready first, then streams and background work, then requests, then the ledger's queue.
+    /// Stops in order: unready first, then streams and background work, then requests, then the queue of audit entries.
     pub async fn stop(self) {
         let RunningServer { gateway, handle, serving, .. } = self;
         gateway.readiness.drain();

@@ -1,6 +1,6 @@
 //! The service's settings: compiled-in defaults, then a file, then the environment. Read once, checked once.
 //!
-//! Each crate owns its section; this file only nests them and lays the layers over each other.
+//! Each crate owns its section; this file only nests them and merges the layers.
 
 mod limits;
 
@@ -16,9 +16,9 @@ use toml::{Table, Value};
 /// Every key with its default and its reason.
 pub const DEFAULTS: &str = include_str!("../defaults.toml");
 const PREFIX: &str = "QM_";
-/// The one variable that others have named: an operator of the cluster puts the addresses of servers there.
+/// The one variable without our prefix: an operator of the cluster puts the addresses of servers there.
 const MCP_SERVERS: &str = "MCP_SERVERS";
-/// Documents in session scope are kept for this long, so no session may live longer.
+/// Documents in session scope are kept for this long, so no session may last longer.
 const LONGEST_SESSION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// All settings of one process.
@@ -29,7 +29,7 @@ pub struct Settings {
     pub listen: Listen,
     /// The state store.
     pub store: store::Config,
-    /// Who may vouch for callers.
+    /// The issuers of tokens.
     pub identity: identity::Config,
     /// How long sessions live.
     pub sessions: SessionSettings,
@@ -37,11 +37,11 @@ pub struct Settings {
     pub calls: Calls,
     /// What one caller and one tenant may use.
     pub limits: LimitSettings,
-    /// How replicas share the work of carrying runs out.
+    /// How replicas share the execution of runs.
     pub approvals: ApprovalSettings,
     /// Where tenants are configured.
     pub tenants: TenantSettings,
-    /// What tenants may have reached.
+    /// What tenants may reach.
     pub upstreams: UpstreamSettings,
     /// Logs and traces.
     pub telemetry: telemetry::Config,
@@ -74,7 +74,7 @@ pub struct Listen {
 }
 
 /// How long sessions live.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionSettings {
     /// Without being used.
@@ -83,6 +83,9 @@ pub struct SessionSettings {
     /// In all.
     #[serde(deserialize_with = "span")]
     pub longest: Duration,
+    /// How long what a session has read and was refused binds new ones of the same principal.
+    #[serde(deserialize_with = "span")]
+    pub carry_over: Duration,
 }
 
 /// Limits of calls in this process.
@@ -93,34 +96,34 @@ pub struct Calls {
     pub list_cache_bytes: u64,
     /// The secret all replicas share.
     pub key_file: PathBuf,
-    /// Secrets it was before; what was sealed under them can still be opened.
+    /// Earlier secrets; values that are encrypted with them can still be read.
     pub older_key_files: Vec<PathBuf>,
 }
 
-/// How replicas share the work of carrying runs out.
+/// How replicas share the execution of runs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSettings {
-    /// How long an owner may be silent.
+    /// How long a replica keeps a run without renewing its lease.
     #[serde(deserialize_with = "span")]
     pub lease: Duration,
-    /// How often it says that it lives.
+    /// How often it renews the lease.
     #[serde(deserialize_with = "span")]
     pub renew_every: Duration,
-    /// How often due runs are looked for.
+    /// How often the service looks for due runs.
     #[serde(deserialize_with = "span")]
     pub sweep_every: Duration,
-    /// Where notices of runs are posted.
+    /// Where run events are posted.
     pub webhook_url: String,
-    /// What they are signed with.
+    /// The secret that signs them.
     pub webhook_secret_file: PathBuf,
-    /// How they read.
+    /// Their format.
     pub webhook_format: WebhookFormat,
-    /// Where people decide.
+    /// The address of the console in them.
     pub console_url: String,
 }
 
-/// How notices of runs read.
+/// The format of run events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookFormat {
@@ -140,16 +143,16 @@ pub struct TenantSettings {
     pub secrets: PathBuf,
     /// Whether a tenant's kubeconfig may lead to this very machine.
     pub clusters_on_loopback: bool,
-    /// Whether a kubeconfig may have been set over HTTP.
+    /// Whether a kubeconfig may be set over HTTP.
     pub clusters_over_http: bool,
     /// Whether tenants may be configured over HTTP as well.
     pub over_http: bool,
-    /// How often the folder is looked at.
+    /// How often the service looks at the folder.
     #[serde(deserialize_with = "span")]
     pub reload_every: Duration,
 }
 
-/// What tenants may have reached.
+/// What tenants may reach.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamSettings {
@@ -199,7 +202,7 @@ pub enum SettingsError {
     NotToml {
         /// Which layer.
         place: String,
-        /// The parser's words, with line and column.
+        /// The parser's message, with line and column.
         why: String,
     },
     /// A key is unknown, missing or has a wrong value.
@@ -208,7 +211,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Lays file and environment over the defaults.
+    /// Reads the defaults, the file and the environment; a later one overrides an earlier one.
     pub fn read(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -246,6 +249,9 @@ impl Settings {
         if self.sessions.longest > LONGEST_SESSION {
             return wrong("sessions.longest is over 30d, which is how long a session's documents are kept");
         }
+        if self.sessions.carry_over > LONGEST_SESSION {
+            return wrong("sessions.carry_over is over 30d, which is longer than it is kept");
+        }
         if self.approvals.renew_every * 3 > self.approvals.lease || self.approvals.renew_every.is_zero() {
             return wrong("approvals.renew_every must fit three times into approvals.lease");
         }
@@ -253,9 +259,7 @@ impl Settings {
             egress::check_operator_address(&self.approvals.webhook_url)
                 .map_err(|error| SettingsError::Wrong(format!("approvals.webhook_url: {error}")))?;
             if self.approvals.webhook_secret_file.as_os_str().is_empty() {
-                return wrong(
-                    "approvals.webhook_url needs approvals.webhook_secret_file: unsigned notices prove nothing",
-                );
+                return wrong("approvals.webhook_url needs approvals.webhook_secret_file: events must be signed");
             }
         }
         if self.listen.body_bytes == 0 {
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_lies_over_the_file_and_the_file_over_the_defaults() {
+    fn the_environment_overrides_the_file_and_the_file_overrides_the_defaults() {
         let text = format!("{ISSUER}\n[sessions]\nidle = \"2h\"\n[store]\nprefix = \"a\"");
         let settings = read(&text, &[("QM_STORE__PREFIX", "b"), ("QM_LISTEN__WORKERS", "3"), ("HOME", "x")]).unwrap();
         assert_eq!(settings.sessions.idle, Duration::from_secs(7200));
@@ -353,6 +357,8 @@ mod tests {
         assert!(read(&text, &[]).unwrap_err().contains("longest"));
         let text = format!("{ISSUER}\n[sessions]\nlongest = \"31d\"");
         assert!(read(&text, &[]).unwrap_err().contains("documents"));
+        let text = format!("{ISSUER}\n[sessions]\ncarry_over = \"31d\"");
+        assert!(read(&text, &[]).unwrap_err().contains("carry_over"));
         let text = format!("{ISSUER}\n[approvals]\nrenew_every = \"11s\"");
         assert!(read(&text, &[]).unwrap_err().contains("three times"));
         assert!(read("not toml", &[]).unwrap_err().contains("not TOML"));

@@ -1,28 +1,27 @@
 //! Tenants as calls see them: one immutable snapshot each, swapped whole when its configuration changes.
 //!
-//! A tenant exists because a file names it. A text that was set over HTTP holds instead of the file's, whole, until it is
-//! removed. Both are read, compared and swapped by reconcilers that take no input: a wake-up or a tick only says when.
-//! A text that is wrong keeps what its tenant had before and is reported; a file that is gone takes its tenant along.
+//! A tenant exists because a file names it. A configuration set over HTTP replaces the file as a whole until it is removed.
+//! A reconciler reads and compares both; a wake-up or a tick only tells it when to look. An invalid configuration leaves
+//! its tenant as it was and is reported; if a file is removed, its tenant is no longer served.
 //!
-//! | what is known of a tenant | what is served |
+//! | what is configured | what is served |
 //! |---|---|
-//! | no text over HTTP | its file |
-//! | a good text | the text |
-//! | a text that is not good (any more) | what was served before, or nothing that acts (see `hold`) |
+//! | nothing over HTTP | its file |
+//! | a valid configuration over HTTP | that configuration |
+//! | a configuration over HTTP that is invalid, or became so | what was served before, or no tools (see `suspend`) |
 //! | the store has not answered yet | what was served before, or requests wait for it |
 //!
-//! The last two never fall back to the file: what a tenant's admin has tightened must not come loose because the store
-//! is slow or a rule has changed.
+//! The last two never fall back to the file: a restriction that a tenant's admin set must not be lost because the store is
+//! slow or a rule has changed.
 
-mod known;
+mod known_names;
 mod over_http;
-mod settle;
+mod reconcile;
 mod snapshot;
 mod watch;
 
-pub use known::known;
-pub(crate) use known::with as with_known;
-pub use over_http::secrets_of;
+pub use known_names::names_of;
+pub(crate) use known_names::with_known_names;
 
 use crate::reach::EgressPolicy;
 use crate::settings::{Settings, UpstreamSettings};
@@ -31,18 +30,19 @@ use arc_swap::ArcSwap;
 use catalog::CatalogEntry;
 use domain::{Code, Failure, Tenant};
 use executor::Snapshot;
+use external::{CuratedSources, ServerCatalog};
 use memory::TenantMemory;
 use memory::documents::Documents;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Store, StoreError, TenantText};
-use tenancy::{ConfiguredTenant, CuratedSources, Problem, ServerCatalog, TenantConfig, TenantFiles};
+use tenancy::{ConfiguredTenant, Problem, TenantConfig, TenantFiles};
 use tokio::sync::broadcast;
 use toolset::AttachedToolset;
 use vault::Vault;
 
-/// How many changes a slow stream may be behind before it is told once for all of them.
+/// How many changes a slow stream may be behind before it gets one message for all of them.
 const BACKLOG: usize = 64;
 
 /// What tenants are made of.
@@ -51,9 +51,9 @@ pub struct TenantsParts {
     pub dir: PathBuf,
     /// Where the operator's external servers are listed.
     pub curated: CuratedSources,
-    /// Whether a text that was set over HTTP holds instead of a file.
+    /// Whether a configuration set over HTTP replaces a file.
     pub over_http: bool,
-    /// Where such texts are kept.
+    /// Where such configurations are stored.
     pub store: Store,
     /// The toolsets they are attached to.
     pub toolsets: Toolsets,
@@ -64,15 +64,15 @@ pub struct TenantsParts {
 }
 
 impl TenantsParts {
-    /// What the settings say, with these toolsets.
+    /// By the settings, with these toolsets.
     pub fn of(settings: &Settings, store: Store, toolsets: Toolsets, vault: Vault) -> TenantsParts {
-        let told = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+        let configured = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
         let UpstreamSettings { catalog, config, mcp_servers, .. } = &settings.upstreams;
         TenantsParts {
             dir: settings.tenants.dir.clone(),
             curated: CuratedSources {
-                dir: told(catalog),
-                config: told(config),
+                dir: configured(catalog),
+                config: configured(config),
                 mcp_servers: (!mcp_servers.is_empty()).then(|| mcp_servers.clone()),
             },
             over_http: settings.tenants.over_http,
@@ -93,8 +93,8 @@ pub enum ConfigOrigin {
     File,
     /// From a text that was set over HTTP: this version.
     Http(u64),
-    /// A text was set and cannot be used, and nothing was served before.
-    Held,
+    /// Its configuration cannot be used and nothing was served before, so it has no tools.
+    Suspended,
 }
 
 /// One tenant as it is served.
@@ -111,25 +111,35 @@ struct ServedTenant {
 #[derive(Default, Clone)]
 struct TenantsState {
     served: HashMap<Tenant, ServedTenant>,
-    /// Those with a file, of which the store has not said yet whether something else holds.
+    /// Tenants with a file for which the store has not answered yet whether a configuration over HTTP replaces it.
     waiting: HashSet<Tenant>,
     files: HashMap<Tenant, Arc<ConfiguredTenant>>,
-    /// Texts that cannot be used.
+    /// Configurations set over HTTP that cannot be used.
     unusable: BTreeMap<Tenant, Vec<Problem>>,
+    /// Configurations without a mistake that cannot be put to use all the same.
+    refused: BTreeMap<Tenant, RefusedConfig>,
 }
 
-/// What the store said of a tenant's configuration.
+/// A configuration that no check finds fault with and a toolset refuses to attach.
+#[derive(Clone, PartialEq)]
+struct RefusedConfig {
+    config: Arc<TenantConfig>,
+    problem: Problem,
+}
+
+/// What the store has of a tenant's configuration.
 #[derive(Debug, Clone, PartialEq)]
 enum StoredConfig {
-    Said(Option<TenantText>),
-    /// It holds something that is none of our texts.
+    /// This, or nothing.
+    Text(Option<TenantText>),
+    /// Something that is not a configuration.
     Unreadable,
 }
 
-/// What a reconciler has at hand. Whoever changes what is served holds it meanwhile.
+/// What the reconciler works with. Whoever changes what is served locks it.
 #[derive(Default)]
 struct ReconcileState {
-    book: TenantFiles,
+    files: TenantFiles,
     curated: ServerCatalog,
     stored: HashMap<Tenant, StoredConfig>,
     fixed: HashMap<Tenant, Vec<Arc<CatalogEntry>>>,
@@ -139,10 +149,11 @@ struct ReconcileState {
 pub struct TenantRegistry {
     parts: TenantsParts,
     state: ArcSwap<TenantsState>,
-    desk: Mutex<ReconcileState>,
+    reconcile: Mutex<ReconcileState>,
     problems: ArcSwap<Vec<Problem>>,
-    /// Who is reading a tenant's text from the store. One after the other, so that an older answer never comes last.
-    turns: Mutex<HashMap<Tenant, Arc<tokio::sync::Mutex<()>>>>,
+    /// One lock for each tenant, held while its configuration is read from the store, so that an older answer never comes
+    /// last.
+    refresh_locks: Mutex<HashMap<Tenant, Arc<tokio::sync::Mutex<()>>>>,
     changes: broadcast::Sender<Tenant>,
 }
 
@@ -152,9 +163,9 @@ impl TenantRegistry {
         TenantRegistry {
             parts,
             state: ArcSwap::default(),
-            desk: Mutex::default(),
+            reconcile: Mutex::default(),
             problems: ArcSwap::default(),
-            turns: Mutex::default(),
+            refresh_locks: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
         }
     }
@@ -178,9 +189,8 @@ impl TenantRegistry {
         }
     }
 
-    /// The same for a request. Of a tenant that has just appeared the store is asked first, so that the request is
-    /// served by a whole tenant and not turned away.
-    pub async fn whole(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
+    /// The same for a request. If the tenant has just appeared, it waits for the store's answer instead of failing.
+    pub async fn get_when_read(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
         let is_waiting = self.state.load().waiting.contains(tenant);
         if is_waiting && let Err(error) = self.refresh(tenant).await {
             tracing::warn!(%tenant, error = &error as &dyn std::error::Error, "the tenant cannot be served yet");
@@ -198,7 +208,7 @@ impl TenantRegistry {
         self.state.load().served.get(tenant).and_then(|served| toolset::find(&served.attached))
     }
 
-    /// The documents of a tenant. One that is held has them too: people must be able to look after them.
+    /// The documents of a tenant. A suspended one has them too: people must be able to manage them.
     pub fn notebook(&self, tenant: &Tenant) -> Documents {
         let attached = self.attached::<TenantMemory>(tenant);
         attached.map_or_else(|| self.parts.toolsets.notebook.clone(), |memory| memory.notebook().clone())
@@ -220,12 +230,12 @@ impl TenantRegistry {
         self.state.load().files.get(tenant).cloned()
     }
 
-    /// All that can act, as they are now. Those that are held are not among them: their runs wait until the text is
-    /// mended, or for a replica that still has the one before.
+    /// All tenants with tools, as they are now. Runs of suspended ones wait until the configuration is corrected, or for a
+    /// replica that still has the previous one.
     pub fn all(&self) -> Vec<(Tenant, Arc<Snapshot>)> {
         let state = self.state.load();
-        let acting = state.served.iter().filter(|(_, served)| served.origin != ConfigOrigin::Held);
-        acting.map(|(tenant, served)| (tenant.clone(), Arc::clone(&served.snapshot))).collect()
+        let active = state.served.iter().filter(|(_, served)| served.origin != ConfigOrigin::Suspended);
+        active.map(|(tenant, served)| (tenant.clone(), Arc::clone(&served.snapshot))).collect()
     }
 
     /// How many there are, those included that wait for the store.
@@ -239,7 +249,7 @@ impl TenantRegistry {
         self.len() == 0
     }
 
-    /// How many wait for the store to say what holds for them.
+    /// How many wait for the store's answer.
     pub fn waiting(&self) -> usize {
         self.state.load().waiting.len()
     }
@@ -249,12 +259,25 @@ impl TenantRegistry {
         self.problems.load_full()
     }
 
-    /// What is wrong with the texts that were set over HTTP and cannot be used.
+    /// What is wrong with the configurations set over HTTP that cannot be used.
     pub fn unusable(&self) -> BTreeMap<Tenant, Vec<Problem>> {
         self.state.load().unusable.clone()
     }
 
-    /// Hears which tenant's tools changed.
+    /// Why configurations of tenants cannot be put to use, though no check finds a mistake in them. The tenants keep what
+    /// they had.
+    pub fn refused(&self) -> BTreeMap<Tenant, Problem> {
+        self.state.load().refused.iter().map(|(tenant, refused)| (tenant.clone(), refused.problem.clone())).collect()
+    }
+
+    /// Everything that keeps one tenant's configuration from being served.
+    pub fn problems_of(&self, tenant: &Tenant) -> Vec<Problem> {
+        let state = self.state.load();
+        let refused = state.refused.get(tenant).map(|refused| refused.problem.clone());
+        state.unusable.get(tenant).into_iter().flatten().cloned().chain(refused).collect()
+    }
+
+    /// Receives each tenant whose tools changed.
     pub fn changes(&self) -> broadcast::Receiver<Tenant> {
         self.changes.subscribe()
     }
@@ -266,16 +289,16 @@ impl TenantRegistry {
 
     /// The sections of tenants' files that toolsets own.
     pub fn sections(&self) -> Vec<tenancy::Section> {
-        self.parts.toolsets.sections()
+        self.parts.toolsets.sections(&ServerCatalog::none())
     }
 
-    /// Looks at everything once: the folder, and the store for tenants of which it has not said anything yet.
+    /// Looks at everything once: the folder, and the store for tenants about which it has not answered yet.
     pub async fn look(self: &Arc<TenantRegistry>) {
         let before = self.state.load_full();
-        self.apart(|tenants| tenants.reload()).await;
+        self.run_blocking(|tenants| tenants.reload()).await;
         let now = self.state.load_full();
-        let strange = |tenant: &&Tenant| now.waiting.contains(*tenant) || !before.files.contains_key(*tenant);
-        self.refresh_each(now.files.keys().filter(strange).cloned().collect()).await;
+        let is_new = |tenant: &&Tenant| now.waiting.contains(*tenant) || !before.files.contains_key(*tenant);
+        self.refresh_each(now.files.keys().filter(is_new).cloned().collect()).await;
     }
 
     /// Asks the store about every tenant again.
@@ -288,66 +311,68 @@ impl TenantRegistry {
         for tenant in tenants {
             match self.refresh(&tenant).await {
                 Ok(_) => {}
-                // A store that is away is told of elsewhere, and asking it for each tenant would only take longer.
+                // That the store is away is reported elsewhere; asking it for each tenant would only take longer.
                 Err(error) if error.code().retryable() => return,
-                Err(error) => tracing::error!(%tenant, %error, "what was set over HTTP cannot be read"),
+                Err(error) => tracing::error!(%tenant, %error, "the configuration set over HTTP cannot be read"),
             }
         }
     }
 
-    /// Asks the store what holds for one tenant. `true` if that is something else than before. A store that does not
-    /// answer leaves everything as it is.
+    /// Reads one tenant's configuration from the store. `true` if it changed. A store that does not answer leaves
+    /// everything as it is.
     pub async fn refresh(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<bool, StoreError> {
-        // First, because what is then set up is read with them.
+        // First, because the targets that are set up next read secrets.
         self.parts.vault.refresh(tenant).await?;
         if !self.parts.over_http {
             return Ok(false);
         }
-        let turn = Arc::clone(lock(&self.turns).entry(tenant.clone()).or_default());
-        let turn = turn.lock().await;
+        let refresh_lock = Arc::clone(lock(&self.refresh_locks).entry(tenant.clone()).or_default());
+        let refreshing = refresh_lock.lock().await;
         let stored = match self.parts.store.of(tenant).tenant_text().current().await {
-            Ok(text) => StoredConfig::Said(text),
+            Ok(text) => StoredConfig::Text(text),
             Err(StoreError::Corrupt { .. }) => StoredConfig::Unreadable,
             Err(error) => return Err(error),
         };
         let whose = tenant.clone();
-        let changed = self.apart(move |tenants| tenants.heard_from_store(&whose, stored)).await;
-        drop(turn);
+        let changed = self.run_blocking(move |tenants| tenants.apply_stored(&whose, stored)).await;
+        drop(refreshing);
         Ok(changed.unwrap_or(false))
     }
 
-    /// Draws up a tenant's catalog again, because tools from elsewhere have changed.
+    /// Rebuilds a tenant's catalog, because an external server's tools have changed.
     pub async fn relist(self: &Arc<TenantRegistry>, tenant: &Tenant) {
         let whose = tenant.clone();
-        self.apart(move |tenants| {
-            let _desk = lock(&tenants.desk);
+        self.run_blocking(move |tenants| {
+            let _reconcile = lock(&tenants.reconcile);
             let old = tenants.state.load_full();
             let Some(ServedTenant { config, attached, origin, .. }) = old.served.get(&whose).cloned() else { return };
-            // A tenant that is held has no tools, wherever they come from.
+            // A suspended tenant has no tools, wherever they come from.
             if matches!(origin, ConfigOrigin::File | ConfigOrigin::Http(_)) {
                 let mut next = TenantsState::clone(&old);
-                tenants.draw(&mut next, &old, config, attached, origin);
-                tenants.swap(&old, next);
+                match tenants.rebuild_catalog(&mut next, &old, config, attached, origin) {
+                    Ok(()) => tenants.publish(&old, next),
+                    Err(error) => tracing::error!(tenant = %whose, %error, "the tenant's catalog cannot be built"),
+                }
             }
         })
         .await;
     }
 
-    /// Compiling schemas and starting sandboxes may take a while; requests must not wait for it.
-    async fn apart<T: Send + 'static>(
+    /// Runs work on a thread of its own: compiling schemas and starting sandboxes may take a while.
+    async fn run_blocking<T: Send + 'static>(
         self: &Arc<TenantRegistry>,
         work: impl FnOnce(&TenantRegistry) -> T + Send + 'static,
     ) -> Option<T> {
         let tenants = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || work(&tenants)).await;
-        if done.is_err() {
+        let result = tokio::task::spawn_blocking(move || work(&tenants)).await;
+        if result.is_err() {
             tracing::error!("reconciling the tenants panicked");
         }
-        done.ok()
+        result.ok()
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind it is whole after every statement, so a panic elsewhere leaves it usable.
+    // The value is consistent after every statement, so a panic elsewhere leaves it usable.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use catalog::CatalogEntry;
 use domain::{Code, Tenant};
 use executor::ServiceKeys;
-use external::{ExternalToolset, Upstreams, UpstreamsConfig};
+use external::{ExternalToolset, ServerCatalog, Upstreams, UpstreamsConfig};
 use helm::HelmToolset;
 use helm::client::Helm;
 use helm::client::charts::{Charts, ChartsConfig};
@@ -17,6 +17,7 @@ use memory::MemoryToolset;
 use memory::documents::Documents;
 use sandbox::jenkins::JenkinsSeed;
 use sandbox::{Sandbox, Seed};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
 use target::Cursors;
@@ -31,8 +32,19 @@ pub struct Toolsets {
     tools: Vec<Arc<CatalogEntry>>,
     /// The documents of a tenant that is attached to nothing: the stores are those of the product.
     pub notebook: Documents,
-    /// The external servers; `None` where they are left alone.
+    /// The external servers; `None` where they are not listed.
     pub upstreams: Option<Upstreams>,
+}
+
+/// What may be done with external servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExternalServers {
+    /// They are listed, and their tools are offered.
+    Listed,
+    /// They are asked how they are, and nothing of the answer is kept: listing one may accept its tools.
+    HealthOnly,
+    /// They are left alone.
+    Ignored,
 }
 
 /// What toolsets are made of.
@@ -51,8 +63,7 @@ pub struct ToolsetsParts<'a> {
 
 impl Toolsets {
     /// Makes each toolset. To be called inside the runtime that simulated targets and background work shall run on.
-    /// Without `with_external` nothing is ever asked of external servers.
-    pub fn build(parts: ToolsetsParts<'_>, with_external: bool) -> anyhow::Result<Toolsets> {
+    pub fn build(parts: ToolsetsParts<'_>, external: ExternalServers) -> anyhow::Result<Toolsets> {
         let ToolsetsParts { settings, store, keys, vault, helm } = parts;
         let (reach, cursors) = (EgressPolicy::of(settings), Cursors::new(*keys.page()));
         let charts = ChartsConfig {
@@ -85,26 +96,44 @@ impl Toolsets {
             Arc::new(MemoryToolset::new(notebook.clone(), cursors)),
         ];
         let tools = listed(&all, false)?;
-        let upstreams = with_external.then(|| {
-            // No tool of an external server can take a name of ours.
-            let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();
-            Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None })
-        });
-        if let Some(upstreams) = &upstreams {
-            all.push(Arc::new(ExternalToolset::new(upstreams.clone(), vault.clone(), reach.guard)));
+        // No tool of an external server can take a name of ours.
+        let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();
+        let servers = || Upstreams::new(UpstreamsConfig { store: store.clone(), reserved, lookup: None });
+        let (upstreams, attached) = match external {
+            ExternalServers::Listed => {
+                let servers = servers();
+                (Some(servers.clone()), Some(servers))
+            }
+            ExternalServers::HealthOnly => (None, Some(servers().without_background())),
+            ExternalServers::Ignored => (None, None),
+        };
+        if let Some(servers) = attached {
+            all.push(Arc::new(ExternalToolset::new(servers, vault.clone(), reach.guard)));
         }
-        Ok(Toolsets { all, tools, notebook, upstreams })
+        Toolsets { all, tools, notebook, upstreams }.with_distinct_sections().map_err(Into::into)
     }
 
     /// These toolsets and no others. External servers are left alone.
     pub fn of(all: Vec<Arc<dyn Toolset>>, notebook: Documents) -> Result<Toolsets, AttachError> {
         let tools = listed(&all, false)?;
-        Ok(Toolsets { all, tools, notebook, upstreams: None })
+        Toolsets { all, tools, notebook, upstreams: None }.with_distinct_sections()
     }
 
-    /// The sections of tenants' files that toolsets own.
-    pub fn sections(&self) -> Vec<Section> {
-        self.all.iter().filter_map(|toolset| toolset.section()).collect()
+    /// The sections of tenants' files that toolsets own. Those of external servers are there even where the servers are
+    /// left alone, and name what this catalog has.
+    pub fn sections(&self, catalog: &ServerCatalog) -> Vec<Section> {
+        let own = self.all.iter().flat_map(|toolset| toolset.sections());
+        own.chain(external::section::sections(catalog)).collect()
+    }
+
+    /// Two toolsets with one key would read each other's values, so the service does not start with them.
+    fn with_distinct_sections(self) -> Result<Toolsets, AttachError> {
+        let sections = self.sections(&ServerCatalog::none());
+        let mut keys = BTreeSet::new();
+        match sections.iter().find(|section| !keys.insert(section.key)) {
+            Some(twice) => Err(AttachError::new(format!("two toolsets own the section `{}`", twice.key))),
+            None => Ok(self),
+        }
     }
 
     /// Every built-in tool, attached to no target, as it is listed where a tenant has one target of each kind.
@@ -125,8 +154,8 @@ impl Toolsets {
 
     /// Whether a tenant is offered a toolset of this name.
     pub fn offers(&self, toolset: &str, config: &TenantConfig) -> bool {
-        let named = self.all.iter().find(|known| known.names().contains(&toolset));
-        named.is_some_and(|known| toolset::offers(&**known, config))
+        let owner = self.all.iter().find(|owner| owner.names().contains(&toolset));
+        owner.is_some_and(|owner| toolset::offers(&**owner, config))
     }
 
     /// Attaches every toolset to a tenant, or none: the first that cannot be attached ends it. `before` is what the tenant

@@ -47,7 +47,7 @@ pub struct ToolsetFacts {
 /// The tools of one tenant.
 pub struct Catalog {
     digest: String,
-    key: [u8; 16],
+    key: [u8; 32],
     entries: Vec<Arc<CatalogEntry>>,
     by_name: HashMap<String, usize>,
     toolsets: Vec<ToolsetFacts>,
@@ -145,8 +145,7 @@ impl Catalog {
             ControlTool::ALL.into_iter().map(|v| VirtualEntry::new(v, &names)).collect::<Result<Vec<_>, _>>()?;
         let defaults = toolsets.iter().filter(|t| t.default).map(|t| (t.name.clone(), Level::Read)).collect();
         let digest = digest(tenant, &entries, &virtuals, head);
-        let mut key = [0; 16];
-        key.copy_from_slice(&digest.as_bytes()[..16]);
+        let key = bits(&digest);
         Ok(Catalog { digest, key, entries, by_name, toolsets, head, virtuals, defaults })
     }
 
@@ -155,8 +154,8 @@ impl Catalog {
         &self.digest
     }
 
-    /// The digest as a key of caches.
-    pub(crate) fn key(&self) -> [u8; 16] {
+    /// The digest as a key of caches: all its bits, because one cache serves all tenants.
+    pub(crate) fn key(&self) -> [u8; 32] {
         self.key
     }
 
@@ -301,6 +300,16 @@ fn facts(entries: &[Arc<CatalogEntry>], default_toolsets: &[ToolsetName]) -> Vec
     }
     sets.sort_by_key(|t| default_toolsets.iter().position(|d| *d == t.name).unwrap_or(usize::MAX));
     sets
+}
+
+/// The bits of a SHA-256 in hexadecimal.
+fn bits(digest: &str) -> [u8; 32] {
+    let mut bits = [0; 32];
+    for (n, byte) in bits.iter_mut().enumerate() {
+        let pair = digest.get(2 * n..2 * n + 2).unwrap_or_default();
+        *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
+    }
+    bits
 }
 
 fn digest(tenant: &Tenant, entries: &[Arc<CatalogEntry>], virtuals: &[VirtualEntry], head: usize) -> String {

@@ -11,7 +11,7 @@ use moka::sync::Cache;
 /// Which finished bytes are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ListKey {
-    catalog: [u8; 16],
+    catalog: [u8; 32],
     set: u128,
     view: ListAudience,
     form: u8,

@@ -165,7 +165,8 @@ pub trait OpenedCall {
     /// The tenant's calls in the current minute, this one included.
     fn calls_this_minute(&self) -> u64;
 
-    /// Whether a rejection ended the session's step, so that nothing may be changed until a person clears it.
+    /// Whether a rejection ended the step of the session, or of an earlier one of the same principal, so that nothing may
+    /// be changed until a person clears it.
     fn is_stopped(&self) -> bool;
 }
 
@@ -187,7 +188,7 @@ mod tests {
     fn caller(tenant: &str, subject: &str) -> Arc<Caller> {
         Arc::new(Caller {
             tenant: Tenant::parse(tenant).unwrap(),
-            principal: Principal { issuer: "i".into(), subject: subject.into() },
+            principal: Principal::new("i", subject),
             scopes: Scopes::parse("tools:read"),
             expires_at: Moment::from_secs(9),
             token: None,

@@ -1,7 +1,9 @@
 //! Who asks: an authenticated principal of one tenant, with the scopes its token carries.
 
 use crate::{Moment, Tenant};
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// What a token may be used for. [`TokenScope::ToolsWrite`] includes [`TokenScope::ToolsRead`]; nothing else includes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,12 +93,61 @@ impl FromIterator<TokenScope> for Scopes {
 }
 
 /// Who somebody is, whichever token they hold: the issuer that vouches and the name it gives.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+///
+/// Two principals are equal if issuer and subject are: that is the account, and what it owns is its own. One human may
+/// have several accounts; where it matters that people are different people, ask [`Principal::is_same_person`].
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Principal {
     /// The `iss` of the token, exactly.
     pub issuer: String,
     /// The `sub` of the token, exactly.
     pub subject: String,
+    /// The human behind the account, in the spelling that all issuers share, if the issuer tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+}
+
+impl Principal {
+    /// An account of which nobody tells whose it is.
+    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Principal {
+        Principal { issuer: issuer.into(), subject: subject.into(), person: None }
+    }
+
+    /// Whether both are one human: the same account, or accounts of the same person.
+    pub fn is_same_person(&self, other: &Principal) -> bool {
+        let same_name = self.person.is_some() && self.person == other.person;
+        self == other || same_name
+    }
+
+    fn account(&self) -> (&str, &str) {
+        (&self.issuer, &self.subject)
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Principal) -> bool {
+        self.account() == other.account()
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.account().hash(state);
+    }
+}
+
+impl PartialOrd for Principal {
+    fn partial_cmp(&self, other: &Principal) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Principal {
+    fn cmp(&self, other: &Principal) -> Ordering {
+        self.account().cmp(&other.account())
+    }
 }
 
 /// The SHA-256 of a token. It tells two tokens of one principal apart and is not the token; it does not print.
@@ -148,6 +199,22 @@ mod tests {
         let admin = Scopes::parse("tenant:admin openid profile");
         assert_eq!(admin.iter().collect::<Vec<_>>(), [TokenScope::TenantAdmin]);
         assert!(!admin.allow(TokenScope::ToolsRead));
+    }
+
+    #[test]
+    fn one_human_may_have_several_accounts() {
+        let account = |issuer: &str, subject: &str, person: Option<&str>| Principal {
+            person: person.map(str::to_owned),
+            ..Principal::new(issuer, subject)
+        };
+        let (home, work) = (account("home", "ana", Some("ana@acme")), account("work", "a1", Some("ana@acme")));
+        assert!(home != work && home.is_same_person(&work));
+        assert!(!home.is_same_person(&account("work", "b2", Some("bob@acme"))));
+        // The same account is the same person, whatever its issuer has told in the meantime.
+        assert!(home.is_same_person(&account("home", "ana", None)));
+        assert!(home.is_same_person(&account("home", "ana", Some("ana.maria@acme"))));
+        // Of two accounts without a name nothing is known, so they count as two.
+        assert!(!account("home", "ana", None).is_same_person(&account("work", "ana", None)));
     }
 
     #[test]

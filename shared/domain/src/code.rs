@@ -174,6 +174,8 @@ codes! {
     InsufficientScope = "insufficient_scope": Forbidden,
     /// The token's tenant is not served here, or switched off.
     ForbiddenTenant = "forbidden_tenant": Forbidden,
+    /// The token's issuer may not grant one of its scopes.
+    ForbiddenScope = "forbidden_scope": Forbidden,
     /// No valid token.
     Unauthenticated = "unauthenticated": Unauthenticated,
     /// Too many calls.

@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
-//! [`code`], [`run`], then the three small servants [`json`], [`text`] and [`moment`].
+//! [`code`], [`run`], then the four small servants [`json`], [`digest`], [`text`] and [`moment`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -9,6 +9,7 @@ pub mod assignment;
 pub mod call;
 pub mod caller;
 pub mod code;
+pub mod digest;
 pub mod effect;
 pub mod ids;
 pub mod json;
@@ -24,6 +25,7 @@ pub use assignment::Assignment;
 pub use call::{Call, OpenedCall, RateExceeded, ToolName, ToolUse};
 pub use caller::{Caller, Principal, Scopes, TokenDigest, TokenScope};
 pub use code::{Class, Code, ToolCode};
+pub use digest::KeyedDigest;
 pub use effect::{Effect, SessionMode};
 pub use ids::{AuditId, CallId, RunId, SessionId};
 pub use moment::Moment;

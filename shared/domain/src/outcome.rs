@@ -4,6 +4,7 @@ use crate::run::RunState;
 use crate::{Code, RunId};
 use serde_json::Value;
 use std::fmt;
+use std::time::Duration;
 
 /// One block of a result beside its structured content.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +77,12 @@ impl Failure {
     pub fn retry_after_ms(mut self, millis: u64) -> Failure {
         self.retry_after_ms = Some(millis);
         self
+    }
+
+    /// Adds how long to wait before trying again.
+    #[must_use]
+    pub fn retry_after(self, wait: Duration) -> Failure {
+        self.retry_after_ms(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Adds facts.

@@ -73,7 +73,7 @@ mod tests {
     fn session() -> Session {
         Session {
             id: SessionId::from_random([1; 16]),
-            owner: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+            owner: Principal::new("https://login.example", "agent"),
             mode: SessionMode::Write,
             loaded: LoadedToolsets::default(),
             grown: false,

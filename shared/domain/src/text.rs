@@ -18,6 +18,12 @@ fn is_part(text: &str) -> bool {
         && bytes.iter().all(|b| letter(b) || *b == b'-')
 }
 
+/// An error and its causes, in one line.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Whether a character takes no room of its own, or bends the direction or the lines of its neighbours.
 ///
 /// Two of them have honest uses that only their neighbours show: joiners in some scripts, and [variation
@@ -44,6 +50,25 @@ pub fn is_tricky(c: char) -> bool {
 /// A text that cannot play tricks on whoever reads it: each tricky character is written out by its number.
 pub fn visible(text: &str) -> String {
     written_out(text, is_tricky)
+}
+
+/// A JSON text that cannot play tricks either. Tricky characters stand only inside its strings, where `\uXXXX` means the
+/// same, so the value stays as it was.
+pub fn visible_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_tricky(c) {
+            true => out.push_str(&json_escape(c)),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// A character as `\uXXXX`; one beyond U+FFFF takes two of them.
+pub fn json_escape(c: char) -> String {
+    let mut units = [0; 2];
+    c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
 /// The text with the characters that are `hidden` written out by their number.
@@ -81,6 +106,16 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\u{200b}c\u{1b}[2J\u{0}"), "a\\u{202e}b\\u{200b}c\\u{001b}[2J\\u{0000}");
         assert_eq!(visible("hidden\u{e0041}\u{e0042}\u{fe0f}"), "hidden\\u{e0041}\\u{e0042}\\u{fe0f}");
         assert_eq!(visible("plain\n\ttext ä 漢 🙂"), "plain\n\ttext ä 漢 🙂");
+    }
+
+    #[test]
+    fn json_is_escaped_and_keeps_its_value() {
+        let hostile = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{200b}\u{e0041}\u{7}\r\n\t\"ä🙂";
+        let value = serde_json::json!({ hostile: [hostile] });
+        let text = visible_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!text.chars().any(is_tricky), "{text}");
+        assert!(text.contains("\\u009b\\u202e\\u200b\\udb40\\udc41\\u0007"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 
     /// What any of the lists held that this one replaced: of previews, external servers, memory, Jenkins and logs.

@@ -5,8 +5,8 @@
 
 use crate::executor::Executor;
 use crate::failures::random;
-use crate::invoke::PermittedCall;
-use crate::request::{CallRequest, read_handle};
+use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry};
+use crate::request::{CallRequest, ClientEra, read_handle};
 use crate::runs::ask::AskParams;
 use crate::snapshot::Snapshot;
 use crate::virtuals::call_tool;
@@ -18,23 +18,23 @@ use std::sync::Arc;
 
 impl Executor {
     /// Carries out one call.
-    pub async fn call(&self, snapshot: &Arc<Snapshot>, request: CallRequest) -> Outcome {
-        self.find_and_call(snapshot, request).await.into()
-    }
-
-    async fn find_and_call(&self, snapshot: &Arc<Snapshot>, mut request: CallRequest) -> Result<Outcome, Failure> {
+    pub async fn call(&self, snapshot: &Arc<Snapshot>, mut request: CallRequest) -> Outcome {
         loop {
-            return match snapshot.catalog.find(&request.tool) {
+            let outcome = match snapshot.catalog.find(&request.tool) {
                 NameMatch::Tool(entry) => self.call_tool(snapshot, entry, request).await,
-                NameMatch::Virtual(catalog::ControlTool::CallTool) => {
-                    // The inner call is an ordinary one: the same path, the same verdict.
-                    request = call_tool::unwrap(snapshot, request)?;
-                    continue;
-                }
+                // The inner call is an ordinary one: the same path, the same verdict.
+                NameMatch::Virtual(catalog::ControlTool::CallTool) => match call_tool::unwrap(snapshot, request) {
+                    Ok(inner) => {
+                        request = inner;
+                        continue;
+                    }
+                    Err(failure) => Err(failure),
+                },
                 NameMatch::Virtual(which) => self.call_virtual(snapshot, which, request).await,
                 NameMatch::Nothing if snapshot.withheld.contains(&request.tool) => Err(withheld(&request.tool)),
                 NameMatch::Nothing => Err(unknown_tool(snapshot, &request.tool)),
             };
+            return outcome.into();
         }
     }
 
@@ -71,10 +71,28 @@ impl Executor {
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
         Ok(match decided {
             Decision::Permit(permit) => {
-                let (progress, entry) = (request.progress, Arc::clone(entry));
+                let (executor, entry, progress) = (self.clone(), Arc::clone(entry), request.progress);
                 let (cap, secrets) = (snapshot.result_bytes, snapshot.secrets.clone());
-                let job = PermittedCall { entry, parsed, permit, progress, cap, secrets, open, _slot: slot };
-                self.invoke(job, request.era, request.cancel).await
+                let (cancel, at_deadline) = (request.cancel, AtDeadline::Stop);
+                let bounds = CallBounds { secrets, cap, shape: std::convert::identity, cancel, at_deadline };
+                let work = async move {
+                    // Held until the work ends, whoever is still waiting for it.
+                    let _slot = slot;
+                    let call = BoundCall::Tool { entry: &entry, parsed, progress: &progress };
+                    let outcome = executor.perform(OpenEntry::Call(&open), &permit, call, bounds).await.into_outcome();
+                    open.close(&outcome).await;
+                    outcome
+                };
+                match request.era {
+                    // The client that vanishes takes its call along.
+                    ClientEra::Modern => work.await,
+                    // A lost connection is not a cancellation in the legacy era, only the explicit one is.
+                    ClientEra::Legacy => {
+                        self.tasks.spawn("legacy call", work).await.ok().flatten().unwrap_or_else(|| {
+                            Outcome::Failed(Failure::new(Code::Internal, "the call ended without a result"))
+                        })
+                    }
+                }
             }
             Decision::Ask(_, rehearsal) => {
                 // Waiting for a person holds no slot: others may call meanwhile.

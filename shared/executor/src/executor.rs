@@ -4,6 +4,7 @@ use crate::keys::ServiceKeys;
 use crate::limits::{CallAdmission, CallLimits, SlotGuard};
 use crate::notice::RunEvents;
 use crate::snapshot::Snapshot;
+use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
 use domain::{Caller, Code, Failure, TokenScope};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct Executor {
     pub(crate) notices: RunEvents,
     /// The codes that toolsets raise, to read the record of a failed run back.
     pub(crate) codes: Arc<[Code]>,
+    /// When sessions last said that they read text from outside.
+    pub(crate) taints: Arc<TaintRefresh>,
     /// Whether nothing new may be recorded for a person to decide.
     pub(crate) closed: Arc<AtomicBool>,
     /// What callers use of this process at the moment.
@@ -48,6 +51,7 @@ impl Executor {
             leases,
             notices: RunEvents::default(),
             codes: Arc::default(),
+            taints: Arc::default(),
             closed: Arc::default(),
             admission: Arc::new(CallAdmission::new(CallLimits::default())),
         }

@@ -1,5 +1,6 @@
 //! Failures that any step of a call may end with, and the randomness every id needs.
 
+use domain::text::error_chain;
 use domain::{Code, Failure};
 use store::StoreError;
 
@@ -8,22 +9,8 @@ pub(crate) fn no_store(error: &StoreError) -> Failure {
     if let StoreError::QuotaReached(quota) = error {
         return Failure::new(error.code(), quota.to_string()).next(quota.next());
     }
-    tracing::warn!(error = %chain(error), "the state store failed a call");
-    Failure::new(error.code(), "the state store did not answer, so nothing was executed")
-        .next("try again shortly")
-        .retry_after_ms(1_000)
-}
-
-/// An error and its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
+    tracing::warn!(error = %error_chain(error), "the state store failed a call");
+    error.failure(", so nothing was executed")
 }
 
 /// 128 random bits for an id.

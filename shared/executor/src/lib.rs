@@ -1,12 +1,12 @@
 //! The executor: the one path of a call, whichever door it came in by.
 //!
 //! Reading order: [`request`] (what a transport hands in), [`snapshot`] (what a call is judged against), [`call`] (the
-//! path), `open_call` (the open audit entry), `invoke` (at once or spawned, as the era wants), `perform` (the one place
-//! where a tool runs), `clean` (no secret of the tenant in what comes back), `virtuals` (calls the service answers
-//! itself), `run_record` and [`runs`] (calls that wait for a person), [`sessions`] (opening and reading them), and what
-//! all of them stand on: [`executor`], [`limits`], [`keys`], [`notice`], [`tasks`], `failures`.
+//! path), `open_call` (the open audit entry), `perform` (the one place where a tool runs), `clean` (no secret of the
+//! tenant in what comes back), `virtuals` (calls the service answers itself), `run_record` and [`runs`] (calls that wait
+//! for a person), [`sessions`] (opening and reading them), and what all of them stand on: [`executor`], [`limits`],
+//! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `failures`.
 //!
-//! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `invoke`, `perform`, then
+//! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `perform`, then
 //! `open_call`, `run_record` and `sessions`, then the rest.
 //!
 //! Not here: HTTP, JSON-RPC, and which tools exist.
@@ -16,7 +16,6 @@ mod clean;
 pub mod executor;
 mod failpoint;
 mod failures;
-mod invoke;
 pub mod keys;
 pub mod limits;
 pub mod notice;
@@ -27,6 +26,7 @@ mod run_record;
 pub mod runs;
 pub mod sessions;
 pub mod snapshot;
+mod taint_refresh;
 pub mod tasks;
 mod virtuals;
 
@@ -36,6 +36,6 @@ pub use limits::{CallLimits, SlotGuard, TokenBuckets};
 pub use request::{CallRequest, ClientEra, Handle};
 pub use run_record::RunError;
 pub use runs::{RunDecision, may_decide};
-pub use sessions::SessionOpenError;
+pub use sessions::{OpenedSession, SessionOpenError};
 pub use snapshot::{ApprovalRules, SecretsNow, Snapshot};
 pub use tasks::Tasks;

@@ -2,10 +2,9 @@
 //!
 //! Telling never waits and never fails a call: a full queue loses the notice and says so. The record stays the truth.
 
-use crate::keys::mac;
-use domain::Tenant;
 use domain::json::hex;
 use domain::run::{Run, RunState};
+use domain::{KeyedDigest, Tenant};
 use tokio::sync::mpsc;
 
 /// Notices that may wait to be sent.
@@ -85,7 +84,8 @@ impl RunEvents {
 
 /// What a notice is signed with: `v1=` and the HMAC-SHA256 of timestamp, a dot, and the body.
 pub fn sign(secret: &[u8], timestamp: u64, body: &[u8]) -> String {
-    format!("v1={}", hex(&mac(secret, &[timestamp.to_string().as_bytes(), b".", body])))
+    let digest = KeyedDigest::new(secret).bytes(timestamp.to_string().as_bytes()).bytes(b".").bytes(body);
+    format!("v1={}", hex(&digest.finish()))
 }
 
 #[cfg(test)]

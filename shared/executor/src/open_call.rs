@@ -2,10 +2,11 @@
 //! once, whatever becomes of the call.
 
 use crate::executor::Executor;
-use crate::failures::{chain, no_store};
+use crate::failures::no_store;
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::Snapshot;
 use catalog::{ControlTool, NameMatch};
+use domain::text::error_chain;
 use domain::{Call, CallId, Code, Failure, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
 use policy::{CallEvidence, Decision};
@@ -131,7 +132,7 @@ impl OpenCall {
                 }
             };
             if let Err(error) = self.shelf.audit().close(receipt, &facts).await {
-                tracing::error!(error = %chain(&error), "an audit entry could not be closed");
+                tracing::error!(error = %error_chain(&error), "an audit entry could not be closed");
             }
         }
     }

@@ -15,7 +15,7 @@ use domain::{Code, Content, Failure, Outcome, ToolName, ToolOutput, WaitingRun};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -129,52 +129,46 @@ impl Executor {
         call: BoundCall<'_>,
         bounds: CallBounds,
     ) -> PerformOutcome {
-        let span = tracing::debug_span!(
-            "perform",
-            gen_ai.tool.name = permit.call().tool.as_str(),
-            quartermaster.effect = permit.effect().as_str(),
-            quartermaster.code = tracing::field::Empty,
-        );
-        let performed = self.perform_within(entry, permit, call, bounds).instrument(span.clone()).await;
-        // Every tool that ever runs passes here once, so this is where its time and its ending are recorded.
-        span.record("quartermaster.code", performed.word());
-        performed
-    }
-
-    async fn perform_within(
-        &self,
-        entry: OpenEntry<'_>,
-        permit: &Permit,
-        call: BoundCall<'_>,
-        bounds: CallBounds,
-    ) -> PerformOutcome {
         if !entry.covers(permit) {
             return PerformOutcome::Failed(Failure::new(Code::Internal, "no audit entry is open for this call"));
         }
-        let CallBounds { secrets, cap, shape, cancel, at_deadline } = bounds;
         let tool = &permit.call().tool;
+        let span = tracing::debug_span!(
+            "perform",
+            gen_ai.tool.name = tool.as_str(),
+            quartermaster.effect = permit.effect().as_str(),
+            quartermaster.code = tracing::field::Empty,
+        );
+        let CallBounds { secrets, cap, shape, cancel, at_deadline } = bounds;
         let (work, deadline, outside_text): (BoxedFuture<'_, Outcome>, _, _) = match call {
             BoundCall::Tool { entry, parsed, progress } => {
                 let definition = entry.definition();
+                // Begun inside the future, so that a panic of its first line is caught too.
                 let work = async move { parsed.work.run(permit, progress).await.into() };
                 (Box::pin(work), definition.deadline, definition.outside_text)
             }
             BoundCall::Control { work, deadline } => (Box::pin(work.map(Outcome::from)), deadline, false),
         };
         let work = within_deadline(tool, caught(tool, work), deadline, cancel, at_deadline);
-        let performed = match cleaned(&secrets, work).await {
-            Outcome::Done(output) => capped(shape(marked(output, outside_text)), cap),
-            Outcome::Waiting(run) => PerformOutcome::Waiting(run),
-            Outcome::Failed(failure) => PerformOutcome::Failed(failure),
+        let performed = async {
+            let performed = match cleaned(&secrets, work).await {
+                Outcome::Done(output) => capped(shape(marked(output, outside_text)), cap),
+                Outcome::Waiting(run) => PerformOutcome::Waiting(run),
+                Outcome::Failed(failure) => PerformOutcome::Failed(failure),
+            };
+            match (entry, taints(&performed)) {
+                (OpenEntry::Call(open), true) => match self.taint_first(open, &permit.call().caller).await {
+                    Ok(()) => performed,
+                    Err(failure) => PerformOutcome::Failed(failure),
+                },
+                // What a run gives is kept with its mark; it taints the session that is handed it later.
+                (OpenEntry::Call(_), false) | (OpenEntry::Run(_), _) => performed,
+            }
         };
-        match (entry, taints(&performed)) {
-            (OpenEntry::Call(open), true) => match self.taint_first(open, &permit.call().caller).await {
-                Ok(()) => performed,
-                Err(failure) => PerformOutcome::Failed(failure),
-            },
-            // What a run gives is kept with its mark; it taints the session that is handed it later.
-            (OpenEntry::Call(_), false) | (OpenEntry::Run(_), _) => performed,
-        }
+        let performed = performed.instrument(span.clone()).await;
+        // Every tool that ever runs passes here once, so this is where its time and its ending are recorded.
+        span.record("quartermaster.code", performed.word());
+        performed
     }
 
     /// Taints the session that is about to be handed text from outside: once, and in the ledger too. Before the text, so
@@ -183,12 +177,28 @@ impl Executor {
         use std::sync::atomic::Ordering;
         match &open.held {
             Some(held) if !open.tainted.load(Ordering::Relaxed) => {
-                self.taint(&open.shelf.sessions(), held.clone(), caller).await?;
+                self.taint(&open.shelf.sessions(), held.clone(), caller, open.now).await?;
                 open.tainted.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Some(_) | None => Ok(()),
+            Some(held) => {
+                if self.taints.due(held.session.id, self.lives.carry_over, Instant::now()) {
+                    self.taint_again(open, held.clone(), caller.clone());
+                }
+                Ok(())
+            }
+            None => Ok(()),
         }
+    }
+
+    /// Renews what the taint of a session means for new ones. Nobody waits for it: the session itself is tainted already.
+    fn taint_again(&self, open: &OpenCall, held: store::VersionedSession, caller: domain::Caller) {
+        let (executor, sessions, now) = (self.clone(), open.shelf.sessions(), open.now);
+        self.tasks.spawn_lasting("taint", async move {
+            if let Err(failure) = executor.taint(&sessions, held, &caller, now).await {
+                tracing::debug!(code = failure.code.as_str(), "the taint of a session could not be renewed");
+            }
+        });
     }
 }
 

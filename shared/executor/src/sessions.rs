@@ -4,9 +4,13 @@ use crate::executor::Executor;
 use crate::failures::{no_store, random};
 use crate::request::{Handle, no_session, read_handle};
 use crate::snapshot::Snapshot;
-use domain::{Assignment, Caller, Code, Failure, LoadedToolsets, Moment, Session, SessionId, SessionMode, TokenScope};
+use domain::{
+    Assignment, Caller, Code, Failure, LoadedToolsets, Moment, RunId, Session, SessionId, SessionMode, TokenScope,
+};
+use std::time::Instant;
 use store::{
-    Actor, ActorKind, AuditEntry, Phase, SessionStore, SessionUpdate, StoreError, StoreQuota, VersionedSession,
+    Actor, ActorKind, AuditEntry, CarriedOver, Phase, SessionStore, SessionUpdate, StoreError, StoreQuota,
+    VersionedSession,
 };
 
 /// How often a fold is repeated on a newer version before the caller is told to try again.
@@ -18,6 +22,15 @@ const ENDED_AT_ONCE: usize = 1_000;
 /// Why a session was not opened.
 pub type SessionOpenError = Failure;
 
+/// A session that was just opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedSession {
+    /// The session; it may begin tainted.
+    pub session: Session,
+    /// The rejected run of an earlier session of the same principal that keeps this one from changing anything.
+    pub stopped_by: Option<RunId>,
+}
+
 impl Executor {
     /// Opens a session for a caller. The mode is the most that was asked for, the token allows and the tenant allows.
     /// Whether the tenant knows the assignment is for whoever holds its configuration to say.
@@ -28,16 +41,30 @@ impl Executor {
         wanted: SessionMode,
         loaded: Option<LoadedToolsets>,
         assignment: Assignment,
-    ) -> Result<Session, SessionOpenError> {
-        let now = self.store.now().await.map_err(|e| no_store(&e))?;
+    ) -> Result<OpenedSession, SessionOpenError> {
+        let (carried, now) = self.carried_over(caller).await?;
         let fresh = fresh(snapshot, caller, wanted, loaded, now)?;
-        self.keep(caller, Session { assignment, ..fresh }).await
+        self.keep(caller, Session { assignment, ..fresh }, carried).await
     }
 
-    /// Writes a new session.
-    pub(crate) async fn keep(&self, caller: &Caller, session: Session) -> Result<Session, Failure> {
+    /// What a session of this caller begins with, and the store's time.
+    pub(crate) async fn carried_over(&self, caller: &Caller) -> Result<(CarriedOver, Moment), Failure> {
+        let sessions = self.store.of(&caller.tenant).sessions();
+        sessions.carried_over(&caller.principal, self.lives).await.map_err(|e| no_store(&e))
+    }
+
+    /// Writes a new session, with what earlier ones of the caller have left it.
+    pub(crate) async fn keep(
+        &self,
+        caller: &Caller,
+        session: Session,
+        carried: CarriedOver,
+    ) -> Result<OpenedSession, Failure> {
+        let CarriedOver { tainted, stopped_by } = carried;
+        let session = Session { tainted, ..session };
+        let what = if carried == CarriedOver::default() { "open" } else { "open-carried-over" };
         let (sessions, entry) =
-            (self.store.of(&caller.tenant).sessions(), self.session_entry(caller, session.id, "open"));
+            (self.store.of(&caller.tenant).sessions(), self.session_entry(caller, session.id, what));
         let mut opened = sessions.open(&session, self.lives, &entry).await;
         // Those that were left to end by themselves are counted until somebody looks.
         if let Err(StoreError::QuotaReached(quota)) = &opened
@@ -55,7 +82,10 @@ impl Executor {
             }
         }
         opened.map_err(|e| no_store(&e))?;
-        Ok(session)
+        if carried != CarriedOver::default() {
+            tracing::info!(session = %session.id, tainted, stopped = stopped_by.is_some(), "a session carries over");
+        }
+        Ok(OpenedSession { session, stopped_by })
     }
 
     /// Reads a session of this caller and slides its expiry. Another principal's answers like one that never was.
@@ -109,18 +139,30 @@ impl Executor {
                 SessionUpdate::Gone => return Err(no_session(&Handle::None)),
             }
         }
-        Err(Failure::new(Code::StoreUnavailable, "the session changes faster than it can be written")
-            .retry_after_ms(200))
+        Err(changes_too_fast())
     }
 
-    /// Taints a session, if it is not yet: once, and in the ledger too.
+    /// Writes that a session was handed text from outside at this moment, in the audit log too. New sessions of its
+    /// owner begin tainted for a while.
     pub(crate) async fn taint(
         &self,
         sessions: &SessionStore,
-        held: VersionedSession,
+        mut held: VersionedSession,
         caller: &Caller,
+        at: Moment,
     ) -> Result<(), Failure> {
-        self.fold_session(sessions, held, caller, "taint", Session::taint).await.map(drop)
+        self.taints.note(held.session.id, Instant::now());
+        for _ in 0..FOLDS {
+            let entry = self.session_entry(caller, held.session.id, "taint");
+            match sessions.taint(&held, self.lives, &entry, at).await.map_err(|e| no_store(&e))? {
+                SessionUpdate::Done(_) => return Ok(()),
+                // Another call of the session was quicker, and has written the same.
+                SessionUpdate::Conflict(newer) if newer.session.tainted && !held.session.tainted => return Ok(()),
+                SessionUpdate::Conflict(newer) => held = newer,
+                SessionUpdate::Gone => return Err(no_session(&Handle::None)),
+            }
+        }
+        Err(changes_too_fast())
     }
 
     /// Closes a session for every replica and forgets its documents, unless people are still reviewing something that
@@ -148,6 +190,10 @@ impl Executor {
             ..AuditEntry::new(Phase::Transition)
         }
     }
+}
+
+fn changes_too_fast() -> Failure {
+    Failure::new(Code::StoreUnavailable, "the session changes faster than it can be written").retry_after_ms(200)
 }
 
 /// A session that is not written yet. Its mode is the most that was asked for, the token allows and the tenant allows.

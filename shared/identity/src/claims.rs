@@ -7,8 +7,10 @@
 use crate::refused::TokenRefused;
 use crate::token;
 use domain::{Caller, Moment, Principal, Scopes, Tenant};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::fmt;
 use std::time::Duration;
 
 /// Longer subjects are nobody's name, and they are written into every session and audit entry.
@@ -25,6 +27,8 @@ pub(crate) struct Claims {
     exp: Option<Value>,
     #[serde(default, deserialize_with = "present")]
     nbf: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    iat: Option<Value>,
     #[serde(default, deserialize_with = "present")]
     sub: Option<Value>,
     #[serde(default, deserialize_with = "present")]
@@ -69,6 +73,11 @@ impl Claims {
         Ok(Window { not_before, expires_at })
     }
 
+    /// When the token says it was made.
+    pub(crate) fn issued_at(&self) -> Result<Option<Moment>, TokenRefused> {
+        self.iat.as_ref().map(|iat| moment("iat", iat)).transpose()
+    }
+
     /// Whether the token is meant for `resource`: the claim is that text, or a list of texts that holds it.
     pub(crate) fn check_audience(&self, resource: &str) -> Result<(), TokenRefused> {
         let malformed = TokenRefused::BadClaim { claim: "aud" };
@@ -93,8 +102,47 @@ impl Claims {
         let scopes = Scopes::parse(text("scope", self.scope.as_ref())?);
         let slug = self.tenant.as_ref().and_then(Value::as_str).ok_or(TokenRefused::BadTenant)?;
         let tenant = Tenant::parse(slug).map_err(|_| TokenRefused::BadTenant)?;
-        let principal = Principal { issuer, subject: subject.to_owned() };
+        let principal = Principal::new(issuer, subject);
         Ok(Caller { tenant, principal, scopes, expires_at, token: None })
+    }
+}
+
+/// The one claim of that name, which only the settings know. Twice is as wrong here as for every other claim.
+pub(crate) fn claim_named(payload: &[u8], name: &str) -> Result<Option<Value>, TokenRefused> {
+    let mut reader = serde_json::Deserializer::from_slice(payload);
+    let claim = NamedClaim(name).deserialize(&mut reader).map_err(|_| TokenRefused::NotAToken)?;
+    reader.end().map_err(|_| TokenRefused::NotAToken)?;
+    Ok(claim)
+}
+
+/// Picks one claim out of an object.
+struct NamedClaim<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for NamedClaim<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Value>, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NamedClaim<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the claims of a token")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut claims: A) -> Result<Option<Value>, A::Error> {
+        let mut value = None;
+        while let Some(name) = claims.next_key::<String>()? {
+            if name != self.0 {
+                claims.next_value::<IgnoredAny>()?;
+            } else if value.replace(claims.next_value()?).is_some() {
+                return Err(A::Error::custom("a claim stands there twice"));
+            }
+        }
+        Ok(value)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Whom we believe: the audience that must be ours, and each issuer with its algorithms and its keys.
 
+use crate::bounds::{IssuerBounds, TenantPattern, scope_named};
 use crate::span;
+use domain::TokenScope;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -10,6 +12,8 @@ use std::time::Duration;
 const MOST_LEEWAY: Duration = Duration::from_secs(5 * 60);
 /// Less than this between two fetches would let anybody with a made-up key id hammer the issuer.
 const LEAST_REFETCH: Duration = Duration::from_secs(1);
+/// Claims that every token has and that say nothing of a human.
+const NOT_A_PERSON: [&str; 8] = ["iss", "aud", "exp", "nbf", "iat", "jti", "tenant", "scope"];
 
 /// The identity section of the settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -44,6 +48,19 @@ pub struct IssuerConfig {
     /// How long keys are believed while the issuer cannot be reached.
     #[serde(default = "default_max_stale", deserialize_with = "span::deserialize")]
     pub max_stale: Duration,
+    /// The tenants it may vouch for: names, or `prefix-*`. Absent: all.
+    #[serde(default)]
+    pub tenants: Option<Vec<String>>,
+    /// The most its tokens may be used for. Absent: every scope.
+    #[serde(default)]
+    pub scopes: Option<Vec<String>>,
+    /// The claim that names the human behind a token, such as `email`. Accounts of one human count as one person when
+    /// runs are decided.
+    #[serde(default)]
+    pub person_claim: Option<String>,
+    /// The longest life of its tokens, from `iat` to `exp`.
+    #[serde(default = "default_longest_token", deserialize_with = "span::deserialize")]
+    pub longest_token: Duration,
 }
 
 /// A way to sign a token. Anything else, `none` included, cannot be configured.
@@ -122,12 +139,65 @@ pub enum ConfigError {
     /// Keys would run out between two fetches.
     #[error("issuer `{0}` has a max_stale that is not over its refetch_every")]
     Stale(String),
+    /// It could vouch for nobody.
+    #[error("issuer `{0}` has an empty list of tenants or scopes; leave the key out to allow all")]
+    Nothing(String),
+    /// A tenant that could not exist.
+    #[error("issuer `{issuer}` is bound to `{tenant}`, which is neither a tenant's name nor `prefix-*`")]
+    Tenant {
+        /// The issuer's name.
+        issuer: String,
+        /// What stands there.
+        tenant: String,
+    },
+    /// A scope that does not exist.
+    #[error("issuer `{issuer}` may grant `{scope}`, which is no scope")]
+    Scope {
+        /// The issuer's name.
+        issuer: String,
+        /// What stands there.
+        scope: String,
+    },
+    /// A claim that names no person.
+    #[error("issuer `{0}` has a person_claim that names no person")]
+    PersonClaim(String),
+    /// No token would be good.
+    #[error("issuer `{0}` has a longest_token of zero")]
+    LongestToken(String),
+}
+
+/// What is allowed, and perhaps not meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigWarning {
+    /// Each of several issuers may make anybody of any tenant an approver.
+    #[error("none of the {0} issuers is bound to tenants, so each may vouch for every tenant")]
+    Unbound(usize),
+    /// One human may count as two.
+    #[error("these issuers name no person, so a human with accounts at two issuers counts as two people: {0}")]
+    Unnamed(String),
 }
 
 impl Config {
     /// Refuses what could not be served safely; names the first thing that is wrong.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.problems().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// What an operator should look at. With one issuer there is nothing to keep apart.
+    pub fn warnings(&self) -> Vec<ConfigWarning> {
+        let mut warnings = Vec::new();
+        if self.issuers.len() < 2 {
+            return warnings;
+        }
+        if self.issuers.iter().all(|issuer| issuer.tenants.is_none()) {
+            warnings.push(ConfigWarning::Unbound(self.issuers.len()));
+        }
+        let nameless = self.issuers.iter().filter(|issuer| issuer.person_claim.is_none());
+        let names: Vec<&str> = nameless.map(|issuer| issuer.issuer.as_str()).collect();
+        if !names.is_empty() {
+            warnings.push(ConfigWarning::Unnamed(names.join(", ")));
+        }
+        warnings
     }
 
     /// Everything that is wrong, in the order of the settings.
@@ -179,6 +249,40 @@ impl IssuerConfig {
         if self.max_stale <= self.refetch_every {
             found.push(ConfigError::Stale(name()));
         }
+        self.problems_of_bounds(found);
+    }
+
+    fn problems_of_bounds(&self, problems: &mut Vec<ConfigError>) {
+        let issuer = || self.issuer.clone();
+        if [&self.tenants, &self.scopes].into_iter().flatten().any(Vec::is_empty) {
+            problems.push(ConfigError::Nothing(issuer()));
+        }
+        for tenant in self.tenants.iter().flatten().filter(|text| TenantPattern::parse(text).is_none()) {
+            problems.push(ConfigError::Tenant { issuer: issuer(), tenant: tenant.clone() });
+        }
+        for scope in self.scopes.iter().flatten().filter(|name| scope_named(name).is_none()) {
+            problems.push(ConfigError::Scope { issuer: issuer(), scope: scope.clone() });
+        }
+        let nobody = |claim: &String| claim.is_empty() || NOT_A_PERSON.contains(&claim.as_str());
+        if self.person_claim.as_ref().is_some_and(nobody) {
+            problems.push(ConfigError::PersonClaim(issuer()));
+        }
+        if self.longest_token.is_zero() {
+            problems.push(ConfigError::LongestToken(issuer()));
+        }
+    }
+
+    /// The bounds of a checked configuration. What could not be read grants nothing.
+    pub(crate) fn bounds(&self) -> IssuerBounds {
+        let patterns = |texts: &Vec<String>| texts.iter().filter_map(|text| TenantPattern::parse(text)).collect();
+        let every = || TokenScope::ALL.into_iter().collect();
+        let scopes = |names: &Vec<String>| names.iter().filter_map(|name| scope_named(name)).collect();
+        IssuerBounds {
+            tenants: self.tenants.as_ref().map(patterns),
+            scopes: self.scopes.as_ref().map_or_else(every, scopes),
+            person_claim: self.person_claim.clone(),
+            longest_token: self.longest_token,
+        }
     }
 }
 
@@ -197,6 +301,10 @@ fn default_refetch_every() -> Duration {
 }
 
 fn default_max_stale() -> Duration {
+    Duration::from_secs(24 * 60 * 60)
+}
+
+fn default_longest_token() -> Duration {
     Duration::from_secs(24 * 60 * 60)
 }
 

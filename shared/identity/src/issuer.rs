@@ -1,5 +1,6 @@
 //! One issuer we believe: its name, what it may sign with, and its keys, fixed or published.
 
+use crate::bounds::IssuerBounds;
 use crate::config::{Algorithm, ConfigError, IssuerConfig};
 use crate::keys::{Fingerprint, VerifyingKey};
 use crate::mint::{SigningKey, SigningKeyError};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 pub(crate) struct Issuer {
     pub(crate) name: String,
+    pub(crate) bounds: IssuerBounds,
     algorithms: Vec<Algorithm>,
     keys: IssuerKeys,
 }
@@ -45,7 +47,8 @@ pub enum KeyFileError {
 
 impl Issuer {
     pub(crate) async fn open(config: IssuerConfig, http: egress::HttpClient) -> Result<Issuer, VerifierError> {
-        let IssuerConfig { issuer: name, algorithms, key_file, jwks_url, refetch_every, max_stale } = config;
+        let bounds = config.bounds();
+        let IssuerConfig { issuer: name, algorithms, key_file, jwks_url, refetch_every, max_stale, .. } = config;
         let keys = match (key_file, jwks_url) {
             (Some(path), None) => {
                 let read = read_key(&path, &algorithms).await;
@@ -59,7 +62,7 @@ impl Issuer {
             }
             (Some(_), Some(_)) | (None, None) => return Err(VerifierError::Config(ConfigError::KeySource(name))),
         };
-        Ok(Issuer { name, algorithms, keys })
+        Ok(Issuer { name, bounds, algorithms, keys })
     }
 
     /// The key a token must have been signed with. The header only chooses among what the issuer may use.

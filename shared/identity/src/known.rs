@@ -68,7 +68,8 @@ impl KnownTokens {
 impl VerifiedToken {
     fn weight(&self) -> u32 {
         let principal = &self.caller.principal;
-        let names = principal.issuer.len() + principal.subject.len() + self.caller.tenant.as_str().len();
+        let person = principal.person.as_ref().map_or(0, String::len);
+        let names = principal.issuer.len() + principal.subject.len() + person + self.caller.tenant.as_str().len();
         u32::try_from(size_of::<VerifiedToken>() + size_of::<Caller>() + names).unwrap_or(u32::MAX).max(LEAST_WEIGHT)
     }
 }

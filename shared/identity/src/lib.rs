@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`config`] (whom we believe), [`verifier`] (the one verb, [`Verifier::caller`]), [`refused`] (every
 //! way it can say no); inside, `token` (the three parts), `issuer`, `keys`, `jwks` and `remote` (who signs, and with
-//! what), `claims` (what the token says), `known` (tokens seen before). [`mint`] makes tokens for development.
+//! what), `claims` (what the token says), `bounds` (what its issuer may say), `known` (tokens seen before). [`mint`] makes tokens for development.
 //!
 //! A caller comes out of one place, after signature, issuer, audience, time, subject, scope and tenant were all found
 //! good. There is no anonymous caller and no default one, so a branch that fails has nothing to fall back on.
@@ -10,6 +10,7 @@
 //! Not here: headers, challenges and status lines (see the gateway), what a scope allows (see `domain` and `policy`),
 //! whether a tenant exists (see `tenancy`), the clock (whoever asks says what time it is).
 
+mod bounds;
 mod claims;
 pub mod config;
 mod issuer;
@@ -23,7 +24,7 @@ mod span;
 mod token;
 pub mod verifier;
 
-pub use config::{Algorithm, Config, ConfigError, IssuerConfig};
+pub use config::{Algorithm, Config, ConfigError, ConfigWarning, IssuerConfig};
 pub use issuer::KeyFileError;
 pub use refused::TokenRefused;
 pub use verifier::{Verifier, VerifierError};

@@ -46,6 +46,8 @@ pub struct MintedClaims {
     pub tenant: String,
     /// What it may be used for, separated by blanks.
     pub scope: String,
+    /// Whose it is, as a claim `email`; left out if empty.
+    pub email: String,
     /// When it ends, to the second.
     pub exp: Moment,
     /// When it was made, to the second.
@@ -93,10 +95,13 @@ impl fmt::Debug for SigningKey {
 /// Signs the claims with HS256.
 pub fn mint(key: &SigningKey, claims: &MintedClaims) -> String {
     let seconds = |moment: Moment| moment.millis() / 1000;
-    let payload = json!({
+    let mut payload = json!({
         "iss": claims.iss, "aud": claims.aud, "sub": claims.sub, "tenant": claims.tenant, "scope": claims.scope,
         "exp": seconds(claims.exp), "iat": seconds(claims.iat),
     });
+    if !claims.email.is_empty() {
+        payload["email"] = json!(claims.email);
+    }
     let part = |json: &serde_json::Value| URL_SAFE_NO_PAD.encode(json.to_string());
     let message = format!("{}.{}", part(&json!({ "alg": "HS256", "typ": "JWT" })), part(&payload));
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.0), message.as_bytes());

@@ -47,6 +47,18 @@ pub enum TokenRefused {
     /// It is genuine, but names no possible tenant.
     #[error("the token names no valid tenant")]
     BadTenant,
+    /// It lives longer than its issuer's tokens may.
+    #[error("the token lives longer than tokens of its issuer may")]
+    LivesTooLong,
+    /// Its issuer is to name the person behind each token, and this one names none that can be believed.
+    #[error("the token does not name the person who holds it, as tokens of its issuer must")]
+    NoPerson,
+    /// It is genuine, but its issuer may not vouch for its tenant.
+    #[error("the issuer of the token may not vouch for this tenant")]
+    ForeignTenant,
+    /// It is genuine, but its issuer may not grant one of its scopes.
+    #[error("the issuer of the token may not grant one of its scopes")]
+    ForeignScope,
     /// The issuer's keys could not be had, so nothing can be said about the token.
     #[error("the keys of the token's issuer are not available")]
     KeysUnavailable,
@@ -66,8 +78,10 @@ impl TokenRefused {
             | TokenRefused::BadClaim { .. }
             | TokenRefused::WrongAudience
             | TokenRefused::NotYetValid
-            | TokenRefused::Expired => 401,
-            TokenRefused::BadTenant => 403,
+            | TokenRefused::Expired
+            | TokenRefused::LivesTooLong
+            | TokenRefused::NoPerson => 401,
+            TokenRefused::BadTenant | TokenRefused::ForeignTenant | TokenRefused::ForeignScope => 403,
             TokenRefused::KeysUnavailable => 503,
         }
     }
@@ -87,6 +101,10 @@ impl TokenRefused {
             TokenRefused::NotYetValid => "not_yet_valid",
             TokenRefused::Expired => "expired",
             TokenRefused::BadTenant => "bad_tenant",
+            TokenRefused::LivesTooLong => "lives_too_long",
+            TokenRefused::NoPerson => "no_person",
+            TokenRefused::ForeignTenant => "foreign_tenant",
+            TokenRefused::ForeignScope => "foreign_scope",
             TokenRefused::KeysUnavailable => "keys_unavailable",
         }
     }

@@ -13,6 +13,7 @@ use crate::keys::{Fingerprint, KeySet, VerifyingKey};
 use crate::refused::TokenRefused;
 use arc_swap::ArcSwapOption;
 use domain::Moment;
+use domain::text::error_chain;
 use egress::FetchError;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -170,7 +171,7 @@ impl KeySource {
                 self.held.store(Some(Arc::new(FetchedKeys { keys, asked_at: now })));
             }
             Err(error) => {
-                tracing::warn!(issuer = %self.issuer, error = %chain(&error), "the issuer's keys could not be refreshed");
+                tracing::warn!(issuer = %self.issuer, error = %error_chain(&error), "the issuer's keys could not be refreshed");
             }
         }
     }
@@ -183,10 +184,4 @@ impl KeySource {
 
 fn distance(a: Moment, b: Moment) -> Duration {
     a.since(b).max(b.since(a))
-}
-
-/// The sentence of an error and of each of its causes. It is handled here, so it is told here.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }

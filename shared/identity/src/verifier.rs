@@ -1,7 +1,7 @@
 //! The one way to a caller: a token that is genuine, meant for us, within its time and complete.
 //!
-//! What is checked, in this order: size and shape, issuer, algorithm, key, signature, audience, time, subject and
-//! scope, tenant. A token seen before skips to time and key, since those can change after it was verified.
+//! What is checked, in this order: size and shape, issuer, algorithm, key, signature, audience, time, person, subject
+//! and scope, tenant, and whether the issuer may vouch for that tenant and those scopes. A token seen before skips to time and key, since those can change after it was verified.
 
 use crate::claims::Claims;
 use crate::config::{Config, ConfigError};
@@ -106,7 +106,12 @@ impl Verifier {
         claims.check_audience(&self.resource)?;
         let window = claims.window()?;
         window.check(now, self.leeway)?;
-        let caller = Arc::new(Caller { token: Some(digest), ..claims.caller(window.expires_at)? });
+        issuer.bounds.check_life(&claims, window.expires_at, now, self.leeway)?;
+        let person = issuer.bounds.person(&token.payload)?;
+        let mut caller = Caller { token: Some(digest), ..claims.caller(window.expires_at)? };
+        caller.principal.person = person;
+        issuer.bounds.check_caller(&caller)?;
+        let caller = Arc::new(caller);
         let keep = window.expires_at.plus(self.leeway).since(now);
         Ok(VerifiedToken { caller, window, issuer: Arc::clone(issuer), key: key.fingerprint(), keep })
     }

@@ -73,7 +73,9 @@ pub const fn travel(code: Code) -> CodeTransport {
         Code::InvalidRequest => CodeTransport::Rpc(rpc(-32600, 400, 400)),
         // An issuer without keys vouches for nobody; `/mcp` itself never answers 5xx.
         Code::Unauthenticated | Code::KeysUnavailable => CodeTransport::Rpc(rpc(1001, 401, 401)),
-        Code::InsufficientScope | Code::ForbiddenTenant | Code::BadOrigin => CodeTransport::Rpc(rpc(1003, 403, 403)),
+        Code::InsufficientScope | Code::ForbiddenTenant | Code::ForbiddenScope | Code::BadOrigin => {
+            CodeTransport::Rpc(rpc(1003, 403, 403))
+        }
         Code::SessionNotFound => CodeTransport::Rpc(rpc(1004, 404, 404)),
     }
 }

@@ -6,8 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use domain::KeyedDigest;
 use subtle::ConstantTimeEq;
 
 const VERSION: u8 = 1;
@@ -34,25 +33,9 @@ fn sealed(key: &[u8; 32], digest: &str, set_key: &[u8], page: u32) -> [u8; SIGNE
     let prefix = digest.len().min(PREFIX);
     cursor[1..=prefix].copy_from_slice(&digest.as_bytes()[..prefix]);
     cursor[SIGNED - 4..SIGNED].copy_from_slice(&page.to_be_bytes());
-    let tag = tag(key, &[&cursor[..SIGNED], digest.as_bytes(), set_key]);
-    cursor[SIGNED..].copy_from_slice(&tag);
+    let tag = KeyedDigest::new(key).part(&cursor[..SIGNED]).part(digest.as_bytes()).part(set_key);
+    cursor[SIGNED..].copy_from_slice(&tag.half());
     cursor
-}
-
-fn tag(key: &[u8; 32], parts: &[&[u8]]) -> [u8; TAG] {
-    // HMAC fills a shorter key up with zeros to the block; done here, there is no key length left to fail on.
-    let mut block = [0; 64];
-    block[..key.len()].copy_from_slice(key);
-    let mut mac = Hmac::<Sha256>::new(&block.into());
-    for part in parts {
-        // Each part with its length, so that bytes cannot wander from one to the next.
-        mac.update(&(part.len() as u64).to_be_bytes());
-        mac.update(part);
-    }
-    let whole: [u8; 32] = mac.finalize().into_bytes().into();
-    let mut tag = [0; TAG];
-    tag.copy_from_slice(&whole[..TAG]);
-    tag
 }
 
 #[cfg(test)]

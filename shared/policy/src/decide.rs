@@ -205,8 +205,9 @@ fn stopped(call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
     (evidence.stopped && call.effect > Effect::Read).then(|| {
         DenyReason::new(
             Code::PolicyDenied,
-            "a person rejected an earlier change of this session, and that ended the step".to_owned(),
-            "change nothing more in this session; a person can clear it, or work goes on in a new session",
+            "a person rejected an earlier change of this session, or of one before it, and that ended the step"
+                .to_owned(),
+            "change nothing more, a new session begins blocked too; a person can clear the rejected run",
         )
     })
 }

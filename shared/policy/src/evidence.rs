@@ -40,7 +40,7 @@ impl CallEvidence {
     /// Of a call whose audit entry is open, made without a session at an address that has loaded this. What an address
     /// may load was judged when the address was read, so it may be for writing.
     pub fn of_address(opened: &impl OpenedCall, loaded: LoadedToolsets) -> CallEvidence {
-        let (mode, exceeded, stopped, approved) = (SessionMode::Write, None, false, None);
+        let (mode, exceeded, stopped, approved) = (SessionMode::Write, None, opened.is_stopped(), None);
         CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), exceeded, stopped, approved }
     }
 

@@ -1,10 +1,12 @@
 //! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
 
 use crate::audit::OpenAuditEntry;
+use crate::carried::{self, CarriedOver};
 use crate::entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryCaller, EntryRecord, Phase};
 use crate::keys::fingerprint;
 use crate::ops::{Op, OpenResult, OpenStep};
 use crate::runs::{FULL, first};
+use crate::session_shape::owned_by;
 use crate::sessions::{SessionConfig, VersionedSession, live};
 use crate::{IndexName, RecordKey, StoreError, StoreQuota, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId};
@@ -72,7 +74,7 @@ pub struct PriorRuns {
     pub same_key: Option<RunId>,
     /// How many runs of this principal wait for a person.
     pub waiting: usize,
-    /// The rejected run that ended the session's step.
+    /// The rejected run that ended the step of the session, or of an earlier one of the same principal.
     pub stopped_by: Option<RunId>,
 }
 
@@ -126,17 +128,16 @@ impl OpenedCall for CallStart {
 }
 
 impl TenantStore {
-    /// Opens the audit entry, reads the session and moves its expiry, and counts the call: one round trip.
-    /// The rate is judged first: over it nothing is written. No receipt, no action.
+    /// Opens the audit entry, reads the session and moves its expiry if it is the caller's, and counts the call: one
+    /// round trip. The rate is judged first: over it nothing is written. No receipt, no action.
     pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallBeginning, StoreError> {
         crate::failpoint::audit_open()?;
         let mut ops = Vec::with_capacity(2);
         ops.push(self.opened(opening)?);
-        ops.extend(
-            opening
-                .session
-                .map(|id| Op::Touch { key: self.space.record(&RecordKey::session(id)), span: opening.lives.idle }),
-        );
+        if let Some(id) = opening.session {
+            let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
+            ops.push(Op::Touch { key, span, begins: owned_by(&opening.call.caller.principal)? });
+        }
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
             let newest = |index| Op::Range { index: self.space.index(&index), from: 0, to: FULL, limit: 1 };
@@ -144,6 +145,7 @@ impl TenantStore {
             ops.push(newest(IndexName::same_digest(gated.digest)));
             ops.push(Op::Range { index: waiting, from: 0, to: FULL, limit: gated.most_waiting });
             ops.extend(opening.session.map(|session| newest(IndexName::stopped(session))));
+            ops.push(carried::look(self, owner));
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
@@ -181,7 +183,10 @@ impl TenantStore {
             Some(gated) => {
                 let same_digest = first(&answers.members()?);
                 let waiting = answers.members()?.len();
-                let stopped_by = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let own = if opening.session.is_some() { first(&answers.members()?) } else { None };
+                let began = session.as_ref().map_or(now, |held| held.session.opened_at);
+                let carried = CarriedOver::at(&answers.members()?, began, opening.lives.carry_over);
+                let stopped_by = own.or(carried.stopped_by);
                 let same_key = if gated.key.is_some() { first(&answers.members()?) } else { None };
                 PriorRuns { same_digest, same_key, waiting, stopped_by }
             }

@@ -1,7 +1,7 @@
 //! What can go wrong with the store, at opening and afterwards.
 
 use crate::StoreQuota;
-use domain::Code;
+use domain::{Code, Failure};
 
 /// The cause below an error of ours.
 pub(crate) type SourceError = Box<dyn std::error::Error + Send + Sync>;
@@ -45,6 +45,13 @@ impl StoreError {
             StoreError::QuotaReached(_) => StoreQuota::CODE,
             StoreError::Corrupt { .. } => Code::Internal,
         }
+    }
+
+    /// What a caller reads of it: that the store did not answer, and how the sentence ends.
+    pub fn failure(&self, end: &str) -> Failure {
+        Failure::new(self.code(), format!("the state store did not answer{end}"))
+            .next("try again shortly")
+            .retry_after_ms(1_000)
     }
 
     pub(crate) fn unavailable(source: impl Into<SourceError>) -> StoreError {

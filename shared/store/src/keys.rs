@@ -4,9 +4,9 @@
 //! script may touch several. Free text (a document's path) stands last, where it can be mistaken for nothing else.
 
 use crate::document::DocScope;
+use domain::json::{hex, sha256_hex};
 use domain::{Principal, RunId, SessionId, Tenant};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,7 +214,7 @@ impl IndexName {
 
     /// Runs that a principal asked for under this key of its own, newest first.
     pub fn same_key(owner: &Principal, key: &str) -> IndexName {
-        let word = hex(&Sha256::digest(key.as_bytes()));
+        let word = sha256_hex(key.as_bytes());
         IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None, summed: false }
     }
 
@@ -228,6 +228,11 @@ impl IndexName {
     /// Rejected runs that ended a session's step and were not cleared since.
     pub fn stopped(session: SessionId) -> IndexName {
         IndexName { name: format!("stop:{session}"), lives: None, summed: false }
+    }
+
+    /// What new sessions of a principal begin with, newest first.
+    pub fn carried_over(owner: &Principal) -> IndexName {
+        IndexName { name: format!("carry:{}", fingerprint(owner)), lives: None, summed: false }
     }
 
     /// The same index, to be forgotten that long after its last change.
@@ -316,21 +321,12 @@ pub(crate) fn fingerprint(principal: &Principal) -> String {
     hex(&hash.finalize())
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let written = write!(text, "{byte:02x}");
-        debug_assert!(written.is_ok());
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn user(issuer: &str, subject: &str) -> DocScope {
-        DocScope::User(Principal { issuer: issuer.into(), subject: subject.into() })
+        DocScope::User(Principal::new(issuer, subject))
     }
 
     #[test]

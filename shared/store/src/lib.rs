@@ -10,6 +10,7 @@
 mod audit;
 mod audit_queue;
 mod begin;
+mod carried;
 mod chain;
 mod commit;
 mod config;
@@ -47,6 +48,7 @@ mod walker;
 pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
 pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
+pub use carried::CarriedOver;
 pub use chain::{Chain, ChainLink, NotALink};
 pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};

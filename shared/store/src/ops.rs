@@ -65,10 +65,12 @@ pub(crate) enum Op {
     Get {
         key: String,
     },
-    /// Reads a record and moves its expiry, if it is there.
+    /// Reads a record, and moves its expiry if it is there and begins with these bytes: whoever may not use a record
+    /// does not prolong it.
     Touch {
         key: String,
         span: Duration,
+        begins: Vec<u8>,
     },
     Append {
         stream: String,

@@ -2,12 +2,13 @@
 //!
 //! Not here: what may happen to a run (see [`domain::run`]), and who makes it happen (see the executor).
 
+use crate::carried::{self, CarriedOver};
 use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score};
 use crate::entry::AuditEntry;
 use crate::ops::{HeldRecord, Op};
-use crate::{IndexName, RecordKey, StoreError, StoreQuota, StoredRecord, TenantStore, Topic, run_list};
+use crate::{IndexName, RecordKey, SessionConfig, StoreError, StoreQuota, StoredRecord, TenantStore, Topic, run_list};
 use domain::run::{Answer, Claim, Ending, OnReject, Run, RunRequest, RunState};
-use domain::{Moment, Principal, RunId, SessionId};
+use domain::{Moment, Principal, RunId, Session, SessionId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const NEWEST_FIRST: u64 = 1 << 52;
 /// Every rank there is; above it Redis would lose count.
 pub(crate) const FULL: u64 = u64::MAX >> 11;
 /// How long a rejection holds a session's step: longer than any session lives.
-const STEP_ENDED: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+pub(crate) const STEP_ENDED: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 /// A run as it was read, and the version that a change has to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,21 +151,24 @@ impl RunStore {
         self.write(RunChange::of(expect, run, index), entry).await
     }
 
-    /// The rejected run that ended a session's step and was not cleared since.
-    pub async fn stopped_by(&self, session: SessionId) -> Result<Option<RunId>, StoreError> {
-        let members = self.0.range(&IndexName::stopped(session), 0, FULL, 1).await?;
-        Ok(first(&members))
+    /// The rejected run that ended a session's step, or that of an earlier session it carries over, and was not cleared
+    /// since.
+    pub async fn stopped_by(&self, session: &Session, lives: SessionConfig) -> Result<Option<RunId>, StoreError> {
+        let index = self.0.space.index(&IndexName::stopped(session.id));
+        let own = Op::Range { index, from: 0, to: FULL, limit: 1 };
+        let mut answers = self.0.run(&[own, carried::look(&self.0, &session.owner)]).await?;
+        let (own, marks) = (answers.members()?, answers.members()?);
+        let carried = CarriedOver::at(&marks, session.opened_at, lives.carry_over);
+        Ok(first(&own).or(carried.stopped_by))
     }
 
-    /// Lets a session whose step a run ended go on.
-    pub async fn clear(
-        &self,
-        held: &VersionedRun,
-        session: SessionId,
-        entry: &AuditEntry,
-    ) -> Result<RunCasOutcome, StoreError> {
-        let index =
-            vec![IndexUpdate { index: IndexName::stopped(session), member: held.run.id.to_string(), rank: Score::Out }];
+    /// Lets the session whose step a run ended go on, and those that began with it; new sessions of its requester begin
+    /// clean.
+    pub async fn clear(&self, held: &VersionedRun, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
+        let member = || held.run.id.to_string();
+        let step = |session| IndexUpdate { index: IndexName::stopped(session), member: member(), rank: Score::Out };
+        let mut index = Vec::from(carried::lift(&held.run));
+        index.extend(held.run.asked.session.map(step));
         self.write(RunChange::of(held.version, &held.run, index), entry).await
     }
 
@@ -346,14 +350,18 @@ fn queue(run: &Run) -> IndexName {
     IndexName::waiting(&run.asked.requester, run.asked.reviewed)
 }
 
-/// A rejection that ends the step of the session that asked.
-fn ends_step(run: &Run) -> Option<IndexUpdate> {
-    let session = run.asked.session?;
-    (run.state == RunState::Rejected && run.asked.on_reject == OnReject::Fail).then(|| IndexUpdate {
+/// A rejection that ends the step of the session that asked, and of those its requester opens next.
+fn ends_step(run: &Run) -> Vec<IndexUpdate> {
+    let Some(session) = run.asked.session else { return Vec::new() };
+    if run.state != RunState::Rejected || run.asked.on_reject != OnReject::Fail {
+        return Vec::new();
+    }
+    let step = IndexUpdate {
         index: IndexName::stopped(session).forgotten_after(Some(STEP_ENDED)),
         member: run.id.to_string(),
         rank: Score::At(run.changed_at.millis()),
-    })
+    };
+    vec![step, carried::stop(run)]
 }
 
 pub(crate) fn first(members: &[(String, u64)]) -> Option<RunId> {
@@ -362,6 +370,11 @@ pub(crate) fn first(members: &[(String, u64)]) -> Option<RunId> {
 
 pub(crate) fn newest_first(at: Moment) -> u64 {
     NEWEST_FIRST.saturating_sub(at.millis())
+}
+
+/// The moment that has this rank.
+pub(crate) fn asked_at(rank: u64) -> Moment {
+    Moment::from_millis(NEWEST_FIRST.saturating_sub(rank))
 }
 
 /// The shape in which a run is stored; the number tells later releases how to read it.

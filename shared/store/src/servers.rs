@@ -268,7 +268,7 @@ mod whose {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Principal>, D::Error> {
         let shape = Option::<StoredPrincipal>::deserialize(from)?;
-        Ok(shape.map(|StoredPrincipal { iss, sub }| Principal { issuer: iss, subject: sub }))
+        Ok(shape.map(|StoredPrincipal { iss, sub }| Principal::new(iss, sub)))
     }
 }
 

@@ -38,6 +38,21 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
 }
 
+/// What the record of every session of this principal begins with, and of no one else's.
+pub(crate) fn owned_by(owner: &Principal) -> Result<Vec<u8>, StoreError> {
+    #[derive(Serialize)]
+    struct Beginning<'a> {
+        v: u8,
+        iss: &'a str,
+        sub: &'a str,
+    }
+    let beginning = Beginning { v: 1, iss: &owner.issuer, sub: &owner.subject };
+    let mut bytes = serde_json::to_vec(&beginning).map_err(|_| UNREADABLE)?;
+    // The brace would end the record; the text before it ends with the closing quote of the subject.
+    bytes.pop();
+    Ok(bytes)
+}
+
 pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreError> {
     let shape: StoredSession = serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
     let set = |(name, level): (String, String)| {
@@ -48,7 +63,7 @@ pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreEr
     match (shape.v, mode, shape.loaded.into_iter().map(set).collect()) {
         (1, Some(mode), Some(loaded)) => Ok(Session {
             id,
-            owner: Principal { issuer: shape.iss, subject: shape.sub },
+            owner: Principal::new(shape.iss, shape.sub),
             mode,
             loaded,
             grown: shape.grown,
@@ -73,6 +88,22 @@ mod tests {
         let session = from_bytes(id, WRITTEN.as_bytes()).unwrap();
         assert_eq!((session.id, session.mode, session.grown), (id, SessionMode::Write, true));
         assert_eq!(String::from_utf8(to_bytes(&session).unwrap()).unwrap(), WRITTEN);
+    }
+
+    #[test]
+    fn a_record_begins_with_its_owner_and_with_nobody_elses_name() {
+        let id = SessionId::from_random([3; 16]);
+        for (issuer, subject) in [("https://login.example", "agent"), ("i", "a\"b\\c\u{e9}"), ("i", "")] {
+            let owner = Principal::new(issuer, subject);
+            let session = Session { owner: owner.clone(), ..from_bytes(id, WRITTEN.as_bytes()).unwrap() };
+            let bytes = to_bytes(&session).unwrap();
+            assert!(bytes.starts_with(&owned_by(&owner).unwrap()), "{subject}");
+            for stranger in [Principal::new(issuer, format!("{subject}2")), Principal::new("j", subject)] {
+                assert!(!bytes.starts_with(&owned_by(&stranger).unwrap()), "{subject}");
+            }
+        }
+        let longer = Session { owner: Principal::new("i", "agent-7"), ..from_bytes(id, WRITTEN.as_bytes()).unwrap() };
+        assert!(!to_bytes(&longer).unwrap().starts_with(&owned_by(&Principal::new("i", "agent")).unwrap()));
     }
 
     #[test]

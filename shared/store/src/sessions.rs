@@ -3,9 +3,10 @@
 //! Somebody else's session and one that is over read like one that never was.
 //! What a session may do next is decided by its own transitions; this file only holds and folds the record.
 
+use crate::carried::{self, CarriedOver};
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::session_shape::{from_bytes, to_bytes};
+use crate::session_shape::{from_bytes, owned_by, to_bytes};
 use crate::{
     Commit, Committed, IndexName, IndexUpdate, RecordKey, RecordVersion, Room, Score, StoreError, StoreQuota,
     StoredRecord, TenantStore, Topic,
@@ -20,6 +21,8 @@ pub struct SessionConfig {
     pub idle: Duration,
     /// In all, however busy.
     pub longest: Duration,
+    /// How long what a session has read and was refused binds new sessions of the same principal.
+    pub carry_over: Duration,
 }
 
 /// A session as it was read, and the version that a change has to name.
@@ -90,7 +93,18 @@ impl SessionStore {
         }
     }
 
-    /// Reads a session and moves its expiry, in one round trip.
+    /// What a session of this principal begins with now, and the store's time, in one round trip.
+    pub async fn carried_over(
+        &self,
+        owner: &Principal,
+        lives: SessionConfig,
+    ) -> Result<(CarriedOver, Moment), StoreError> {
+        let mut answers = self.0.run(&[carried::look(&self.0, owner), Op::Now]).await?;
+        let (marks, now) = (answers.members()?, answers.now()?);
+        Ok((CarriedOver::at(&marks, now, lives.carry_over), now))
+    }
+
+    /// Reads a session and moves its expiry if it is this principal's, in one round trip.
     pub async fn find(
         &self,
         id: SessionId,
@@ -98,7 +112,8 @@ impl SessionStore {
         lives: SessionConfig,
     ) -> Result<Option<VersionedSession>, StoreError> {
         let key = self.0.space.record(&RecordKey::session(id));
-        let mut answers = self.0.run(&[Op::Touch { key, span: lives.idle }, Op::Now]).await?;
+        let touch = Op::Touch { key, span: lives.idle, begins: owned_by(owner)? };
+        let mut answers = self.0.run(&[touch, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
         live(record, id, owner, lives, now)
     }
@@ -112,22 +127,49 @@ impl SessionStore {
         entry: &AuditEntry,
         wake: Option<Topic>,
     ) -> Result<SessionUpdate, StoreError> {
-        let id = held.session.id;
-        let commit = Commit {
+        let commit = Commit { wake, ..self.change(held, next, lives, entry)? };
+        self.write(next, commit).await
+    }
+
+    /// Writes that a session was handed text from outside at this moment, and that new sessions of its owner begin
+    /// tainted for a while.
+    pub async fn taint(
+        &self,
+        held: &VersionedSession,
+        lives: SessionConfig,
+        entry: &AuditEntry,
+        at: Moment,
+    ) -> Result<SessionUpdate, StoreError> {
+        let next = Session { tainted: true, ..held.session.clone() };
+        let index = vec![carried::taint(&next.owner, at)];
+        let commit = Commit { index, ..self.change(held, &next, lives, entry)? };
+        self.write(&next, commit).await
+    }
+
+    fn change(
+        &self,
+        held: &VersionedSession,
+        next: &Session,
+        lives: SessionConfig,
+        entry: &AuditEntry,
+    ) -> Result<Commit, StoreError> {
+        Ok(Commit {
             expires: Some(lives.idle),
             // By the store's clock, so that a change cannot prolong a session beyond its longest life.
             not_after: Some(held.session.opened_at.plus(lives.longest)),
             append: vec![self.0.audit().write_out(entry)?],
-            wake,
-            ..Commit::write(RecordKey::session(id), held.version, to_bytes(next)?)
-        };
+            ..Commit::write(RecordKey::session(next.id), held.version, to_bytes(next)?)
+        })
+    }
+
+    async fn write(&self, next: &Session, commit: Commit) -> Result<SessionUpdate, StoreError> {
         match self.0.commit(commit).await? {
             Committed::Done(version, _) => Ok(SessionUpdate::Done(VersionedSession { session: next.clone(), version })),
             Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) | Committed::NoRoom(_) => {
                 Ok(SessionUpdate::Gone)
             }
             Committed::Conflict(version, body) => {
-                Ok(SessionUpdate::Conflict(VersionedSession { session: from_bytes(id, &body)?, version }))
+                Ok(SessionUpdate::Conflict(VersionedSession { session: from_bytes(next.id, &body)?, version }))
             }
         }
     }

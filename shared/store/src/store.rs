@@ -11,7 +11,7 @@ use crate::lineage::StoreEpochs;
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
 use crate::{Committed, Config, StoreLimits, TenantStore};
-use domain::{Moment, Tenant};
+use domain::{Moment, Tenant, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl Store {
             stop: stop.drop_guard(),
             config: config.clone(),
             limits,
-            replica: format!("rep_{}", keys::hex(&bits)),
+            replica: format!("rep_{}", json::hex(&bits)),
             round_trips: AtomicU64::new(0),
             open_receipts: Arc::default(),
         })))

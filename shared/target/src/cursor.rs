@@ -7,13 +7,11 @@
 use crate::codes;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::{Code, Failure, Moment, json};
-use hmac::{Hmac, KeyInit, Mac};
+use domain::{Code, Failure, KeyedDigest, Moment, json};
 use policy::Permit;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -69,6 +67,13 @@ impl JsonSchema for Cursor {
     }
 }
 
+/// Where a list goes on of which this many rows were shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowOffset {
+    /// How many.
+    pub o: usize,
+}
+
 impl Cursors {
     /// Cursors under this key, by the host's clock. Every replica needs the same key.
     pub fn new(key: [u8; 32]) -> Cursors {
@@ -89,12 +94,22 @@ impl Cursors {
     pub fn seal(&self, permit: &Permit, args: &impl Serialize, place: &impl Serialize) -> Result<String, Failure> {
         let place = serde_json::to_vec(place).map_err(|_| broken())?;
         let until = self.now().plus(GOOD_FOR).millis().to_be_bytes();
-        let tag = self.tag(permit, args, &until, &place)?;
+        let tag = self.bound(permit, args)?.part(&until).part(&place).half();
         let text = URL_SAFE_NO_PAD.encode([&[VERSION][..], &until, &tag, &place].concat());
         match text.len() <= MOST_BYTES {
             true => Ok(text),
             false => Err(broken()),
         }
+    }
+
+    /// Where a call goes on; `None` for one without a cursor, which begins.
+    pub fn resume<T: DeserializeOwned>(
+        &self,
+        permit: &Permit,
+        args: &impl Serialize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Option<T>, Failure> {
+        cursor.map(|cursor| self.open(permit, args, cursor)).transpose()
     }
 
     /// The place a cursor names, if it was given to this caller for these arguments not too long ago.
@@ -109,10 +124,10 @@ impl Cursors {
         let (Some((&VERSION, rest)), true) = (head.split_first(), head.len() == HEAD) else { return Err(mismatch()) };
         let (until, tag) = rest.split_at(8);
         let until: [u8; 8] = until.try_into().map_err(|_| mismatch())?;
-        let mut mac = self.mac(permit, args)?;
-        feed(&mut mac, &[&until, place]);
-        // Compared in constant time; only a cursor of ours is asked how old it is.
-        mac.verify_truncated_left(tag).map_err(|_| mismatch())?;
+        // Only a cursor of ours is asked how old it is.
+        if !self.bound(permit, args)?.part(&until).part(place).begins_with(tag) {
+            return Err(mismatch());
+        }
         if self.now() > Moment::from_millis(u64::from_be_bytes(until)) {
             return Err(Failure::new(codes::CURSOR_EXPIRED, "the cursor is older than ten minutes")
                 .next("call again without cursor"));
@@ -120,28 +135,15 @@ impl Cursors {
         serde_json::from_slice(place).map_err(|_| mismatch())
     }
 
-    fn tag(&self, permit: &Permit, args: &impl Serialize, until: &[u8], place: &[u8]) -> Result<[u8; TAG], Failure> {
-        let mut mac = self.mac(permit, args)?;
-        feed(&mut mac, &[until, place]);
-        let whole: [u8; 32] = mac.finalize().into_bytes().into();
-        let mut tag = [0; TAG];
-        tag.copy_from_slice(&whole[..TAG]);
-        Ok(tag)
-    }
-
     /// Begun over everything a cursor is bound to.
-    fn mac(&self, permit: &Permit, args: &impl Serialize) -> Result<Hmac<Sha256>, Failure> {
+    fn bound(&self, permit: &Permit, args: &impl Serialize) -> Result<KeyedDigest, Failure> {
         let call = permit.call();
         let session = call.session.map(|s| s.to_string()).unwrap_or_default();
         let args = arguments(args)?;
-        let mut block = [0; 64];
-        block[..self.key.len()].copy_from_slice(&self.key);
-        let mut mac = Hmac::<Sha256>::new(&block.into());
         let who = &call.caller.principal;
         let texts = [permit.tenant().as_str(), &who.issuer, &who.subject, &session, call.tool.as_str(), &args];
-        feed(&mut mac, &[PURPOSE]);
-        feed(&mut mac, &texts.map(str::as_bytes));
-        Ok(mac)
+        let begun = KeyedDigest::new(&self.key).part(PURPOSE);
+        Ok(texts.iter().fold(begun, |digest, text| digest.part(text.as_bytes())))
     }
 }
 
@@ -159,14 +161,6 @@ fn arguments(args: &impl Serialize) -> Result<String, Failure> {
 fn host_clock() -> Moment {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Moment::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Each part with its length, so that bytes cannot wander from one to the next.
-fn feed(mac: &mut Hmac<Sha256>, parts: &[&[u8]]) {
-    for part in parts {
-        mac.update(&(part.len() as u64).to_be_bytes());
-        mac.update(part);
-    }
 }
 
 fn mismatch() -> Failure {

@@ -3,7 +3,8 @@
 //! Reading order: [`grammar`] (checked texts for arguments), [`grep`] (a search expression), [`cursor`] (where a long
 //! result goes on), [`reply`] (what every answer has, and how it is kept within its bounds), [`written`] (text of
 //! programs as it may be shown), [`marked`] (arguments as people are shown them), [`Targets`] (which target a call means),
-//! [`Breaker`] and [`TargetSlots`] (how hard one target is pressed), [`codes`] (what several toolsets raise).
+//! [`Breaker`] and [`TargetSlots`] (how hard one target is pressed), [`connection`] (both, around one request),
+//! [`codes`] (what several toolsets raise).
 //!
 //! One [`Breaker`] and one set of [`TargetSlots`] belong to one target of one tenant, so that a target that is down or slow
 //! costs nobody else anything.
@@ -12,6 +13,7 @@
 
 mod breaker;
 pub mod codes;
+pub mod connection;
 pub mod cursor;
 pub mod grammar;
 pub mod grep;
@@ -22,6 +24,7 @@ mod targets;
 pub mod written;
 
 pub use breaker::{Breaker, BreakerAttempt};
+pub use connection::{BusyRetries, Connection, NoAnswer, NoAnswerWords};
 pub use cursor::{CursorClock, Cursors};
 pub use slots::{TargetSlot, TargetSlots, TooManyRequests};
 pub use targets::{NameTaken, NamedTarget, TargetWords, Targets};

@@ -88,6 +88,48 @@ impl<W> ReplyFields<W> {
         self.omitted.bytes += omitted.bytes;
         self.hint.get_or_insert_with(|| hint.to_owned());
     }
+
+    /// Notes that so many rows were left out, if any were.
+    pub fn cut_items(&mut self, left: usize, hint: &str) {
+        if left > 0 {
+            self.cut(Omitted { items: wide(left), ..Omitted::default() }, hint);
+        }
+    }
+
+    /// Notes that so many lines were left out, if any were.
+    pub fn cut_lines(&mut self, left: usize, hint: &str) {
+        if left > 0 {
+            self.cut(Omitted { lines: wide(left), ..Omitted::default() }, hint);
+        }
+    }
+
+    /// Notes that so many bytes were left out, if any were.
+    pub fn cut_bytes(&mut self, bytes: u64, hint: &str) {
+        if bytes > 0 {
+            self.cut(Omitted { bytes, ..Omitted::default() }, hint);
+        }
+    }
+}
+
+fn wide(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+/// Rows from an index on, as far as they fit; and where the next page begins. One row always fits, or nobody would get
+/// past it.
+pub fn page_of_rows<T: Serialize>(all: Vec<T>, from: usize) -> (Vec<T>, Option<usize>) {
+    let many = all.len();
+    let (mut kept, mut used) = (Vec::new(), 0);
+    for row in all.into_iter().skip(from) {
+        let size = size_of(&row) + 1;
+        if !kept.is_empty() && (used + size > ROOM || kept.len() == MOST_ROWS) {
+            break;
+        }
+        used += size;
+        kept.push(row);
+    }
+    let next = from + kept.len();
+    (kept, (next < many).then_some(next))
 }
 
 /// Rows as far as they fit; how many were left behind. The first row always fits, thinned if need be.
@@ -223,6 +265,36 @@ mod tests {
         let (kept, left) = rows_that_fit(vec![row(100_000), row(1)], 1_000);
         assert_eq!((kept.len(), left), (2, 0), "a first row that is too large is thinned, not lost");
         assert_eq!(rows_that_fit(Vec::new(), 10).1, 0);
+    }
+
+    #[test]
+    fn pages_of_rows_are_together_all_rows() {
+        let all: Vec<String> = (0..250).map(|n| format!("{n:0200}")).collect();
+        let (mut from, mut seen) = (0, Vec::new());
+        loop {
+            let (page, next) = page_of_rows(all.clone(), from);
+            assert!(page.len() <= MOST_ROWS);
+            seen.extend(page);
+            match next {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        assert_eq!(seen, all);
+        assert_eq!(page_of_rows(vec!["x".repeat(100_000), "y".to_owned()], 0).1, Some(1), "one row always fits");
+    }
+
+    #[test]
+    fn what_was_left_out_is_noted_only_if_something_was() {
+        let mut common = ReplyFields::<()>::default();
+        common.cut_items(0, "a");
+        common.cut_lines(0, "b");
+        common.cut_bytes(0, "c");
+        assert!(!common.truncated && common.hint.is_none());
+        common.cut_items(2, "a");
+        common.cut_lines(3, "b");
+        assert_eq!(common.omitted, Omitted { items: 2, lines: 3, bytes: 0 });
+        assert_eq!((common.truncated, common.hint.as_deref()), (true, Some("a")), "the first hint stays");
     }
 
     #[test]

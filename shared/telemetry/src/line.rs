@@ -1,10 +1,11 @@
 //! Log lines: one event, one line, whatever the event holds.
 //!
-//! Control characters and the marks that turn writing around are escaped in both formats, so that neither a
-//! terminal nor a reader of lines can be led astray by text from outside.
+//! Control characters, direction marks and invisible characters are escaped in both formats, so that text from outside
+//! can mislead neither a terminal nor a reader of lines.
 
 use crate::config::Format;
 use crate::fields::{LogFields, SpanFieldsLayer};
+use domain::text::{is_invisible, json_escape};
 use opentelemetry::Context;
 use opentelemetry::trace::TraceContextExt;
 use serde_json::Value;
@@ -104,21 +105,16 @@ fn text(fields: LogFields, mut writer: Writer<'_>) -> fmt::Result {
     writer.write_char('\n')
 }
 
-/// Writes text with everything a terminal would obey as `\uXXXX`, which is also what JSON wants.
+/// Writes text with everything that a terminal obeys or does not show as `\uXXXX`, which is also JSON's notation.
 fn escape(text: &str, writer: &mut Writer<'_>) -> fmt::Result {
     for letter in text.chars() {
-        if letter.is_control() || is_direction(letter) {
-            write!(writer, "\\u{:04x}", u32::from(letter))?;
+        if letter.is_control() || is_invisible(letter) {
+            writer.write_str(&json_escape(letter))?;
         } else {
             writer.write_char(letter)?;
         }
     }
     Ok(())
-}
-
-/// Line separators, and marks that change the direction of what follows.
-fn is_direction(letter: char) -> bool {
-    matches!(letter, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

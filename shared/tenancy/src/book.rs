@@ -96,7 +96,7 @@ fn read_page(path: &Path, file: &str, known: &KnownNames<'_>) -> Result<(TenantC
 }
 
 /// The text of a regular file within the size that is looked at.
-pub(crate) fn text_of(path: &Path, file: &str) -> Result<String, Vec<Problem>> {
+pub fn text_of(path: &Path, file: &str) -> Result<String, Vec<Problem>> {
     let bytes = bytes_of(path).map_err(|error| vec![unreadable(file, &error)])?;
     let mut report = ProblemReport::of(file);
     if let Some(head) = bytes.get(..yaml::MOST_BYTES).filter(|head| head.len() < bytes.len()) {
@@ -122,7 +122,8 @@ fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(crate) fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+/// The files of a folder that hold YAML, in the order of their names. Hidden ones are left out.
+pub fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = dir.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -132,13 +133,15 @@ pub(crate) fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-pub(crate) fn unreadable(file: &str, error: &io::Error) -> Problem {
+/// The problem that a file cannot be read.
+pub fn unreadable(file: &str, error: &io::Error) -> Problem {
     let (file, message) = (file.to_owned(), format!("cannot be read: {error}"));
     let Position { line, column } = Position::START;
     Problem { file, line, column, code: "unreadable", message, hint: None }
 }
 
-pub(crate) fn label(path: &Path) -> String {
+/// How problems name a file.
+pub fn label(path: &Path) -> String {
     path.display().to_string()
 }
 

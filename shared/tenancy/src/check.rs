@@ -3,106 +3,48 @@
 //! Each key is looked at on its own, so a mistake in one does not hide the next. What is missing has a default,
 //! except the tenant's name.
 //!
-//! Not here: how values are read and refused (see `values`), YAML itself (see `yaml`).
+//! Not here: how values are read and refused (see `values`), what toolsets say about their own parts of the file (see
+//! `section`), YAML itself (see `yaml`).
 
-mod access;
-mod agents;
-mod clusters;
-pub(crate) mod entry;
-pub(crate) mod environment;
-mod memory;
-mod params;
-mod servers;
-mod toolsets;
-pub(crate) mod values;
-pub(crate) mod web;
-
-pub(crate) use access::gates_of;
-
-use crate::config::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
-use crate::curated::ServerCatalog;
+use crate::config::{ApprovalConfig, TenantConfig, TenantLimits};
 use crate::problem::{Problem, ProblemReport, shown};
-use crate::section::Section;
-use crate::server::{ServerUse, TenantParam, server_toolset, tool_prefix};
-use crate::yaml::{self, YamlNode};
+use crate::section::{Place, Section, SectionReader, keys_at};
+use crate::values::{self, MappingFields, ValueReader, or_nearest};
+use crate::{
+    environment,
+    yaml::{self, YamlNode},
+};
 use domain::outcome::near;
 use domain::run::OnReject;
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use toolsets::ToolsetSettings;
-use values::{ValueReader, or_nearest};
 
-/// The keys of the file itself.
-pub(crate) const ROOT: [&str; 12] = [
-    "tenant",
-    "mode",
-    "default_toolsets",
-    "clusters",
-    "params",
-    "toolsets",
-    "servers",
-    "agents",
-    "workflows",
-    "policy",
-    "memory",
-    "limits",
-];
-/// The keys of a cluster.
-pub(crate) const CLUSTER: [&str; 9] = [
-    "name",
-    "kubeconfig",
-    "in_cluster",
-    "sandbox",
-    "namespaces",
-    "default_namespace",
-    "impersonate",
-    "protected",
-    "default",
-];
-/// The keys under `toolsets`.
-pub(crate) const TOOLSETS: [&str; 2] = ["jenkins", "helm"];
-/// The keys of a Jenkins server.
-pub(crate) const JENKINS: [&str; 8] = ["name", "url", "user", "token", "ca", "run_id_parameter", "sandbox", "default"];
-/// The keys under `toolsets.helm`.
-pub(crate) const HELM: [&str; 1] = ["repositories"];
-/// The keys of a chart repository.
-pub(crate) const REPOSITORY: [&str; 3] = ["name", "url", "credential"];
-/// The keys of one of the tenant's `params`.
-pub(crate) const TENANT_PARAM: [&str; 4] = ["description", "default", "secret", "from"];
-/// The keys of a server from the operator's catalog.
-pub(crate) const USE: [&str; 5] = ["use", "id", "params", "access", "accept"];
-/// The keys of a server of the tenant's own.
-pub(crate) const OWN: [&str; 9] = ["name", "id", "description", "url", "auth", "headers", "params", "access", "accept"];
-/// The keys of a parameter of a server of the tenant's own.
-pub(crate) const OWN_PARAM: [&str; 4] = ["description", "default", "secret", "value"];
-/// The keys under `access`.
-pub(crate) const ACCESS: [&str; 1] = ["allowlist"];
-/// The keys of a tool in an allowlist that says more than a name.
-pub(crate) const ALLOWED: [&str; 2] = ["name", "require_approval"];
-/// The keys of an agent.
-pub(crate) const AGENT: [&str; 2] = ["name", "params"];
-/// The keys of a workflow.
-pub(crate) const WORKFLOW: [&str; 3] = ["name", "agent", "params"];
+/// The keys of the file itself, besides those of sections.
+pub(crate) const ROOT: [&str; 7] = ["tenant", "mode", "default_toolsets", "params", "toolsets", "policy", "limits"];
 /// The keys under `policy`.
 pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 /// The keys under `policy.approval`.
 pub(crate) const APPROVAL: [&str; 4] = ["expires", "execute_within", "deciders", "most_waiting"];
 /// The keys of a rule that says more than a name.
 pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
-/// The keys under `memory`.
-pub(crate) const MEMORY: [&str; 3] = ["review", "session_writes", "stores"];
-/// The keys of one of `memory.stores`.
-pub(crate) const STORE: [&str; 6] = ["name", "types", "writable", "promotable", "documents", "bytes"];
 /// The keys under `limits`.
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
-/// Whether an address may be reached, or why not.
-pub type AddressCheck<'a> = dyn Fn(&str) -> Result<(), String> + 'a;
+/// An address that a section names.
+#[derive(Debug, Clone, Copy)]
+pub struct AddressUse<'a> {
+    /// The section's key.
+    pub section: &'a str,
+    /// Whose file it is; `None` if the file does not say it in a way that can be read.
+    pub tenant: Option<&'a Tenant>,
+    /// The address.
+    pub address: &'a str,
+}
 
-/// Whether a tenant may name a server of its own at an address, or why not.
-pub type OwnServer<'a> = dyn Fn(&Tenant, &str) -> Result<(), String> + 'a;
+/// Whether the operator lets a tenant name an address, or why not.
+pub type AddressCheck<'a> = dyn Fn(&AddressUse<'_>) -> Result<(), String> + 'a;
 
 /// What exists, so that a name nobody answers to is found before it is needed.
 #[derive(Clone, Copy)]
@@ -111,16 +53,17 @@ pub struct KnownNames<'a> {
     pub toolsets: &'a [&'a str],
     /// Every tool a rule could mean.
     pub tools: &'a [&'a str],
-    /// Whether a tenant may name a Jenkins server at this address, or why not.
-    pub server: &'a AddressCheck<'a>,
-    /// Whether a tenant may name a chart repository at this address, or why not.
-    pub charts: &'a AddressCheck<'a>,
-    /// The sections that toolsets own.
+    /// The sections that toolsets own, in the order in which they are read.
     pub sections: &'a [Section],
-    /// The external servers the operator vouches for.
-    pub curated: &'a ServerCatalog,
-    /// Whether this tenant may name an external server of its own at this address, or why not.
-    pub own_server: &'a OwnServer<'a>,
+    /// Whether the operator lets a section name an address, or why not.
+    pub addresses: &'a AddressCheck<'a>,
+}
+
+impl<'a> KnownNames<'a> {
+    /// These sections and nothing else, with every address allowed. For tests of a section on its own.
+    pub fn only(sections: &'a [Section]) -> KnownNames<'a> {
+        KnownNames { toolsets: &[], tools: &[], sections, addresses: &|_| Ok(()) }
+    }
 }
 
 /// Checks one tenant's file; `file_label` is how problems name it. All problems come at once, in file order.
@@ -136,102 +79,103 @@ pub fn parse(file_label: &str, text: &str, known: &KnownNames<'_>) -> Result<Ten
 /// How a tenant's file begins.
 const BEGIN: &str = "begin with `tenant:` and the tenant's name";
 
-struct ConfigCheck<'r, 'f, 'k> {
-    values: ValueReader<'r, 'f>,
-    known: &'k KnownNames<'k>,
-    /// The tenant's parameters, once they are read.
-    params: BTreeMap<String, TenantParam>,
-    /// Names of parameters that are declared with a mistake.
-    unusable: BTreeSet<String>,
-    /// The tenant's servers, once they are read.
-    servers: Vec<ServerUse>,
-    /// Names of servers that are there with a mistake.
-    absent: BTreeSet<String>,
+struct ConfigCheck<'r> {
+    reader: SectionReader<'r>,
+    known: &'r KnownNames<'r>,
 }
 
-impl<'r, 'f, 'k> ConfigCheck<'r, 'f, 'k> {
-    fn new(report: &'r mut ProblemReport<'f>, known: &'k KnownNames<'k>) -> ConfigCheck<'r, 'f, 'k> {
-        ConfigCheck {
-            values: ValueReader { report },
-            known,
-            params: BTreeMap::new(),
-            unusable: BTreeSet::new(),
-            servers: Vec::new(),
-            absent: BTreeSet::new(),
-        }
+impl<'r> ConfigCheck<'r> {
+    fn new(report: &'r mut ProblemReport, known: &'r KnownNames<'r>) -> ConfigCheck<'r> {
+        let reader = SectionReader::new(ValueReader { report }, known.addresses);
+        ConfigCheck { reader, known }
     }
 }
 
-impl ConfigCheck<'_, '_, '_> {
+impl ConfigCheck<'_> {
     /// The whole file. `None` only if there is no tenant to speak of; the report decides in any case.
     fn config(&mut self, root: &YamlNode) -> Option<TenantConfig> {
-        let fields = self.values.fields(root, "the file", &ROOT, None)?;
+        let keys = keys_at(Place::Root, &ROOT, self.known.sections);
+        let fields = self.reader.values.fields(root, "the file", &keys, None)?;
         let tenant = match fields.find("tenant") {
             Some(node) => self.tenant(node),
             None => {
                 let hint = "add `tenant:` with the tenant's name".to_owned();
-                self.values.report.add(root.at, "missing_key", "the key `tenant` is missing", Some(hint));
+                self.reader.values.report.add(root.at, "missing_key", "the key `tenant` is missing", Some(hint));
                 None
             }
         };
         let mode = fields.find("mode").and_then(|node| self.mode(node)).unwrap_or(SessionMode::Read);
         // What others refer to comes first, wherever it stands.
-        self.params = fields.find("params").map_or_else(BTreeMap::new, |node| self.tenant_params(node));
-        self.servers = fields.find("servers").map_or_else(Vec::new, |node| self.external(node, tenant.as_ref()));
-        let agents = fields.find("agents").map_or_else(Vec::new, |node| self.agents(node));
-        let workflows = fields.find("workflows").map_or_else(Vec::new, |node| self.workflows(node, &agents));
+        self.reader.tenant = tenant.clone();
+        if let Some(node) = fields.find("params") {
+            self.reader.params = self.reader.values.tenant_params(node);
+        }
+        self.sections(&fields);
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
-        let clusters = fields.find("clusters").map_or_else(Vec::new, |node| self.clusters(node));
-        let ToolsetSettings { jenkins, repositories, sections } =
-            fields.find("toolsets").map_or_else(Default::default, |node| self.toolset_settings(node));
         let (deny, require_approval, approval) =
             fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
-        let memory = fields.find("memory").map_or_else(MemoryConfig::default, |node| self.memory(node));
         let limits = fields.find("limits").map_or_else(TenantLimits::default, |node| self.limits(node));
         Some(TenantConfig {
             tenant: tenant?,
             mode,
             default_toolsets,
-            clusters,
-            jenkins,
-            repositories,
-            sections,
-            params: std::mem::take(&mut self.params),
-            servers: std::mem::take(&mut self.servers),
-            agents,
-            workflows,
+            sections: std::mem::take(&mut self.reader.sections),
+            secrets: std::mem::take(&mut self.reader.secrets),
+            params: std::mem::take(&mut self.reader.params.params),
             deny,
             require_approval,
+            section_gates: std::mem::take(&mut self.reader.gates),
             approval,
-            memory,
             limits,
         })
     }
 
+    /// The sections of toolsets, at their two places.
+    fn sections(&mut self, root: &MappingFields<'_>) {
+        let toolsets = root.find("toolsets").and_then(|node| {
+            let keys = keys_at(Place::Toolsets, &[], self.known.sections);
+            self.reader.values.fields(node, "`toolsets`", &keys, None)
+        });
+        for section in self.known.sections {
+            let node = match section.place {
+                Place::Root => root.find(section.key),
+                Place::Toolsets => toolsets.as_ref().and_then(|fields| fields.find(section.key)),
+            };
+            if let Some(node) = node {
+                section.read(&mut self.reader, node);
+            }
+        }
+    }
+
     fn tenant(&mut self, node: &YamlNode) -> Option<Tenant> {
-        let text = self.values.text(node, "`tenant`")?;
+        let text = self.reader.values.text(node, "`tenant`")?;
         let tenant = Tenant::parse(text);
-        self.values.accept(node, tenant.map_err(|error| format!("{} is no tenant: {error}", shown(text))))
+        self.reader.values.accept(node, tenant.map_err(|error| format!("{} is no tenant: {error}", shown(text))))
     }
 
     fn mode(&mut self, node: &YamlNode) -> Option<SessionMode> {
-        let text = self.values.text(node, "`mode`")?;
+        let text = self.reader.values.text(node, "`mode`")?;
         let modes = [SessionMode::Read, SessionMode::Write];
         let mode = modes.into_iter().find(|mode| mode.as_str() == text);
         if mode.is_none() {
             let message = format!("{} is no mode", shown(text));
-            self.values.report.add(node.at, "bad_value", message, Some("use `read` or `write`".to_owned()));
+            self.reader.values.report.add(node.at, "bad_value", message, Some("use `read` or `write`".to_owned()));
         }
         mode
     }
 
     fn toolsets(&mut self, node: &YamlNode) -> Vec<ToolsetName> {
         let mut names: Vec<ToolsetName> = Vec::new();
-        for item in self.values.list(node, "`default_toolsets`") {
+        for item in self.reader.values.list(node, "`default_toolsets`") {
             let Some(name) = self.toolset(item) else { continue };
             if names.contains(&name) {
                 let message = format!("the toolset `{name}` is named twice");
-                self.values.report.add(item.at, "repeated_value", message, Some("remove one of them".to_owned()));
+                self.reader.values.report.add(
+                    item.at,
+                    "repeated_value",
+                    message,
+                    Some("remove one of them".to_owned()),
+                );
             } else {
                 names.push(name);
             }
@@ -240,36 +184,31 @@ impl ConfigCheck<'_, '_, '_> {
     }
 
     fn toolset(&mut self, node: &YamlNode) -> Option<ToolsetName> {
-        let text = self.values.text(node, "a toolset's name")?;
+        let text = self.reader.values.text(node, "a toolset's name")?;
         let name = ToolsetName::parse(text).map_err(|error| format!("{} is no toolset: {error}", shown(text)));
-        let name = self.values.accept(node, name)?;
-        let external: Vec<String> = self.server_ids().map(server_toolset).collect();
-        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(external.iter().map(String::as_str)).collect();
+        let name = self.reader.values.accept(node, name)?;
+        let of_sections = self.reader.tools.iter().map(|family| family.toolset.as_str());
+        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(of_sections).collect();
         if known.contains(&text) {
             return Some(name);
         }
         let hint = or_nearest(text, &known, "known toolsets");
-        self.values.report.add(node.at, "unknown_toolset", format!("there is no toolset `{name}`"), Some(hint));
+        self.reader.values.report.add(node.at, "unknown_toolset", format!("there is no toolset `{name}`"), Some(hint));
         None
-    }
-
-    /// Every server the tenant speaks of, even with a mistake.
-    fn server_ids(&self) -> impl Iterator<Item = &str> {
-        self.servers.iter().map(|server| server.id.as_str()).chain(self.absent.iter().map(String::as_str))
     }
 
     /// What `policy` says: `deny`, `require_approval` and `approval`.
     fn policy(&mut self, node: &YamlNode) -> (Vec<Pattern>, Vec<Gate>, ApprovalConfig) {
         let only = "a tenant's policy only tightens";
-        let Some(fields) = self.values.fields(node, "`policy`", &POLICY, Some(only)) else {
+        let Some(fields) = self.reader.values.fields(node, "`policy`", &POLICY, Some(only)) else {
             return Default::default();
         };
         let deny = fields.find("deny").map_or_else(Vec::new, |node| {
-            let items = self.values.list(node, "`deny`");
+            let items = self.reader.values.list(node, "`deny`");
             items.iter().filter_map(|item| self.pattern(item)).collect()
         });
         let gates = fields.find("require_approval").map_or_else(Vec::new, |node| {
-            let items = self.values.list(node, "`require_approval`");
+            let items = self.reader.values.list(node, "`require_approval`");
             items.iter().filter_map(|item| self.gate(item)).collect()
         });
         let approval = fields.find("approval").map_or_else(ApprovalConfig::default, |node| self.approval(node));
@@ -278,61 +217,49 @@ impl ConfigCheck<'_, '_, '_> {
 
     /// A rule that asks: a pattern alone, or one with what a no means.
     fn gate(&mut self, node: &YamlNode) -> Option<Gate> {
-        if !matches!(node.value, yaml::Value::Map(_)) {
+        if !matches!(node.value, yaml::YamlValue::Map(_)) {
             return self.pattern(node).map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
         }
-        let fields = self.values.fields(node, "a rule", &GATE, None)?;
+        let fields = self.reader.values.fields(node, "a rule", &GATE, None)?;
         let on_reject = match fields.find("on_reject") {
             None => Some(OnReject::Continue),
-            Some(node) => self.on_reject(node),
+            Some(node) => self.reader.values.on_reject(node),
         };
         let Some(name) = fields.find("name") else {
             let hint = "add `name:` with the tools it is about".to_owned();
-            self.values.report.add(node.at, "missing_key", "the key `name` is missing", Some(hint));
+            self.reader.values.report.add(node.at, "missing_key", "the key `name` is missing", Some(hint));
             return None;
         };
         Some(Gate { pattern: self.pattern(name)?, on_reject: on_reject? })
     }
 
-    fn on_reject(&mut self, node: &YamlNode) -> Option<OnReject> {
-        match self.values.text(node, "`on_reject`")? {
-            "fail" => Some(OnReject::Fail),
-            "continue" => Some(OnReject::Continue),
-            other => {
-                let message = format!("{} says nothing about a rejection", shown(other));
-                self.values.report.add(node.at, "bad_value", message, Some("use `fail` or `continue`".to_owned()));
-                None
-            }
-        }
-    }
-
     fn approval(&mut self, node: &YamlNode) -> ApprovalConfig {
         let mut approval = ApprovalConfig::default();
-        let Some(fields) = self.values.fields(node, "`approval`", &APPROVAL, None) else { return approval };
+        let Some(fields) = self.reader.values.fields(node, "`approval`", &APPROVAL, None) else { return approval };
         let spans = [
             ("expires", &mut approval.expires, ApprovalConfig::EXPIRES),
             ("execute_within", &mut approval.execute_within, ApprovalConfig::EXECUTE_WITHIN),
         ];
         for (key, slot, range) in spans {
-            let told = fields.find(key).and_then(|node| self.values.span(node, key, &range));
-            *slot = told.unwrap_or(*slot);
+            let span = fields.find(key).and_then(|node| self.reader.values.span(node, key, &range));
+            *slot = span.unwrap_or(*slot);
         }
         let numbers = [
             ("deciders", &mut approval.deciders, ApprovalConfig::DECIDERS),
             ("most_waiting", &mut approval.most_waiting, ApprovalConfig::MOST_WAITING),
         ];
         for (key, slot, range) in numbers {
-            let told = fields.find(key).and_then(|node| self.values.number(node, key, &range));
-            *slot = told.unwrap_or(*slot);
+            let number = fields.find(key).and_then(|node| self.reader.values.number(node, key, &range));
+            *slot = number.unwrap_or(*slot);
         }
         approval
     }
 
     fn pattern(&mut self, node: &YamlNode) -> Option<Pattern> {
-        let text = self.values.text(node, "a rule")?;
+        let text = self.reader.values.text(node, "a rule")?;
         let pattern = Pattern::parse(text).map_err(|error| format!("{} is no rule: {error}", shown(text)));
-        let pattern = self.values.accept(node, pattern)?;
-        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_external(text) {
+        let pattern = self.reader.values.accept(node, pattern)?;
+        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_family(text) {
             return Some(pattern);
         }
         // A rule that protects nothing is most often a typo, and then something stands unprotected.
@@ -340,18 +267,28 @@ impl ConfigCheck<'_, '_, '_> {
             [] => "`quartermaster tools` lists the names".to_owned(),
             names => format!("did you mean {}?", values::alternatives(names)),
         };
-        self.values.report.add(node.at, "matches_no_tool", format!("{} matches no tool", shown(text)), Some(hint));
+        self.reader.values.report.add(
+            node.at,
+            "matches_no_tool",
+            format!("{} matches no tool", shown(text)),
+            Some(hint),
+        );
         None
     }
 
-    /// Whether a rule may be about tools of an external server. Those are not known here, so the prefix decides. Such
+    /// Whether a rule may be about tools that a section brings. Those are not known here, so the prefix decides. Such
     /// tools never say what their arguments are about.
-    fn may_meet_external(&self, rule: &str) -> bool {
-        let meets = |prefix: String| match rule.strip_suffix('*') {
-            Some(stem) => stem.starts_with(&prefix) || prefix.starts_with(stem),
-            None => rule.len() > prefix.len() && rule.starts_with(&prefix),
+    fn may_meet_family(&self, rule: &str) -> bool {
+        let meets = |prefix: &str| match rule.strip_suffix('*') {
+            Some(stem) => stem.starts_with(prefix) || prefix.starts_with(stem),
+            None => rule.len() > prefix.len() && rule.starts_with(prefix),
         };
-        !rule.contains(':') && self.server_ids().map(tool_prefix).any(meets)
+        !rule.contains(':') && self.prefixes().any(meets)
+    }
+
+    /// How the names of tools begin of which nothing else is known.
+    fn prefixes(&self) -> impl Iterator<Item = &str> {
+        self.reader.tools.iter().map(|family| family.prefix.as_str())
     }
 
     /// Tools near the one a rule names; families of tools, if it names a beginning.
@@ -359,15 +296,14 @@ impl ConfigCheck<'_, '_, '_> {
         let tool = rule.split(':').next().unwrap_or(rule);
         let tools = self.known.tools.iter().copied();
         let Some(stem) = tool.strip_suffix('*') else { return near(tool, tools) };
-        let prefixes: Vec<String> = self.server_ids().map(tool_prefix).collect();
         let families = tools.filter_map(|tool| tool.find('_').map(|end| &tool[..=end]));
-        let families: BTreeSet<&str> = families.chain(prefixes.iter().map(String::as_str)).collect();
+        let families: BTreeSet<&str> = families.chain(self.prefixes()).collect();
         near(stem, families).into_iter().map(|family| family + "*").collect()
     }
 
     fn limits(&mut self, node: &YamlNode) -> TenantLimits {
         let mut limits = TenantLimits::default();
-        let Some(fields) = self.values.fields(node, "`limits`", &LIMITS, None) else { return limits };
+        let Some(fields) = self.reader.values.fields(node, "`limits`", &LIMITS, None) else { return limits };
         let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = &mut limits;
         let slots: [(&mut u32, RangeInclusive<u32>); 3] = [
             (calls_in_flight, TenantLimits::CALLS_IN_FLIGHT),
@@ -375,7 +311,7 @@ impl ConfigCheck<'_, '_, '_> {
             (result_bytes, TenantLimits::RESULT_BYTES),
         ];
         for (key, (slot, range)) in LIMITS.into_iter().zip(slots) {
-            let number = fields.find(key).and_then(|node| self.values.number(node, key, &range));
+            let number = fields.find(key).and_then(|node| self.reader.values.number(node, key, &range));
             *slot = number.unwrap_or(*slot);
         }
         limits

@@ -3,11 +3,12 @@
 //! Every rule here tightens. Nothing a tenant writes can lift an approval or widen a scope, because there is no
 //! field to say so.
 
-use crate::server::{ServerUse, TenantAgent, TenantParam, Workflow};
-use domain::run::OnReject;
+use crate::params::TenantParam;
+use crate::section::{SectionTypeError, SectionValues};
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
-use std::collections::BTreeMap;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -20,196 +21,34 @@ pub struct TenantConfig {
     pub mode: SessionMode,
     /// What a session has loaded, read-only, when it opens.
     pub default_toolsets: Vec<ToolsetName>,
-    /// The Kubernetes clusters it acts on.
-    pub clusters: Vec<ClusterEntry>,
-    /// The Jenkins servers it acts on.
-    pub jenkins: Vec<JenkinsServer>,
-    /// The chart repositories it installs from.
-    pub repositories: Vec<RepositoryEntry>,
-    /// What the sections of toolsets say, by their keys under `toolsets`.
-    pub sections: BTreeMap<String, serde_json::Value>,
+    /// What the sections of toolsets say.
+    pub sections: SectionValues,
+    /// The secrets that the sections name.
+    pub secrets: BTreeSet<String>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
-    /// The external servers it uses.
-    pub servers: Vec<ServerUse>,
-    /// Its agents, as far as they give parameters of those servers.
-    pub agents: Vec<TenantAgent>,
-    /// Its workflows, as far as they do.
-    pub workflows: Vec<Workflow>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.
     pub require_approval: Vec<Gate>,
+    /// Rules that ask a person and follow from the sections.
+    pub section_gates: Vec<Gate>,
     /// How people are asked.
     pub approval: ApprovalConfig,
-    /// What is kept in its memory, and how.
-    pub memory: MemoryConfig,
     /// How much the tenant may use at once.
     pub limits: TenantLimits,
 }
 
-/// The tools that write, as far as they write to the session that calls them. What they do elsewhere asks anyway.
-pub(crate) const SESSION_WRITES: [&str; 3] =
-    ["memory_remember:session", "memory_patch:session", "memory_forget:session"];
-
 impl TenantConfig {
     /// What a toolset's section says; `None` if the file does not have it.
-    pub fn section<T: serde::de::DeserializeOwned>(&self, key: &str) -> Option<T> {
-        self.sections.get(key).and_then(|value| crate::Section::read(value).ok())
+    pub fn section<T: Any>(&self, key: &str) -> Result<Option<&T>, SectionTypeError> {
+        self.sections.get(key)
     }
 
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.
     pub fn gates(&self) -> Vec<Gate> {
-        let asks = self.memory.session_writes == SessionWrites::Ask;
-        let implied = SESSION_WRITES.iter().filter(|_| asks).filter_map(|rule| Pattern::parse(rule).ok());
-        let implied = implied.map(|pattern| Gate { pattern, on_reject: OnReject::Continue });
-        let of_servers = self.servers.iter().flat_map(|server| server.gates.iter().cloned());
-        self.require_approval.iter().cloned().chain(implied).chain(of_servers).collect()
+        self.require_approval.iter().chain(&self.section_gates).cloned().collect()
     }
-}
-
-/// What a tenant says about its memory.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemoryConfig {
-    /// How long people may take to review what agents propose; `None` leaves it to the product.
-    pub review: Option<Duration>,
-    /// What a write to an agent's own session does.
-    pub session_writes: SessionWrites,
-    /// Stores besides those of the product, or other rules for these.
-    pub stores: Vec<MemoryStore>,
-}
-
-impl MemoryConfig {
-    /// What [`MemoryConfig::review`] may be.
-    pub const REVIEW: RangeInclusive<Duration> = Duration::from_secs(24 * 3600)..=Duration::from_secs(30 * 24 * 3600);
-    /// What [`MemoryStore::documents`] may be.
-    pub const DOCUMENTS: RangeInclusive<u32> = 1..=2_000;
-    /// What [`MemoryStore::bytes`] may be; below the floor a single document of usual size would not fit.
-    pub const BYTES: RangeInclusive<u32> = 4_096..=104_857_600;
-}
-
-/// What a write to an agent's own session does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SessionWrites {
-    /// It runs at once.
-    #[default]
-    Run,
-    /// It waits for a person, like a write anywhere else.
-    Ask,
-}
-
-/// What a tenant says about one store. What it leaves out stays as the product has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryStore {
-    /// `session`, `user` or `tenant`.
-    pub scope: String,
-    /// Its name in that scope.
-    pub name: String,
-    /// The types it takes.
-    pub types: Option<Vec<String>>,
-    /// Who may write to it.
-    pub writable: Option<Writers>,
-    /// Whether documents can be proposed for it.
-    pub promotable: Option<bool>,
-    /// How many documents it may hold.
-    pub documents: Option<u32>,
-    /// How many bytes of text it may hold.
-    pub bytes: Option<u32>,
-}
-
-/// Who may write to a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writers {
-    /// People only.
-    People,
-    /// Agents too, with a person's approval.
-    Agents,
-}
-
-/// One Kubernetes cluster of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterEntry {
-    /// What callers call it.
-    pub name: String,
-    /// Where it is and who we are there.
-    pub source: ClusterSource,
-    /// The namespaces that may be used, by name or by beginning (`team-*`); `None` leaves it to the cluster's own rules.
-    pub namespaces: Option<Vec<String>>,
-    /// Where a call without a namespace goes.
-    pub default_namespace: String,
-    /// Whom every request acts as, instead of the credential's own name.
-    pub impersonate: Option<ImpersonateConfig>,
-    /// Namespaces in which nothing is changed, besides the cluster's own.
-    pub protected: Vec<String>,
-    /// Whether a call that only reads and names no cluster means this one.
-    pub default: bool,
-}
-
-/// Where a cluster is and who we are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClusterSource {
-    /// A kubeconfig that is kept as a secret of this name.
-    Secret(String),
-    /// The cluster this service runs in, by its own service account.
-    InCluster,
-    /// A simulated cluster inside this process.
-    Sandbox,
-}
-
-/// One Jenkins server of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JenkinsServer {
-    /// What callers call it.
-    pub name: String,
-    /// Where it is and who we are there.
-    pub source: JenkinsSource,
-    /// Whether a call that only reads and names no server means this one.
-    pub default: bool,
-    /// The parameter that carries the name of a run, where a job declares it.
-    pub run_id_parameter: String,
-}
-
-impl JenkinsServer {
-    /// The parameter that carries the name of a run, unless a tenant names another.
-    pub const RUN_ID_PARAMETER: &str = "QM_RUN_ID";
-}
-
-/// Where a Jenkins server is and who we are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JenkinsSource {
-    /// A server at an address that the operator lets tenants reach.
-    Address {
-        /// Its base address.
-        url: String,
-        /// The user.
-        user: String,
-        /// The name of the secret with the user's API token.
-        token: String,
-        /// The name of the secret with the authority that vouches for the server, if the public ones do not.
-        ca: Option<String>,
-    },
-    /// A simulated server inside this process.
-    Sandbox,
-}
-
-/// One chart repository, or registry, of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepositoryEntry {
-    /// The part of a chart's name before the slash.
-    pub name: String,
-    /// Its `https://` or `oci://` address.
-    pub url: String,
-    /// The name of the secret that opens it.
-    pub credential: Option<String>,
-}
-
-/// Whom requests act as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImpersonateConfig {
-    /// The user.
-    pub user: String,
-    /// Their groups.
-    pub groups: Vec<String>,
 }
 
 /// How people are asked.

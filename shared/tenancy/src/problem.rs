@@ -1,4 +1,4 @@
-//! A mistake in a tenant's file: where it stands, its stable code, a sentence and a way out.
+//! A mistake in a file: where it stands, its stable code, a sentence and a way out.
 
 use serde::Serialize;
 use std::fmt;
@@ -38,16 +38,19 @@ impl fmt::Display for Problem {
 
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    pub(crate) line: u32,
-    pub(crate) column: u32,
+pub struct Position {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The character in the line, counted from 1.
+    pub column: u32,
 }
 
 impl Position {
-    pub(crate) const START: Position = Position { line: 1, column: 1 };
+    /// Where a text begins.
+    pub const START: Position = Position { line: 1, column: 1 };
 
     /// Where the text after `before` goes on.
-    pub(crate) fn after(before: &str) -> Position {
+    pub fn after(before: &str) -> Position {
         let line = before.bytes().filter(|byte| *byte == b'\n').count();
         let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count());
         Position { line: count(line + 1), column: count(column + 1) }
@@ -61,51 +64,52 @@ pub(crate) fn count(number: usize) -> u32 {
 
 /// Collects the problems of one file.
 #[derive(Debug)]
-pub(crate) struct ProblemReport<'a> {
-    file: &'a str,
+pub struct ProblemReport {
+    file: String,
     problems: Vec<Problem>,
 }
 
-impl<'a> ProblemReport<'a> {
-    pub(crate) fn of(file: &'a str) -> ProblemReport<'a> {
-        ProblemReport { file, problems: Vec::new() }
+impl ProblemReport {
+    /// An empty one; `file` is how problems name the file.
+    pub fn of(file: &str) -> ProblemReport {
+        ProblemReport { file: file.to_owned(), problems: Vec::new() }
     }
 
     /// Notes a problem, unless there are too many already.
-    pub(crate) fn add(&mut self, at: Position, code: &'static str, message: impl Into<String>, hint: Option<String>) {
+    pub fn add(&mut self, at: Position, code: &'static str, message: impl Into<String>, hint: Option<String>) {
         if !self.is_full() {
-            let (file, message) = (self.file.to_owned(), message.into());
+            let (file, message) = (self.file.clone(), message.into());
             self.problems.push(Problem { file, line: at.line, column: at.column, code, message, hint });
         }
     }
 
     /// Whether looking further is pointless.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.problems.len() >= MOST_PROBLEMS
     }
 
     /// How many problems are noted.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.problems.len()
     }
 
     /// Every problem in the order of the file.
-    pub(crate) fn told(mut self) -> Vec<Problem> {
+    pub fn into_problems(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         self.problems
     }
 
     /// The value, if nothing was wrong; else every problem in the order of the file.
-    pub(crate) fn judge<T>(self, value: Option<T>) -> Result<T, Vec<Problem>> {
+    pub fn judge<T>(self, value: Option<T>) -> Result<T, Vec<Problem>> {
         match value {
             Some(value) if self.problems.is_empty() => Ok(value),
-            Some(_) | None => Err(self.told()),
+            Some(_) | None => Err(self.into_problems()),
         }
     }
 }
 
 /// Somebody's text as it may stand in a sentence: cut, and without anything a terminal would obey.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let (cut, more) = match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => (&text[..end], "…"),
         None => (text, ""),

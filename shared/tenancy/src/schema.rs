@@ -2,25 +2,24 @@
 //!
 //! It says less than [`crate::parse`]: which toolsets and tools exist is known only to the service.
 
-mod servers;
-
-use crate::config::{ApprovalConfig, MemoryConfig, TenantLimits};
+use crate::config::{ApprovalConfig, TenantLimits};
+use crate::section::{Place, Section};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
-use servers::{AgentPart, ServerPart, TenantParamPart, WorkflowPart};
 use std::collections::BTreeMap;
 
-/// The schema of a tenant's file (draft 2020-12).
-pub fn json_schema() -> serde_json::Value {
-    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<TenantFile>().to_value()
-}
-
-/// The same, with the sections that toolsets own.
-pub fn json_schema_with(sections: &[crate::Section]) -> serde_json::Value {
-    let mut schema = json_schema();
-    for section in sections {
-        schema["$defs"]["ToolsetsPart"]["properties"][section.key] = (section.schema)();
+/// The schema of a tenant's file with these sections (draft 2020-12).
+pub fn json_schema(sections: &[Section]) -> serde_json::Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let properties: Vec<_> = sections.iter().map(|section| section.schema(&mut generator).to_value()).collect();
+    let mut schema = generator.into_root_schema_for::<TenantFile>().to_value();
+    for (section, property) in sections.iter().zip(properties) {
+        let place = match section.place {
+            Place::Root => &mut schema,
+            Place::Toolsets => &mut schema["$defs"]["ToolsetsPart"],
+        };
+        place["properties"][section.key] = property;
     }
     schema
 }
@@ -39,30 +38,15 @@ struct TenantFile {
     /// Toolsets a session has loaded, read-only, when it opens.
     #[schemars(default, extend("uniqueItems" = true))]
     default_toolsets: Vec<String>,
-    /// The Kubernetes clusters the tenant acts on.
-    #[schemars(default)]
-    clusters: Vec<ClusterPart>,
     /// What the file refers to as `{{ params.NAME }}`: plain values, and secrets of the tenant.
     #[schemars(default)]
     params: BTreeMap<String, TenantParamPart>,
     /// What toolsets act on besides clusters.
     #[schemars(default, with = "ToolsetsPart")]
     toolsets: Option<ToolsetsPart>,
-    /// The external MCP servers the tenant uses.
-    #[schemars(default, length(max = 32))]
-    servers: Vec<ServerPart>,
-    /// The tenant's agents, as far as they give parameters of servers.
-    #[schemars(default, length(max = 64))]
-    agents: Vec<AgentPart>,
-    /// The tenant's workflows, as far as they give parameters of servers.
-    #[schemars(default, length(max = 64))]
-    workflows: Vec<WorkflowPart>,
     /// Rules for calls; they only tighten.
     #[schemars(default, with = "PolicyPart")]
     policy: Option<PolicyPart>,
-    /// What is kept in the tenant's memory, and how.
-    #[schemars(default, with = "MemoryPart")]
-    memory: Option<MemoryPart>,
     /// How much the tenant may use.
     #[schemars(default, with = "LimitsPart")]
     limits: Option<LimitsPart>,
@@ -78,144 +62,48 @@ enum ModeName {
     Write,
 }
 
-/// One Kubernetes cluster; exactly one of `kubeconfig`, `in_cluster` and `sandbox` says where it is.
+/// A parameter of the tenant: a plain value, or one of the tenant's secrets.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-struct ClusterPart {
-    /// What callers call it.
-    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
-    name: String,
-    /// The kubeconfig, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    kubeconfig: Option<SecretValue>,
-    /// The cluster this service runs in.
+struct TenantParamPart {
+    /// What it is, for people.
+    #[schemars(default, length(max = 1_000))]
+    description: String,
+    /// Its value; needed unless it is a secret.
+    #[schemars(default, length(max = 1_024))]
+    default: String,
+    /// Whether it stands for a secret of the tenant.
     #[schemars(default, extend("const" = true))]
-    in_cluster: bool,
-    /// A simulated cluster inside the service.
-    #[schemars(default, extend("const" = true))]
-    sandbox: bool,
-    /// Namespaces that may be used, by name or by beginning (`team-*`); left out: what the credential allows.
-    #[schemars(default)]
-    namespaces: Vec<String>,
-    /// Where a call without a namespace goes.
-    #[schemars(default)]
-    default_namespace: String,
-    /// Whom every request acts as.
-    #[schemars(default, with = "ImpersonatePart")]
-    impersonate: Option<ImpersonatePart>,
-    /// Namespaces in which nothing is changed, besides the cluster's own.
-    #[schemars(default)]
-    protected: Vec<String>,
-    /// Whether a call that only reads and names no cluster means this one.
-    #[schemars(default, extend("const" = true))]
-    default: bool,
+    secret: bool,
+    /// The secret's name, where it is not that of the parameter.
+    #[schemars(default, regex(pattern = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}$"))]
+    from: String,
 }
 
 /// A secret by its name.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-struct SecretPart {
+pub struct SecretPart {
     secret: String,
 }
 
-/// A secret by its name, or a reference to a parameter that is marked as one.
+/// A secret by its name, or a reference to a parameter that is marked as one. For the schemas of sections;
+/// [`SectionReader::secret`](crate::SectionReader::secret) reads it.
 #[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape is used")]
-enum SecretValue {
+#[schemars(untagged, description = "A secret by its name, or a reference to a parameter that is marked as one.")]
+pub enum SecretValue {
+    #[doc(hidden)]
     Named(SecretPart),
+    #[doc(hidden)]
     Referred(#[schemars(regex(pattern = r"^\{\{ *params\.[A-Za-z][A-Za-z0-9_-]{0,63} *\}\}$"))] String),
-}
-
-/// Whom requests act as.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct ImpersonatePart {
-    user: String,
-    #[schemars(default)]
-    groups: Vec<String>,
 }
 
 /// What toolsets act on besides clusters.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct ToolsetsPart {
-    /// One Jenkins server, or a list of them.
-    #[schemars(default, with = "JenkinsParts")]
-    jenkins: Option<JenkinsParts>,
-    /// Where charts come from.
-    #[schemars(default, with = "HelmPart")]
-    helm: Option<HelmPart>,
-}
-
-/// One Jenkins server, or a list of them.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape is used")]
-enum JenkinsParts {
-    One(JenkinsPart),
-    Several(Vec<JenkinsPart>),
-}
-
-/// One Jenkins server; exactly one of `url` and `sandbox` says where it is.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct JenkinsPart {
-    /// What callers call it; needed in a list.
-    #[schemars(default, regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
-    name: String,
-    /// Its base address.
-    #[schemars(default)]
-    url: String,
-    /// Who the API token belongs to.
-    #[schemars(default)]
-    user: String,
-    /// The API token, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    token: Option<SecretValue>,
-    /// The authority that vouches for the server, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    ca: Option<SecretValue>,
-    /// The parameter that carries the name of a run, where a job declares it.
-    #[schemars(default)]
-    run_id_parameter: String,
-    /// A simulated server inside the service.
-    #[schemars(default, extend("const" = true))]
-    sandbox: bool,
-    /// Whether a call that only reads and names no server means this one.
-    #[schemars(default, extend("const" = true))]
-    default: bool,
-}
-
-/// Where charts come from.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct HelmPart {
-    /// Chart repositories and registries.
-    #[schemars(default)]
-    repositories: Vec<RepositoryPart>,
-}
-
-/// One chart repository or registry.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct RepositoryPart {
-    /// The part of a chart's name before the slash.
-    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
-    name: String,
-    /// Its `https://` or `oci://` address.
-    url: String,
-    /// What opens it, kept as a secret.
-    #[schemars(default, with = "SecretValue")]
-    credential: Option<SecretValue>,
-}
+struct ToolsetsPart {}
 
 /// Rules for calls, as tool names with an optional `*` at the end and an optional `:about`.
 #[derive(JsonSchema)]
@@ -252,13 +140,15 @@ struct GateRule {
     on_reject: OnRejectName,
 }
 
-/// What a rejection means.
+/// What a rejection means. For the schemas of sections; [`ValueReader::on_reject`](crate::ValueReader::on_reject) reads it.
 #[derive(JsonSchema, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum OnRejectName {
+#[schemars(description = "What a rejection means.")]
+pub enum OnRejectName {
+    #[doc(hidden)]
     Fail,
     #[default]
+    #[doc(hidden)]
     Continue,
 }
 
@@ -279,81 +169,6 @@ struct ApprovalPart {
     /// How many runs of one caller may wait at once.
     #[schemars(default, range(min = *ApprovalConfig::MOST_WAITING.start(), max = *ApprovalConfig::MOST_WAITING.end()))]
     most_waiting: u32,
-}
-
-/// What is kept in the tenant's memory, and how.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct MemoryPart {
-    /// How long people may take to review what agents propose: `1d` to `30d`, and `14d` unless said otherwise.
-    #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
-    review: String,
-    /// Whether a write to an agent's own session runs at once or waits for a person.
-    #[schemars(default)]
-    session_writes: SessionWritesName,
-    /// Stores besides those of the product, or other rules for these.
-    #[schemars(default)]
-    stores: Vec<StorePart>,
-}
-
-/// What a write to an agent's own session does.
-#[derive(JsonSchema, Serialize, Default)]
-#[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum SessionWritesName {
-    #[default]
-    Run,
-    Ask,
-}
-
-/// One store; what is left out stays as the product has it.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its shape is used")]
-struct StorePart {
-    /// Scope and name, such as `tenant/postmortems`.
-    #[schemars(regex(pattern = r"^(session|user|tenant)/[a-z0-9][a-z0-9._-]{0,63}$"))]
-    name: String,
-    /// The types of documents it takes; left out: all.
-    #[schemars(default, length(min = 1), extend("uniqueItems" = true))]
-    types: Vec<TypeName>,
-    /// Who may write to it: people only, or agents too with a person's approval.
-    #[schemars(default, with = "WritersName", skip_serializing_if = "Option::is_none")]
-    writable: Option<WritersName>,
-    /// Whether documents can be proposed for it.
-    #[schemars(default, with = "bool", skip_serializing_if = "Option::is_none")]
-    promotable: Option<bool>,
-    /// How many documents it may hold.
-    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *MemoryConfig::DOCUMENTS.start(), max = *MemoryConfig::DOCUMENTS.end()))]
-    documents: Option<u32>,
-    /// How many bytes of text it may hold.
-    #[schemars(default, with = "u32", skip_serializing_if = "Option::is_none", range(min = *MemoryConfig::BYTES.start(), max = *MemoryConfig::BYTES.end()))]
-    bytes: Option<u32>,
-}
-
-/// The types of documents there are.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum TypeName {
-    Preference,
-    Convention,
-    Runbook,
-    Incident,
-    Service,
-    Lesson,
-    Checklist,
-    Note,
-}
-
-/// Who may write to a store.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used")]
-enum WritersName {
-    People,
-    Agents,
 }
 
 /// How much the tenant may use.
@@ -387,11 +202,8 @@ fn result_bytes() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::web::AUTH;
-    use crate::check::{
-        ACCESS, AGENT, ALLOWED, CLUSTER, HELM, JENKINS, LIMITS, MEMORY, OWN, OWN_PARAM, POLICY, REPOSITORY, ROOT,
-        STORE, TENANT_PARAM, TOOLSETS, USE, WORKFLOW,
-    };
+    use crate::check::{LIMITS, POLICY, ROOT};
+    use crate::params::TENANT_PARAM;
     use serde_json::Value;
 
     fn keys(schema: &Value) -> Vec<&str> {
@@ -407,32 +219,17 @@ mod tests {
 
     #[test]
     fn the_schema_knows_the_keys_the_reader_knows() {
-        let schema = json_schema();
+        let schema = json_schema(&[]);
         let parts = &schema["$defs"];
         assert_eq!(keys(&schema), sorted(ROOT));
-        assert_eq!(keys(&parts["ClusterPart"]), sorted(CLUSTER));
-        assert_eq!(keys(&parts["ToolsetsPart"]), sorted(TOOLSETS));
-        assert_eq!(keys(&parts["JenkinsPart"]), sorted(JENKINS));
-        assert_eq!(keys(&parts["HelmPart"]), sorted(HELM));
-        assert_eq!(keys(&parts["RepositoryPart"]), sorted(REPOSITORY));
         assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
-        assert_eq!(keys(&parts["MemoryPart"]), sorted(MEMORY));
-        assert_eq!(keys(&parts["StorePart"]), sorted(STORE));
         assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
         assert_eq!(keys(&parts["TenantParamPart"]), sorted(TENANT_PARAM));
-        assert_eq!(keys(&parts["ChosenPart"]), sorted(USE));
-        assert_eq!(keys(&parts["OwnPart"]), sorted(OWN));
-        assert_eq!(keys(&parts["OwnParamPart"]), sorted(OWN_PARAM));
-        assert_eq!(keys(&parts["AuthPart"]), sorted(AUTH));
-        assert_eq!(keys(&parts["AccessPart"]), sorted(ACCESS));
-        assert_eq!(keys(&parts["AllowedTool"]), sorted(ALLOWED));
-        assert_eq!(keys(&parts["AgentPart"]), sorted(AGENT));
-        assert_eq!(keys(&parts["WorkflowPart"]), sorted(WORKFLOW));
     }
 
     #[test]
     fn the_schema_is_as_strict_as_the_reader() {
-        let schema = json_schema();
+        let schema = json_schema(&[]);
         for part in [&schema, &schema["$defs"]["PolicyPart"], &schema["$defs"]["LimitsPart"]] {
             assert_eq!(part["additionalProperties"], false);
         }

@@ -19,42 +19,49 @@ const MOST_NODES: usize = 20_000;
 
 /// A value and where it stands.
 #[derive(Debug)]
-pub(crate) struct YamlNode {
-    pub(crate) at: Position,
-    pub(crate) value: Value,
+pub struct YamlNode {
+    /// Where it begins.
+    pub at: Position,
+    /// What stands there.
+    pub value: YamlValue,
 }
 
 impl YamlNode {
     /// What stands under a key, if this is a mapping that has it.
-    pub(crate) fn find(&self, key: &str) -> Option<&YamlNode> {
+    pub fn find(&self, key: &str) -> Option<&YamlNode> {
         match &self.value {
-            Value::Map(entries) => entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node),
-            Value::Scalar { .. } | Value::List(_) | Value::Refused => None,
+            YamlValue::Map(entries) => entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node),
+            YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Refused => None,
         }
     }
 
     /// The items, if this is a list.
-    pub(crate) fn items(&self) -> &[YamlNode] {
+    pub fn items(&self) -> &[YamlNode] {
         match &self.value {
-            Value::List(items) => items,
-            Value::Scalar { .. } | Value::Map(_) | Value::Refused => &[],
+            YamlValue::List(items) => items,
+            YamlValue::Scalar { .. } | YamlValue::Map(_) | YamlValue::Refused => &[],
         }
     }
 
     /// The text, if this is a scalar.
-    pub(crate) fn scalar(&self) -> Option<&str> {
+    pub fn scalar(&self) -> Option<&str> {
         match &self.value {
-            Value::Scalar { text, .. } => Some(text),
-            Value::List(_) | Value::Map(_) | Value::Refused => None,
+            YamlValue::Scalar { text, .. } => Some(text),
+            YamlValue::List(_) | YamlValue::Map(_) | YamlValue::Refused => None,
         }
     }
 }
 
 /// What stands there.
 #[derive(Debug)]
-pub(crate) enum Value {
-    /// Text, and whether it stands there without quotes.
-    Scalar { text: String, plain: bool },
+pub enum YamlValue {
+    /// A single value. It stays text until somebody asks for a number.
+    Scalar {
+        /// As it is written, without its quotes.
+        text: String,
+        /// Whether it stands there without quotes.
+        plain: bool,
+    },
     /// A list.
     List(Vec<YamlNode>),
     /// A mapping in the order of the file, each key once.
@@ -65,9 +72,11 @@ pub(crate) enum Value {
 
 /// A key of a mapping and where it stands.
 #[derive(Debug)]
-pub(crate) struct YamlKey {
-    pub(crate) at: Position,
-    pub(crate) text: String,
+pub struct YamlKey {
+    /// Where it begins.
+    pub at: Position,
+    /// As it is written, without its quotes.
+    pub text: String,
 }
 
 /// Reading cannot go on; the report says why.
@@ -76,7 +85,7 @@ struct ReadingStopped;
 
 /// Reads the one document of a text; an empty one is told how to `begin`. `None` means that the report says why there
 /// is none.
-pub(crate) fn read(text: &str, begin: &str, report: &mut ProblemReport<'_>) -> Option<YamlNode> {
+pub fn read(text: &str, begin: &str, report: &mut ProblemReport) -> Option<YamlNode> {
     if text.len() > MOST_BYTES {
         too_large(&text.as_bytes()[..MOST_BYTES], report);
         return None;
@@ -93,18 +102,18 @@ pub(crate) fn read(text: &str, begin: &str, report: &mut ProblemReport<'_>) -> O
 }
 
 /// Reports a text that goes on after `head`.
-pub(crate) fn too_large(head: &[u8], report: &mut ProblemReport<'_>) {
+pub(crate) fn too_large(head: &[u8], report: &mut ProblemReport) {
     let at = Position::after(&String::from_utf8_lossy(head));
     report.add(at, "too_large", format!("the file is larger than {MOST_BYTES} bytes"), None);
 }
 
-struct YamlReader<'t, 'r, 'f> {
+struct YamlReader<'t, 'r> {
     parser: Parser<'t, StrInput<'t>>,
     nodes: usize,
-    report: &'r mut ProblemReport<'f>,
+    report: &'r mut ProblemReport,
 }
 
-impl<'t> YamlReader<'t, '_, '_> {
+impl<'t> YamlReader<'t, '_> {
     /// The first document, provided that no second one follows.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum: every event but these begins a node")]
     fn document(&mut self, begin: &str) -> Result<YamlNode, ReadingStopped> {
@@ -138,13 +147,13 @@ impl<'t> YamlReader<'t, '_, '_> {
         let refused = self.refuse(&event, span);
         let value = match event {
             Event::Scalar(text, style, ..) => {
-                Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }
+                YamlValue::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }
             }
-            Event::SequenceStart(..) => Value::List(self.list()?),
-            Event::MappingStart(..) => Value::Map(self.map()?),
-            _ => Value::Refused,
+            Event::SequenceStart(..) => YamlValue::List(self.list()?),
+            Event::MappingStart(..) => YamlValue::Map(self.map()?),
+            _ => YamlValue::Refused,
         };
-        Ok(YamlNode { at, value: if refused { Value::Refused } else { value } })
+        Ok(YamlNode { at, value: if refused { YamlValue::Refused } else { value } })
     }
 
     fn list(&mut self) -> Result<Vec<YamlNode>, ReadingStopped> {
@@ -184,12 +193,12 @@ impl<'t> YamlReader<'t, '_, '_> {
     /// A key is a scalar; anything else is reported and left out with its value.
     fn key(&mut self, node: YamlNode) -> Option<YamlKey> {
         match node.value {
-            Value::Scalar { text, .. } => Some(YamlKey { at: node.at, text }),
-            Value::List(_) | Value::Map(_) => {
+            YamlValue::Scalar { text, .. } => Some(YamlKey { at: node.at, text }),
+            YamlValue::List(_) | YamlValue::Map(_) => {
                 self.report.add(node.at, "wrong_type", "a key is text, not a list or a mapping", None);
                 None
             }
-            Value::Refused => None,
+            YamlValue::Refused => None,
         }
     }
 

@@ -44,6 +44,7 @@ impl Mint {
             sub: "agent".to_owned(),
             tenant: "acme".to_owned(),
             scope: "tools:read tools:write".to_owned(),
+            email: String::new(),
             exp: now.plus(Duration::from_secs(3600)),
             iat: now,
         };
@@ -141,6 +142,18 @@ impl Actor {
             claims.scope.clone_from(&self.scope);
             claims.sub.clone_from(&self.subject);
             claims.exp = claims.iat.plus(span);
+        });
+        Actor { token, ..self.clone() }
+    }
+
+    /// The same actor with a token whose claims the test has changed.
+    #[must_use]
+    pub fn claiming(&self, change: impl FnOnce(&mut MintedClaims)) -> Actor {
+        let token = self.mint.token(|claims| {
+            claims.tenant.clone_from(&self.tenant);
+            claims.scope.clone_from(&self.scope);
+            claims.sub.clone_from(&self.subject);
+            change(claims);
         });
         Actor { token, ..self.clone() }
     }

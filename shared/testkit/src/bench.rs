@@ -32,7 +32,7 @@ pub fn call(tool: &str, parsed: &ParsedCall) -> Call {
 pub fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
     let caller = Caller {
         tenant: tenant(),
-        principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+        principal: Principal::new("https://login.example", "agent"),
         scopes: Scopes::parse("tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
@@ -69,7 +69,7 @@ pub fn looking(call: Call, approval: PermitApproval) -> Permit {
 
 /// The evidence of a run of this call that was approved so.
 fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal { issuer: "https://login.example".into(), subject: "ana".into() };
+    let somebody = Principal::new("https://login.example", "ana");
     let by = approval.by.first().cloned().unwrap_or(somebody);
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at };
     let asked = RunRequest::new(call, approval.at);

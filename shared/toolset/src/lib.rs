@@ -23,9 +23,9 @@ pub trait Toolset: Send + Sync {
     /// The toolsets it brings, in the order in which they are listed.
     fn names(&self) -> &'static [&'static str];
 
-    /// Its part of a tenant's file, under `toolsets`. A toolset that acts on what another one configures has none.
-    fn section(&self) -> Option<Section> {
-        None
+    /// Its parts of a tenant's file. A toolset that acts on what another one configures has none.
+    fn sections(&self) -> Vec<Section> {
+        Vec::new()
     }
 
     /// Every tool it could bring, attached to no target: for documentation and for checks of configuration. `several`

@@ -1,18 +1,18 @@
-//! `audit`: writes a tenant's ledger out, and verifies it, from a file or from the service itself.
+//! `audit`: exports a tenant's audit log, and verifies it, from a file or from the service.
 //!
-//! What a file holds is judged by nothing but itself, so it can be verified where the service cannot be reached.
-//! Whoever can change every line of it can also link every line anew; an export kept elsewhere is what shows that.
+//! A file is verified by itself alone, so the service need not be reachable. Somebody who can change every line of a file
+//! can also compute every link again; only an export that is kept elsewhere shows that.
 
 mod lines;
 mod service;
 
 use crate::cli::{AuditAction, AuditCommand, OutputFormat};
-use crate::commands::{CommandOutcome, print, runtime};
+use crate::commands::api_client::ApiClient;
+use crate::commands::{CommandOutcome, print, print_exact, print_json, runtime};
 use anyhow::{Context, bail};
 use domain::Tenant;
 use lines::{ExportEntry, ExportHead, ExportLine};
 use serde_json::{Value, json};
-use service::AuditService;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,25 +21,30 @@ use store::{ChainBreak, StreamId, VerifiedLedger, Walker};
 
 pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     match &args.action {
-        AuditAction::Export { out: None } => export(args, |lines| {
-            print(lines);
+        // An export is JSON lines in either format, so a refusal leaves the standard output empty.
+        AuditAction::Export { out: None } => export(args, OutputFormat::Text, |lines| {
+            print_exact(lines);
             Ok(())
         }),
         AuditAction::Export { out: Some(file) } => export_to(args, file),
-        AuditAction::Verify { file: Some(file) } => told(verify_file(file)?, output),
+        AuditAction::Verify { file: Some(file) } => report(verify_file(file)?, output),
         AuditAction::Verify { file: None } => verify_service(args, output),
     }
 }
 
-fn export(args: &AuditCommand, take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<CommandOutcome> {
-    let token = fs::read_to_string(&args.token_file)
-        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let service = AuditService { url: args.url.trim_end_matches('/').to_owned(), token: token.trim().to_owned() };
-    let whole = runtime()?.block_on(service.export(take))?;
-    Ok(if whole { CommandOutcome::Well } else { CommandOutcome::WithNo })
+fn export(
+    args: &AuditCommand,
+    output: OutputFormat,
+    take: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<CommandOutcome> {
+    let client = ApiClient::open(&args.url, &args.token_file)?;
+    match runtime()?.block_on(service::export(&client, take))? {
+        Ok(()) => Ok(CommandOutcome::Done),
+        Err(refusal) => refusal.finish(output),
+    }
 }
 
-/// Half an export never stands under the name of a whole one. Only its owner reads it: it names people.
+/// A file of that name is always a whole export. Only its owner can read it: it names people.
 fn export_to(args: &AuditCommand, file: &Path) -> anyhow::Result<CommandOutcome> {
     let mut name = file.file_name().context("--out names no file")?.to_owned();
     name.push(".partial");
@@ -47,17 +52,17 @@ fn export_to(args: &AuditCommand, file: &Path) -> anyhow::Result<CommandOutcome>
     let cannot = || format!("cannot write {}", file.display());
     let mut options = OpenOptions::new();
     let mut draft = options.write(true).create(true).truncate(true).mode(0o600).open(&partial).with_context(cannot)?;
-    let ended = export(args, |lines| draft.write_all(lines.as_bytes()).with_context(cannot));
-    if let Ok(CommandOutcome::Well) = ended {
+    let outcome = export(args, OutputFormat::Text, |lines| draft.write_all(lines.as_bytes()).with_context(cannot));
+    if let Ok(CommandOutcome::Done) = outcome {
         draft.sync_all().and_then(|()| fs::rename(&partial, file)).with_context(cannot)?;
     } else {
-        // What failed is told already; a draft that stays behind is only untidy.
+        // The failure is reported already; a draft that stays behind is only untidy.
         fs::remove_file(&partial).ok();
     }
-    ended
+    outcome
 }
 
-/// Either way of being wrong is an answer: a chain that broke, or a line that is none.
+/// Why an export does not verify. Either way is an answer and no error of the command.
 enum ExportDefect {
     Broken(ChainBreak),
     Unreadable(u64),
@@ -67,26 +72,26 @@ type AuditCheck = Result<(Tenant, VerifiedLedger), ExportDefect>;
 
 fn verify_file(file: &Path) -> anyhow::Result<AuditCheck> {
     let cannot = || format!("cannot read {}", file.display());
-    let mut reading = ExportReader::default();
+    let mut reader = ExportReader::default();
     for line in BufReader::new(File::open(file).with_context(cannot)?).split(b'\n') {
-        if let Err(doubt) = reading.line(&String::from_utf8_lossy(&line.with_context(cannot)?)) {
-            return Ok(Err(doubt));
+        if let Err(defect) = reader.line(&String::from_utf8_lossy(&line.with_context(cannot)?)) {
+            return Ok(Err(defect));
         }
     }
-    reading.finish().with_context(|| format!("{} is no exported ledger", file.display()))
+    reader.finish().with_context(|| format!("{} is not an exported audit log", file.display()))
 }
 
 fn verify_service(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let (mut reading, mut doubt) = (ExportReader::default(), None);
-    let ended = export(args, |text| {
-        // After the first doubt the rest is of no interest.
-        doubt = doubt.take().or_else(|| text.lines().find_map(|line| reading.line(line).err()));
+    let (mut reader, mut defect) = (ExportReader::default(), None);
+    let outcome = export(args, output, |text| {
+        // Only the first defect is reported.
+        defect = defect.take().or_else(|| text.lines().find_map(|line| reader.line(line).err()));
         Ok(())
     })?;
-    match (ended, doubt) {
-        (CommandOutcome::WithNo, _) => Ok(CommandOutcome::WithNo),
-        (CommandOutcome::Well, Some(doubt)) => told(Err(doubt), output),
-        (CommandOutcome::Well, None) => told(reading.finish().context("the service returned no audit log")?, output),
+    match (outcome, defect) {
+        (CommandOutcome::Negative, _) => Ok(CommandOutcome::Negative),
+        (CommandOutcome::Done, Some(defect)) => report(Err(defect), output),
+        (CommandOutcome::Done, None) => report(reader.finish().context("the service returned no audit log")?, output),
     }
 }
 
@@ -118,37 +123,37 @@ impl ExportReader {
     }
 
     fn finish(self) -> anyhow::Result<AuditCheck> {
-        let Some((tenant, walker)) = self.walker else { bail!("it holds no line") };
+        let Some((tenant, walker)) = self.walker else { bail!("it is empty") };
         Ok(walker.finish().map(|verified| (tenant, verified)).map_err(ExportDefect::Broken))
     }
 }
 
-fn told(judged: AuditCheck, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let (ended, text, told): (CommandOutcome, String, Value) = match judged {
+fn report(check: AuditCheck, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let (outcome, text, body): (CommandOutcome, String, Value) = match check {
         Ok((tenant, VerifiedLedger { entries, sealed, unsealed })) => (
-            CommandOutcome::Well,
+            CommandOutcome::Done,
             format!(
-                "the ledger of {tenant} is as it was sealed: {entries} entries, {sealed} sealed, {unsealed} not yet"
+                "the audit log of {tenant} is intact: {entries} entries, {sealed} sealed, {unsealed} not sealed yet"
             ),
             json!({ "ok": true, "tenant": tenant.as_str(), "entries": entries, "sealed": sealed, "unsealed": unsealed }),
         ),
-        Err(ExportDefect::Broken(found)) => {
-            let ChainBreak { seq, entry, what } = found;
+        Err(ExportDefect::Broken(chain_break)) => {
+            let ChainBreak { seq, entry, what } = chain_break;
             let entry = entry.map(|entry| entry.to_string());
             (
-                CommandOutcome::WithNo,
-                found.to_string(),
+                CommandOutcome::Negative,
+                chain_break.to_string(),
                 json!({ "ok": false, "seq": seq, "entry": entry, "what": what.as_str() }),
             )
         }
         Err(ExportDefect::Unreadable(line)) => {
-            let text = format!("line {line} is no line of an exported ledger");
-            (CommandOutcome::WithNo, text, json!({ "ok": false, "line": line, "what": "unreadable" }))
+            let text = format!("line {line} is not a line of an exported audit log");
+            (CommandOutcome::Negative, text, json!({ "ok": false, "line": line, "what": "unreadable" }))
         }
     };
-    print(&match output {
-        OutputFormat::Text => format!("{text}\n"),
-        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
-    });
-    Ok(ended)
+    match output {
+        OutputFormat::Text => print(&format!("{text}\n")),
+        OutputFormat::Json => print_json(&body)?,
+    }
+    Ok(outcome)
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use domain::{Moment, Tenant};
 use identity::mint::{MintedClaims, SigningKey, mint};
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const SECRET: &str = "service.key";
 const TENANT: &str = "dev";
 const GOOD_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Who gets a token, in which tenant, for what.
+/// The tokens: name, tenant and scopes.
 const HOLDERS: [(&str, &str, &str); 3] = [
     ("agent", TENANT, "tools:read tools:write"),
     ("approver", TENANT, "runs:decide audit:read"),
@@ -34,7 +34,7 @@ const HOLDERS: [(&str, &str, &str); 3] = [
 ];
 
 const TENANT_FILE: &str = "\
-# The tenant of `quartermaster dev`. Edit and save: it is read again at once.
+# The tenant of `quartermaster dev`. The service reads this file again when it changes.
 tenant: dev
 mode: write
 default_toolsets: [k8s, memory]
@@ -76,7 +76,7 @@ fn address(args: &Dev) -> String {
     format!("http://{}/mcp", args.listen)
 }
 
-/// Makes what is not there yet and leaves alone what is.
+/// Creates the files that are missing and leaves the others as they are.
 fn prepare(args: &Dev) -> anyhow::Result<()> {
     let data = &args.data;
     for folder in ["tenants", "catalog"] {
@@ -96,15 +96,14 @@ fn prepare(args: &Dev) -> anyhow::Result<()> {
     };
     let tenant = data.join("tenants").join(format!("{TENANT}.yaml"));
     if !tenant.exists() {
-        fs::write(tenant, format!("{TENANT_FILE}{cluster}{JENKINS}"))?;
+        private(&tenant, format!("{TENANT_FILE}{cluster}{JENKINS}").as_bytes())?;
     } else if args.cluster.is_some() && !fs::read_to_string(&tenant)?.contains(cluster.trim_end()) {
-        bail!("{} is there already; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
+        bail!("{} already exists; add under `clusters:`\n{cluster}or choose another --data", tenant.display());
     }
-    fs::write(data.join(RESOURCE), address(args))?;
-    Ok(())
+    private(&data.join(RESOURCE), address(args).as_bytes())
 }
 
-/// Keeps a context of the person's kubeconfig as a secret of the tenant, and says how the tenant's file names it.
+/// Writes a context of the user's kubeconfig as a secret of the tenant, and returns the tenant's line for it.
 fn real_cluster(data: &Path, context: &str) -> anyhow::Result<String> {
     let kubeconfig = kubernetes::client::excerpt::excerpt(context)?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -128,6 +127,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
         ("issuer".to_owned(), String(ISSUER.to_owned())),
         ("algorithms".to_owned(), Array(vec![String("HS256".to_owned())])),
         ("key_file".to_owned(), text(&data.join(KEY))),
+        ("longest_token".to_owned(), String(format!("{}s", GOOD_FOR.as_secs()))),
     ]);
     let section = |pairs: Vec<(&str, toml::Value)>| {
         Table(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
@@ -158,7 +158,7 @@ fn settings(args: &Dev) -> anyhow::Result<Settings> {
         ),
     ]);
     let path = data.join("dev.toml");
-    fs::write(&path, format!("# Written by `quartermaster dev` at each start.\n{over}"))?;
+    private(&path, format!("# Written by `quartermaster dev` at each start.\n{over}").as_bytes())?;
     Ok(Settings::read(Some(&path), std::env::vars())?)
 }
 
@@ -169,6 +169,7 @@ fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &s
         sub: format!("{name}@{tenant}"),
         tenant: tenant.to_owned(),
         scope: scope.to_owned(),
+        email: String::new(),
         exp: now.plus(GOOD_FOR),
         iat: now,
     };
@@ -178,7 +179,12 @@ fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &s
 /// Writes a file that only its owner can read, even if a looser one was there.
 fn private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let fresh = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    // A draft that was left behind may be open to others, so it is not written into.
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     Ok(fs::rename(fresh, path)?)
@@ -188,11 +194,11 @@ fn banner(args: &Dev, gateway: &Arc<Gateway>) -> String {
     let (address, data) = (address(args), args.data.display());
     let store = gateway.store.backend();
     let cluster = match &args.cluster {
-        Some(context) => format!("{context} (real: what you approve happens there)"),
-        None => "sandbox (simulated inside this process; it begins anew at each start)".to_owned(),
+        Some(context) => format!("{context} (real: approved changes happen there)"),
+        None => "sandbox (simulated in this process; reset at each start)".to_owned(),
     };
     let tenant = Tenant::parse(TENANT).ok().and_then(|tenant| gateway.tenants.find(&tenant));
-    let issued = tenant.map_or_else(String::new, |tenant| {
+    let toolsets = tenant.map_or_else(String::new, |tenant| {
         let names: Vec<&str> = tenant.catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
         names.join(", ")
     });
@@ -202,11 +208,11 @@ Quartermaster is ready, for development only.
 
   endpoint   {address}
   store      {store} ({data})
-  tenant     {TENANT}   toolsets: {issued}
+  tenant     {TENANT}   toolsets: {toolsets}
   cluster    {cluster}
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs
-             {data}/admin.token      configures the tenant, accepts tools, keeps documents
+             {data}/admin.token      configures the tenant, accepts external tools, manages documents
 
 A first call:
 

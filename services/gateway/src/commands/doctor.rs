@@ -1,14 +1,15 @@
-//! `doctor`: looks at everything this service needs, one line each, with what to do about it.
+//! `doctor`: checks everything that this service needs, one line each, with what to do about it.
 //!
-//! It looks and changes nothing: no runs are carried out, nothing is loaded, and targets are only asked who they are.
+//! It changes nothing: it executes no runs, and it only asks targets for their version or their list of tools. Nothing of
+//! what an external server lists is kept or accepted.
 
 use crate::app;
 use crate::cli::{Doctor, OutputFormat};
 use crate::clock::SystemClock;
-use crate::commands::{CommandOutcome, print, runtime};
+use crate::commands::{CommandOutcome, one_line, print, print_json, runtime};
 use crate::settings::Settings;
 use crate::tenants::{ConfigOrigin, TenantRegistry, TenantsParts};
-use crate::toolsets::{self, Toolsets};
+use crate::toolsets::{self, ExternalServers, Toolsets};
 use domain::{Failure, Tenant};
 use executor::ServiceKeys;
 use helm::client::Helm;
@@ -19,12 +20,12 @@ use std::time::Duration;
 use store::Store;
 use toolset::TargetHealth;
 
-/// How far the clocks of host and store may be apart before leases and expiries become a matter of luck.
+/// How far the clocks of host and store may be apart before leases and expiries become unreliable.
 const APART: Duration = Duration::from_secs(5);
 /// Fewer open files than this are used up by a few hundred clients.
 const OPEN_FILES: u64 = 4_096;
 
-/// How something is.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum CheckState {
@@ -43,7 +44,7 @@ struct DoctorLine {
     todo: Option<String>,
 }
 
-/// Everything that was looked at.
+/// The results of all checks.
 #[derive(Default)]
 struct Chart(Vec<DoctorLine>);
 
@@ -63,26 +64,28 @@ impl Chart {
 
 pub(super) fn run(args: &Doctor, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let settings = Settings::read(Some(&args.config), std::env::vars())?;
-    let chart = runtime()?.block_on(look(settings))?;
+    let chart = runtime()?.block_on(check(settings))?;
     let bad = chart.0.iter().any(|line| line.how == CheckState::Bad);
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&chart.0)?)),
+        OutputFormat::Json => print_json(&chart.0)?,
         OutputFormat::Text => chart.0.iter().for_each(|line| {
             let mark = match line.how {
                 CheckState::Well => "ok  ",
-                CheckState::Doubtful => "look",
-                CheckState::Bad => "BAD ",
+                CheckState::Doubtful => "WARN",
+                CheckState::Bad => "FAIL",
             };
-            let todo = line.todo.as_ref().map(|todo| format!("\n       {todo}")).unwrap_or_default();
-            print(&format!("{mark} {}: {}{todo}\n", line.what, line.says));
+            // A target's message may have lines of its own; they must not look like ours.
+            let says = line.says.replace('\n', "\n       ");
+            let todo = line.todo.as_ref().map(|todo| format!("\n       {}", one_line(todo))).unwrap_or_default();
+            print(&format!("{mark} {}: {says}{todo}\n", line.what));
         }),
     }
-    Ok(if bad { CommandOutcome::WithNo } else { CommandOutcome::Well })
+    Ok(if bad { CommandOutcome::Negative } else { CommandOutcome::Done })
 }
 
-async fn look(settings: Settings) -> anyhow::Result<Chart> {
+async fn check(settings: Settings) -> anyhow::Result<Chart> {
     let mut chart = Chart::default();
-    chart.well("settings", "read");
+    chart.well("settings", "valid");
     open_files(&mut chart);
     issuers(&mut chart, &settings).await;
     let keys = keys(&mut chart, &settings);
@@ -92,7 +95,7 @@ async fn look(settings: Settings) -> anyhow::Result<Chart> {
     match helm.available() {
         Ok(version) => chart.well("helm", version.to_string()),
         Err(why) => {
-            let todo = "install helm 3.20.2 or 4.1.4 or newer and name it in upstreams.helm, if tenants shall use it";
+            let todo = "install helm 3.20.2 or 4.1.4 or newer and set upstreams.helm, if tenants use it";
             chart.note("helm", CheckState::Doubtful, why.to_string(), Some(todo));
         }
     }
@@ -109,8 +112,8 @@ fn open_files(chart: &mut Chart) {
             chart.note("open files", CheckState::Doubtful, format!("at most {most}"), Some(&todo));
         }
         Some(Ok(most)) => chart.well("open files", format!("at most {most}")),
-        // `unlimited`, or a system that does not tell.
-        Some(Err(_)) | None => chart.well("open files", "no limit is told"),
+        // `unlimited`, or a system that does not report it.
+        Some(Err(_)) | None => chart.well("open files", "no limit is reported"),
     }
 }
 
@@ -126,10 +129,14 @@ async fn issuers(chart: &mut Chart, settings: &Settings) {
             if verifier.usable(SystemClock.now()) {
                 chart.well("issuers", names.join(", "));
             } else {
-                chart.bad("issuers", format!("no keys of {}", names.join(", ")), todo);
+                chart.bad("issuers", format!("no usable keys of {}", names.join(", ")), todo);
             }
         }
         Err(error) => chart.bad("issuers", format!("{:#}", anyhow::Error::from(error)), todo),
+    }
+    for warning in settings.identity.warnings() {
+        let todo = "set tenants and person_claim of each entry of identity.issuers";
+        chart.note("bounds of issuers", CheckState::Doubtful, warning.to_string(), Some(todo));
     }
 }
 
@@ -152,28 +159,33 @@ async fn store(chart: &mut Chart, settings: &Settings) -> Option<Store> {
     let store = match Store::open(&settings.store).await {
         Ok(store) => store,
         Err(error) => {
-            let todo = "check store.url; a file serves one process at a time";
+            let todo = "check store.url; only one process at a time can use a store file";
             chart.bad("store", format!("{:#}", anyhow::Error::from(error)), todo);
             return None;
         }
     };
     let health = store.health().await;
-    let names = |found: &[store::HealthFinding]| found.iter().map(|f| f.as_str()).collect::<Vec<_>>().join(", ");
+    let names = |findings: &[store::HealthFinding]| findings.iter().map(|f| f.as_str()).collect::<Vec<_>>().join(", ");
     if !health.ready() {
         chart.bad("store", names(&health.reasons), "see \"The data in the store\" in docs/ARCHITECTURE.md");
     } else if health.warnings.is_empty() {
         chart.well("store", store.backend());
     } else {
-        chart.note("store", CheckState::Doubtful, names(&health.warnings), Some("look at the server's settings"));
+        chart.note(
+            "store",
+            CheckState::Doubtful,
+            names(&health.warnings),
+            Some("check the settings of the Redis server"),
+        );
     }
     if let Ok(theirs) = store.now().await {
         let ours = SystemClock.now();
         let apart = ours.since(theirs).max(theirs.since(ours));
         if apart > APART {
-            let says = format!("{} s apart from the store's", apart.as_secs());
-            chart.bad("clock", says, "let both keep time by the same source; tokens are judged by this one");
+            let says = format!("differs from the store's clock by {} s", apart.as_secs());
+            chart.bad("clock", says, "synchronise both clocks; this one decides whether a token has expired");
         } else {
-            chart.well("clock", "agrees with the store's");
+            chart.well("clock", "agrees with the store's clock");
         }
     }
     Some(store)
@@ -189,27 +201,36 @@ async fn tenants(
     let secret = std::fs::read(&settings.calls.key_file)?;
     let vault = app::vault(&settings, &store, &secret)?;
     let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys, vault: &vault, helm };
-    // Asking an external server for its tools may accept them, which is not for `doctor` to do.
-    let toolsets = Toolsets::build(parts, false)?;
+    let toolsets = Toolsets::build(parts, ExternalServers::HealthOnly)?;
     let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store, toolsets, vault)));
     tenants.look().await;
     for (tenant, problems) in tenants.unusable() {
         let says = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        chart.bad(format!("tenant {tenant}"), says, "mend or remove what was set over HTTP");
+        chart.bad(format!("tenant {tenant}"), says, "correct or remove the configuration that was set over HTTP");
+    }
+    for (tenant, problem) in tenants.refused() {
+        let todo = "correct the configuration; until then the tenant keeps what it had";
+        chart.bad(format!("tenant {tenant}"), problem.message, todo);
     }
     for problem in tenants.problems().iter() {
-        chart.bad("tenant file", problem.to_string(), "mend it; until then the tenant keeps what it had");
+        chart.bad(
+            "tenant file",
+            problem.to_string(),
+            "correct the file; until then the tenant keeps its last good one",
+        );
     }
     let mut served: Vec<Tenant> = tenants.all().into_iter().map(|(tenant, _)| tenant).collect();
     served.sort_by(|a, b| a.as_str().cmp(b.as_str()));
     if served.is_empty() {
-        chart.bad("tenants", "there are none", "put a file into tenants.dir");
+        chart.bad("tenants", "no tenant is configured", "put a file into tenants.dir");
     }
     for tenant in &served {
         let says = match tenants.origin_of(tenant) {
-            Some(ConfigOrigin::Http(version)) => format!("what was set over HTTP is in use, version {version}"),
-            Some(ConfigOrigin::Fixed | ConfigOrigin::File | ConfigOrigin::Held) | None => {
-                "its file is in use".to_owned()
+            Some(ConfigOrigin::Http(version)) => {
+                format!("uses the configuration that was set over HTTP, version {version}")
+            }
+            Some(ConfigOrigin::Fixed | ConfigOrigin::File | ConfigOrigin::Suspended) | None => {
+                "uses its file".to_owned()
             }
         };
         chart.well(format!("tenant {tenant}"), says);
@@ -227,7 +248,7 @@ fn target(chart: &mut Chart, what: String, version: Result<Option<String>, Failu
         Ok(version) => chart.well(what, version.unwrap_or_else(|| "answers".to_owned())),
         Err(failure) => {
             let todo =
-                failure.next.as_deref().unwrap_or("look at its address, its secret and what it allows").to_owned();
+                failure.next.as_deref().unwrap_or("check its address, its secret and its permissions").to_owned();
             chart.bad(what, format!("{}: {}", failure.code.as_str(), failure.message), &todo);
         }
     }

@@ -1,14 +1,15 @@
-//! `explain`: whether a call of a tenant would be allowed, ask a person or be denied, and by which rule and line.
+//! `explain`: whether a call of a tenant would be allowed, need approval or be denied, and by which rule and line.
 //!
-//! The verdict is [`policy::explain()`]'s, which judges as [`policy::decide()`] does and permits nothing, for a session that has loaded the tool; only the line is looked up beside it.
-//! Nothing is called: an external server is not asked what its tools do, and what is not known of one is said.
+//! [`policy::explain()`] gives the verdict: it judges as [`policy::decide()`] does and permits nothing, for a session that
+//! has loaded the tool. Only the line is looked up here. Nothing is called: an external server is not asked what its tools
+//! do, and a note says what is unknown.
 
 mod external;
 mod rules;
 mod verdict;
 
 use crate::cli::{Explain, OutputFormat};
-use crate::commands::{CommandOutcome, check, print, runtime, say};
+use crate::commands::{CommandOutcome, check, print, print_json, runtime, say};
 use crate::reach::EgressPolicy;
 use crate::settings::Settings;
 use crate::tenants;
@@ -30,51 +31,51 @@ pub(super) fn run(args: &Explain, output: OutputFormat) -> anyhow::Result<Comman
         Some(_) => SessionMode::Write,
         None => config.mode,
     };
-    let explained = match asked(args, &config, &toolsets)? {
-        ExplainSubject::Judged(asked) => judge(&config, &rules, asked, &args.scope, mode),
-        ExplainSubject::Said(explained) => rules.place(explained),
+    let answer = match subject(args, &config, &toolsets)? {
+        ExplainSubject::Call(request) => judge(&config, &rules, request, &args.scope, mode),
+        ExplainSubject::Answered(answer) => rules.place(answer),
     };
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&explained)?)),
-        OutputFormat::Text => print(&explained.to_string()),
+        OutputFormat::Json => print_json(&answer)?,
+        OutputFormat::Text => print(&answer.to_string()),
     }
-    Ok(if explained.is_no() { CommandOutcome::WithNo } else { CommandOutcome::Well })
+    Ok(if answer.is_denied() { CommandOutcome::Negative } else { CommandOutcome::Done })
 }
 
-/// What the file says, and where.
+/// Reads the tenant's file: the configuration, and its rules with their lines.
 fn read(args: &Explain, toolsets: &Toolsets) -> anyhow::Result<(TenantConfig, FileRules)> {
     let settings = args.settings.as_ref().map(|file| Settings::read(Some(file), [])).transpose()?;
     let (curated, wrong) = check::curated(settings.as_ref(), &args.servers);
     wrong.iter().for_each(|problem| say(&format!("{problem}\n")));
     let reach = settings.as_ref().map_or_else(EgressPolicy::unknown, EgressPolicy::of);
-    let config = tenants::with_known(toolsets, &reach, &curated, |known| tenancy::read_file(&args.tenant, known));
+    let config = tenants::with_known_names(toolsets, &reach, &curated, |names| tenancy::read_file(&args.tenant, names));
     let config = config.map_err(|problems| {
         problems.iter().for_each(|problem| say(&format!("{problem}\n")));
-        anyhow::anyhow!("{} has mistakes, so nothing can be said about it", args.tenant.display())
+        anyhow::anyhow!("{} has mistakes, so the call cannot be judged", args.tenant.display())
     })?;
     let text =
         std::fs::read_to_string(&args.tenant).with_context(|| format!("cannot read {}", args.tenant.display()))?;
-    Ok((config, FileRules::of(&args.tenant.display().to_string(), &text)))
+    Ok((config, FileRules::of(&args.tenant.display().to_string(), &text, &toolsets.sections(&curated))))
 }
 
 /// What is to be explained.
 enum ExplainSubject {
     /// A call that policy judges.
-    Judged(ExplainRequest),
-    /// Something that is settled before policy is asked.
-    Said(ExplainAnswer),
+    Call(ExplainRequest),
+    /// The answer does not depend on policy.
+    Answered(ExplainAnswer),
 }
 
 /// The call, as far as it can be known here.
-fn asked(args: &Explain, config: &TenantConfig, toolsets: &Toolsets) -> anyhow::Result<ExplainSubject> {
+fn subject(args: &Explain, config: &TenantConfig, toolsets: &Toolsets) -> anyhow::Result<ExplainSubject> {
     let arguments = args.args.as_deref().map(arguments).transpose()?;
-    if let Some(server) = external::server_of(config, &args.tool) {
-        return external::asked(server, &args.tool);
+    if let Some(server) = external::server_of(config, &args.tool)? {
+        return external::subject(server, &args.tool);
     }
     if ControlTool::ALL.iter().any(|tool| tool.name() == args.tool) {
-        return Ok(ExplainSubject::Said(ExplainAnswer::allowed(
+        return Ok(ExplainSubject::Answered(ExplainAnswer::allowed(
             &args.tool,
-            "every session has it, and no rule is about it",
+            "every session has this tool, and no rule applies to it",
         )));
     }
     let Some(entry) = toolsets.tools().iter().find(|entry| entry.name().as_str() == args.tool) else {
@@ -86,16 +87,16 @@ fn asked(args: &Explain, config: &TenantConfig, toolsets: &Toolsets) -> anyhow::
     };
     if !toolsets.offers(entry.definition().toolset.as_str(), config) {
         let why = format!(
-            "the toolset `{}` has nothing to act on: the tenant configures neither a target for it nor names it under `default_toolsets`",
+            "the tenant configures no target for the toolset `{}` and does not name it under `default_toolsets`",
             entry.definition().toolset
         );
-        return Ok(ExplainSubject::Said(ExplainAnswer::denied(&args.tool, why)));
+        return Ok(ExplainSubject::Answered(ExplainAnswer::denied(&args.tool, why)));
     }
-    Ok(ExplainSubject::Judged(of_entry(entry, arguments)?))
+    Ok(ExplainSubject::Call(of_entry(entry, arguments)?))
 }
 
 fn arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
-    match serde_json::from_str(text).context("--args is no JSON")? {
+    match serde_json::from_str(text).context("--args is not JSON")? {
         Value::Object(arguments) => Ok(arguments),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             bail!("--args must be a JSON object, such as '{{\"namespace\":\"shop\"}}'")
@@ -115,7 +116,7 @@ fn of_entry(entry: &CatalogEntry, arguments: Option<Map<String, Value>>) -> anyh
         }
         None if definition.most == Effect::Read => (definition.most, None, Vec::new()),
         None => {
-            let note = "judged by the most it can do; --args says what one call would do";
+            let note = "judged by the strongest effect of the tool; --args judges one call";
             (definition.most, None, vec![note.to_owned()])
         }
     };

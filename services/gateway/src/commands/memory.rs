@@ -1,7 +1,7 @@
-//! `memory`: a tenant's documents as files in a folder, out of the service and into it.
+//! `memory`: exports a tenant's documents as files in a folder, and imports them.
 //!
-//! One file for each document; what people can read and change there can be reviewed like any other change. Everything
-//! goes by the same API, the same scan and the same ledger as if a person had written each document by hand.
+//! One file for each document, so that changes can be reviewed like any other. An import uses the same API, the same scan
+//! and the same audit log as a person who writes each document by hand.
 
 mod file;
 mod folder;
@@ -9,7 +9,8 @@ mod plan;
 mod service;
 
 use crate::cli::{MemoryAction, MemoryCommand, OutputFormat};
-use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::commands::api_client::{ApiClient, ApiRefusal};
+use crate::commands::{CommandOutcome, one_line, print, print_json, runtime, say};
 use crate::http::memory::{DocumentSummary, DocumentView};
 use anyhow::Context;
 use file::DocumentFile;
@@ -17,17 +18,15 @@ use folder::{DocumentFolder, FolderFile};
 use memory::documents::{DocPath, DocumentScope, Prefix};
 use plan::SyncStep;
 use serde_json::{Value, json};
-use service::{DocumentService, ScanFindingBody, ServiceRefusal};
+use service::{DocumentService, ScanFindingBody};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// How the writer of an imported document knows, where the file does not say.
+/// The evidence of an imported document whose file has none.
 const EVIDENCE: &str = "imported from a file";
 
 pub(super) fn run(args: &MemoryCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let token = std::fs::read_to_string(&args.token_file)
-        .with_context(|| format!("cannot read the token in {}", args.token_file.display()))?;
-    let service = DocumentService::new(&args.url, &token)?;
+    let service = DocumentService::new(ApiClient::open(&args.url, &args.token_file)?);
     let report = runtime()?.block_on(async {
         match &args.action {
             MemoryAction::Export { dir, prefix } => export(&service, dir, &prefix_of(prefix.as_deref())?).await,
@@ -37,19 +36,22 @@ pub(super) fn run(args: &MemoryCommand, output: OutputFormat) -> anyhow::Result<
             }
         }
     })?;
-    report.tell(output)
+    match report {
+        Ok(report) => report.finish(output),
+        Err(refusal) => refusal.finish(output),
+    }
 }
 
 fn prefix_of(text: Option<&str>) -> anyhow::Result<Prefix> {
-    let prefix = Prefix::parse(text.unwrap_or(DocumentScope::Tenant.as_str())).context("--prefix is no path")?;
+    let prefix = Prefix::parse(text.unwrap_or(DocumentScope::Tenant.as_str())).context("--prefix is not a path")?;
     anyhow::ensure!(
         prefix.scope() == DocumentScope::Tenant,
-        "--prefix begins with `tenant`: only those documents are shared"
+        "--prefix must begin with `tenant`: only those documents are shared"
     );
     Ok(prefix)
 }
 
-/// What was done, and what was not.
+/// What an import or export did, and its problems.
 #[derive(Default)]
 struct SyncReport {
     done: Vec<(&'static str, String)>,
@@ -75,10 +77,11 @@ impl SyncReport {
         self.wrong.push(SyncProblem { file, line, code, message });
     }
 
-    /// What the service said no to. Lines are counted as in the file, of which `head` come before the text.
-    fn refused(&mut self, path: &DocPath, head: usize, refusal: ServiceRefusal) {
-        let ServiceRefusal { code, message, findings } = refusal;
-        let file = folder::place(path);
+    /// Notes a document that the service refused. Lines are counted as in the file, of which `head` come before the
+    /// text.
+    fn refused(&mut self, path: &DocPath, head: usize, refusal: ApiRefusal) {
+        let (file, findings) = (folder::place(path), service::findings(&refusal));
+        let ApiRefusal { code, message, .. } = refusal;
         if findings.is_empty() {
             self.wrong(&file, None, &code, message);
             return;
@@ -92,25 +95,25 @@ impl SyncReport {
         }
     }
 
-    /// Prints it. Whatever was not done makes the exit code say no.
-    fn tell(self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    /// Prints the report. The exit code is 1 if there is any problem.
+    fn finish(self, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
         match output {
             OutputFormat::Json => {
                 let done = |(what, path): &(&str, String)| json!({ "path": path, "done": what });
                 let wrong =
                     |w: &SyncProblem| json!({ "file": w.file, "line": w.line, "code": w.code, "message": w.message });
-                let told = json!({
+                let report = json!({
                     "done": self.done.iter().map(done).collect::<Vec<Value>>(),
                     "unchanged": self.unchanged,
                     "problems": self.wrong.iter().map(wrong).collect::<Vec<Value>>(),
                 });
-                print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
+                print_json(&report)?;
             }
             OutputFormat::Text => {
-                self.done.iter().for_each(|(what, path)| print(&format!("{what:<9} {path}\n")));
+                self.done.iter().for_each(|(what, path)| print(&format!("{what:<9} {}\n", one_line(path))));
                 for SyncProblem { file, line, code, message } in &self.wrong {
                     let line = line.map(|line| format!("{line}:")).unwrap_or_default();
-                    say(&format!("{file}:{line} {code}: {message}\n"));
+                    say(&format!("{}\n", one_line(&format!("{file}:{line} {code}: {message}"))));
                 }
                 say(&format!(
                     "{} done, {} unchanged, {} with problems\n",
@@ -120,26 +123,27 @@ impl SyncReport {
                 ));
             }
         }
-        Ok(if self.wrong.is_empty() { CommandOutcome::Well } else { CommandOutcome::WithNo })
+        Ok(if self.wrong.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })
     }
 }
 
 /// Writes every document under a prefix into the folder.
-async fn export(service: &DocumentService, dir: &Path, prefix: &Prefix) -> anyhow::Result<SyncReport> {
+async fn export(
+    service: &DocumentService,
+    dir: &Path,
+    prefix: &Prefix,
+) -> anyhow::Result<Result<SyncReport, ApiRefusal>> {
     let mut report = SyncReport::default();
-    let lines = match service.list(prefix).await? {
-        Ok(lines) => lines,
-        Err(ServiceRefusal { code, message, .. }) => {
-            report.wrong(Path::new(prefix.as_str()), None, &code, message);
-            return Ok(report);
-        }
+    let summaries = match service.list(prefix).await? {
+        Ok(summaries) => summaries,
+        Err(refusal) => return Ok(Err(refusal)),
     };
-    for line in lines {
-        // What a service names is checked like anybody's word before it becomes the name of a file.
+    for line in summaries {
+        // A path from the service is checked before it becomes the name of a file.
         let path = match DocPath::parse(&line.path) {
             Ok(path) if prefix.holds(path.as_str()) => path,
             Ok(_) | Err(_) => {
-                report.wrong(Path::new("-"), None, "bad_path", "the service named a document that is none");
+                report.wrong(Path::new("-"), None, "bad_path", "the service returned a document with an invalid path");
                 continue;
             }
         };
@@ -159,7 +163,7 @@ async fn export(service: &DocumentService, dir: &Path, prefix: &Prefix) -> anyho
             Err(refusal) => report.refused(&path, 0, refusal),
         }
     }
-    Ok(report)
+    Ok(Ok(report))
 }
 
 /// Brings files into the service.
@@ -171,23 +175,20 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    async fn run(&self, prefix: &Prefix) -> anyhow::Result<SyncReport> {
+    async fn run(&self, prefix: &Prefix) -> anyhow::Result<Result<SyncReport, ApiRefusal>> {
         let mut report = SyncReport::default();
-        let DocumentFolder { found, odd } = folder::read(self.dir, prefix)?;
-        for (place, why) in odd {
+        let DocumentFolder { files, unusable } = folder::read(self.dir, prefix)?;
+        for (place, why) in unusable {
             report.wrong(&place, None, "bad_file", why);
         }
         let there = match self.service.list(prefix).await? {
-            Ok(lines) => lines,
-            Err(ServiceRefusal { code, message, .. }) => {
-                report.wrong(Path::new(prefix.as_str()), None, &code, message);
-                return Ok(report);
-            }
+            Ok(summaries) => summaries,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let mut there: HashMap<String, DocumentSummary> =
             there.into_iter().map(|line| (line.path.clone(), line)).collect();
-        let any = !found.is_empty();
-        for FolderFile { path, text } in found {
+        let any = !files.is_empty();
+        for FolderFile { path, text } in files {
             let line = there.remove(path.as_str());
             let read = text.map_err(|why| (None, why)).and_then(|text| {
                 let wrong = |wrong: file::FileProblem| (Some(wrong.line), wrong.message);
@@ -201,9 +202,9 @@ impl Import<'_> {
         if self.prune && any {
             self.prune(&mut report, there).await?;
         } else if self.prune {
-            report.wrong(self.dir, None, "nothing_here", "a folder without documents prunes nothing");
+            report.wrong(self.dir, None, "nothing_here", "the folder has no documents, so nothing was pruned");
         }
-        Ok(report)
+        Ok(Ok(report))
     }
 
     async fn one(
@@ -220,7 +221,7 @@ impl Import<'_> {
                 return Ok(());
             }
             SyncStep::Conflict => {
-                let why = "the document has changed since this file was taken from it; export it anew and merge";
+                let why = "the document has changed since this file was exported; export it again and merge";
                 report.wrong(&folder::place(path), None, "memory_conflict", why);
                 return Ok(());
             }
@@ -239,7 +240,7 @@ impl Import<'_> {
         }
         match self.service.put(path, body, base.as_deref()).await? {
             Ok(written) => {
-                // From now on the file was taken from this version.
+                // From now on the file belongs to this version.
                 folder::write(self.dir, path, &file::with_sha256(text, &written.sha256))?;
                 report.done(what, path);
             }
@@ -248,7 +249,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes away what no file speaks of, as it was when the import began.
+    /// Deletes documents that have no file, unless they changed since the import began.
     async fn prune(&self, report: &mut SyncReport, left: HashMap<String, DocumentSummary>) -> anyhow::Result<()> {
         let mut left: Vec<DocumentSummary> = left.into_values().collect();
         left.sort_by(|a, b| a.path.cmp(&b.path));

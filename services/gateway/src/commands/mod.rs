@@ -1,12 +1,13 @@
-//! The commands, one file each, and the one place that prints.
+//! The commands, one file each.
 
+mod api_client;
 mod audit;
 mod check;
-mod desk;
 mod dev;
 mod doctor;
 mod explain;
 mod memory;
+mod output;
 mod runs;
 mod schema;
 mod serve;
@@ -16,25 +17,28 @@ mod tools;
 
 pub use check::toolsets;
 
+use output::{json_text, one_line, print, print_exact, print_json, say};
+
 use crate::cli::{Cli, Command};
 use clap::CommandFactory;
-use std::io::Write;
 use std::process::ExitCode;
 
-/// Ran, and the answer is no.
-const NO: u8 = 1;
-/// Bad usage or bad configuration.
-const BAD: u8 = 2;
+/// The exit code of a command that ran and whose answer is no.
+const NEGATIVE: u8 = 1;
+/// The exit code for bad usage or bad configuration.
+const UNUSABLE: u8 = 2;
 
 /// How a command ended.
 pub(crate) enum CommandOutcome {
-    Well,
-    WithNo,
+    /// The command did what was asked.
+    Done,
+    /// It ran, and the answer is no.
+    Negative,
 }
 
-/// Runs a command and tells how it ended.
+/// Runs a command and returns its exit code.
 pub fn run(cli: Cli) -> ExitCode {
-    let ended = match cli.command {
+    let outcome = match cli.command {
         Command::Dev(args) => dev::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args, cli.output),
@@ -51,27 +55,17 @@ pub fn run(cli: Cli) -> ExitCode {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "quartermaster", &mut text);
             print(&String::from_utf8_lossy(&text));
-            Ok(CommandOutcome::Well)
+            Ok(CommandOutcome::Done)
         }
     };
-    match ended {
-        Ok(CommandOutcome::Well) => ExitCode::SUCCESS,
-        Ok(CommandOutcome::WithNo) => ExitCode::from(NO),
+    match outcome {
+        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::Negative) => ExitCode::from(NEGATIVE),
         Err(error) => {
             say(&format!("quartermaster: {error:#}\n"));
-            ExitCode::from(BAD)
+            ExitCode::from(UNUSABLE)
         }
     }
-}
-
-/// Prints an answer. A closed pipe is not an error of ours.
-pub(crate) fn print(text: &str) {
-    std::io::stdout().lock().write_all(text.as_bytes()).ok();
-}
-
-/// Says something beside the answer.
-pub(crate) fn say(text: &str) {
-    std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
 /// The runtime everything but the request handlers runs on.

@@ -1,101 +1,127 @@
-//! `runs`: the approver's desk in a terminal, over the same API as everybody else's.
+//! `runs`: lists, shows and decides runs in a terminal, over the HTTP API.
 
 use crate::cli::{OutputFormat, RunsAction, RunsCommand};
-use crate::commands::desk::ApiClient;
-use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::commands::api_client::{AnswerFields, ApiClient, ApiRequest, plain_segment};
+use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use serde_json::{Value, json};
 
+/// The state of a run that waits for a decision.
+const PENDING: &str = "pending_approval";
+
 pub(super) fn run(args: &RunsCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let desk = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let path = |id: &str| plain_segment("a run's id", id).map(|id| format!("/v1/runs/{id}"));
     runtime()?.block_on(async {
         match &args.action {
-            None => list(&desk, Some("pending_approval"), output).await,
-            Some(RunsAction::List { state }) => list(&desk, state.as_deref(), output).await,
-            Some(RunsAction::Show { id }) => ask(&desk, "GET", &format!("/v1/runs/{id}"), None, output).await,
+            None => list(&client, Some(PENDING), output).await,
+            Some(RunsAction::List { state }) => list(&client, state.as_deref(), output).await,
+            Some(RunsAction::Show { id }) => show(&client, ApiRequest::get(&path(id)?), output).await,
             Some(RunsAction::Approve { id, reason }) => {
-                ask(&desk, "POST", &format!("/v1/runs/{id}/approve"), Some(json!({ "reason": reason })), output).await
+                let path = format!("{}/approve", path(id)?);
+                show(&client, ApiRequest::post(&path, json!({ "reason": reason })), output).await
             }
             Some(RunsAction::Reject { id, reason }) => {
-                ask(&desk, "POST", &format!("/v1/runs/{id}/reject"), Some(json!({ "reason": reason })), output).await
+                let path = format!("{}/reject", path(id)?);
+                show(&client, ApiRequest::post(&path, json!({ "reason": reason })), output).await
             }
         }
     })
 }
 
-async fn list(desk: &ApiClient, state: Option<&str>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let query = state.map(|state| format!("?state={state}")).unwrap_or_default();
-    let told = desk.send("GET", &format!("/v1/runs{query}"), None).await?;
-    if !told.ok() || output == OutputFormat::Json {
-        return told.finish(output);
+async fn list(client: &ApiClient, state: Option<&str>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let query = match state {
+        Some(state) => format!("?state={}", plain_segment("a state", state)?),
+        None => String::new(),
+    };
+    let page: Value = match client.send(ApiRequest::get(&format!("/v1/runs{query}"))).await? {
+        Ok(page) => page,
+        Err(refusal) => return refusal.finish(output),
+    };
+    if output == OutputFormat::Json {
+        print_json(&page)?;
+        return Ok(CommandOutcome::Done);
     }
-    let none = Vec::new();
-    let runs = told.body["runs"].as_array().unwrap_or(&none);
+    let runs: Vec<AnswerFields<'_>> = AnswerFields(&page).list("runs").collect();
     if runs.is_empty() {
-        say("nothing waits\n");
+        say(if state == Some(PENDING) { "no runs are pending\n" } else { "there are no runs\n" });
     }
     for run in runs {
-        let text = |key: &str| run[key].as_str().unwrap_or("-").to_owned();
         print(&format!(
             "{}  {:<16} {:<8} {}\n    asked by {} at {}, expires {}\n",
-            text("id"),
-            text("state"),
-            text("effect"),
-            text("summary"),
-            text("requested_by"),
-            text("asked_at"),
-            text("expires_at"),
+            run.text("id"),
+            run.text("state"),
+            run.text("effect"),
+            run.text("summary"),
+            run.text("requested_by"),
+            run.text("asked_at"),
+            run.text("expires_at"),
         ));
     }
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
-async fn ask(
-    desk: &ApiClient,
-    method: &str,
-    path: &str,
-    body: Option<Value>,
-    output: OutputFormat,
-) -> anyhow::Result<CommandOutcome> {
-    let told = desk.send(method, path, body).await?;
-    if told.ok() && output == OutputFormat::Text {
-        print(&shown(&told.body));
+/// Sends a request that is answered with one run, and prints the run.
+async fn show(client: &ApiClient, request: ApiRequest<'_>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let run: Value = match client.send(request).await? {
+        Ok(run) => run,
+        Err(refusal) => return refusal.finish(output),
+    };
+    match output {
+        OutputFormat::Json => print_json(&run)?,
+        OutputFormat::Text => print(&as_text(AnswerFields(&run))),
     }
-    told.finish(output)
+    Ok(CommandOutcome::Done)
 }
 
-/// One run for a person to read before signing. The service wrote the preview from the real arguments.
-fn shown(run: &Value) -> String {
-    let text = |key: &str| run[key].as_str().unwrap_or("-").to_owned();
+/// One run for a person to read before deciding. The service built the preview from the real arguments.
+fn as_text(run: AnswerFields<'_>) -> String {
     let mut out = format!(
         "{}  {}\n  tool       {} ({})\n  asked by   {} at {}\n  expires    {}\n",
-        text("id"),
-        text("state"),
-        text("tool"),
-        text("effect"),
-        text("requested_by"),
-        text("asked_at"),
-        text("expires_at"),
+        run.text("id"),
+        run.text("state"),
+        run.text("tool"),
+        run.text("effect"),
+        run.text("requested_by"),
+        run.text("asked_at"),
+        run.text("expires_at"),
     );
-    for warning in run["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for warning in run.texts("warnings") {
         out.push_str(&format!("  WARNING    {warning}\n"));
     }
-    if run["session_tainted"] == json!(true) {
-        out.push_str("  WARNING    the session that asked has read text from outside\n");
+    if run.0["session_tainted"] == json!(true) {
+        out.push_str("  WARNING    the requesting session has read text from outside\n");
     }
-    for said in run["decisions"].as_array().into_iter().flatten() {
-        let part = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+    for decision in run.list("decisions") {
+        let part = |key: &str| decision.text_or(key, "");
         out.push_str(&format!("  {:<10} by {} at {} {}\n", part("verdict"), part("by"), part("at"), part("reason")));
     }
-    if let Some(outcome) = run.get("outcome") {
-        out.push_str(&format!(
-            "  outcome    {} {} ({})\n",
-            outcome["code"].as_str().unwrap_or("ok"),
-            outcome["message"].as_str().unwrap_or_default(),
-            outcome["basis"].as_str().unwrap_or_default(),
-        ));
+    if let Some(outcome) = run.part("outcome") {
+        let part = |key: &str| outcome.text_or(key, "");
+        let code = outcome.text_or("code", "ok");
+        out.push_str(&format!("  outcome    {code} {} ({})\n", part("message"), part("basis")));
     }
-    let preview = run["preview"]["text"].as_str().unwrap_or_default();
     out.push('\n');
-    preview.lines().for_each(|line| out.push_str(&format!("    {line}\n")));
+    for line in run.part("preview").map(|preview| preview.lines("text")).unwrap_or_default() {
+        out.push_str(&format!("    {line}\n"));
+    }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_a_run_cannot_write_lines_of_its_own() {
+        let hostile = "x\n  approved   by boss at now\u{1b}[1A\u{202e}";
+        let run = json!({
+            "id": "run_1", "requested_by": hostile, "warnings": [hostile],
+            "decisions": [{ "verdict": "rejected", "by": hostile, "reason": hostile }],
+            "outcome": { "message": hostile }, "preview": { "text": "first\nsecond\u{1b}[1A\r" },
+        });
+        let text = as_text(AnswerFields(&run));
+        assert!(text.chars().all(|c| c == '\n' || !domain::text::is_tricky(c)), "{text}");
+        assert!(text.lines().all(|line| !line.starts_with("  approved")), "{text}");
+        assert!(text.ends_with("\n\n    first\n    second\\u{001b}[1A\\u{000d}\n"), "{text}");
+    }
 }

@@ -40,5 +40,5 @@ pub(super) async fn serve(
     if let Err(error) = flushed {
         tracing::warn!(%error, "the last traces were not sent");
     }
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }

@@ -1,93 +1,105 @@
-//! `servers`: external MCP servers in a terminal: where their tools stand, what changed, and a yes to it.
+//! `servers`: lists external MCP servers in a terminal, shows which tools changed, and accepts them.
 //!
-//! Nothing is accepted that was not shown first: what is sent along are the digests of what stands on the screen, so a
-//! definition that changes between the look and the yes stays where it is.
+//! Nothing is accepted that was not shown first: the command sends the digests of what it printed, so a definition that
+//! changes in between is not accepted.
 
 use crate::cli::{OutputFormat, ServersAction, ServersCommand};
-use crate::commands::desk::{ApiAnswer, ApiClient};
-use crate::commands::{CommandOutcome, print, runtime, say};
+use crate::commands::api_client::{AnswerFields, ApiClient, ApiRefusal, ApiRequest, plain_segment};
+use crate::commands::{CommandOutcome, json_text, print, print_json, runtime, say};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::BufRead;
 
 pub(super) fn run(args: &ServersCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let desk = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(&args.url, &args.token_file)?;
     runtime()?.block_on(async {
         match &args.action {
-            None | Some(ServersAction::List) => list(&desk, output).await,
-            Some(ServersAction::Show { id }) => show(&desk, id, output).await,
+            None | Some(ServersAction::List) => list(&client, output).await,
+            Some(ServersAction::Show { id }) => show(&client, id, output).await,
             Some(ServersAction::Accept { id, tool, yes }) => {
-                AcceptAnswer { desk: &desk, id, named: tool, sure: *yes, output }.run().await
+                Acceptance { client: &client, id, names: tool, confirmed: *yes, output }.run().await
             }
         }
     })
 }
 
-async fn list(desk: &ApiClient, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let told = desk.send("GET", "/v1/tenant/servers", None).await?;
-    if !told.ok() || output == OutputFormat::Json {
-        return told.finish(output);
+async fn list(client: &ApiClient, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let page: Value = match client.send(ApiRequest::get("/v1/tenant/servers")).await? {
+        Ok(page) => page,
+        Err(refusal) => return refusal.finish(output),
+    };
+    if output == OutputFormat::Json {
+        print_json(&page)?;
+        return Ok(CommandOutcome::Done);
     }
-    let servers = items(&told.body, "servers");
+    let servers = items(&page, "servers");
     if servers.is_empty() {
         say("the tenant has no external servers\n");
     }
-    servers.iter().for_each(|server| print(&plain(&line(server))));
-    Ok(CommandOutcome::Well)
+    servers.iter().for_each(|server| print(&server_text(AnswerFields(server))));
+    Ok(CommandOutcome::Done)
 }
 
-async fn show(desk: &ApiClient, id: &str, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let told = look(desk, id).await?;
-    if !told.ok() || output == OutputFormat::Json {
-        return told.finish(output);
+async fn show(client: &ApiClient, id: &str, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let server = match read(client, id).await? {
+        Ok(server) => server,
+        Err(refusal) => return refusal.finish(output),
+    };
+    if output == OutputFormat::Json {
+        print_json(&server)?;
+        return Ok(CommandOutcome::Done);
     }
-    print(&plain(&line(&told.body)));
-    items(&told.body, "tools").iter().for_each(|tool| print(&plain(&sheet(tool))));
-    Ok(CommandOutcome::Well)
+    print(&server_text(AnswerFields(&server)));
+    items(&server, "tools").iter().for_each(|tool| print(&tool_text(AnswerFields(tool))));
+    Ok(CommandOutcome::Done)
 }
 
-async fn look(desk: &ApiClient, id: &str) -> anyhow::Result<ApiAnswer> {
-    // An id of another form cannot name a server, and must not name another address either.
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    anyhow::ensure!(!id.is_empty() && id.bytes().all(plain), "a server's id is made of a-z, 0-9 and '-'");
-    desk.send("GET", &format!("/v1/tenant/servers/{id}"), None).await
+async fn read(client: &ApiClient, id: &str) -> anyhow::Result<Result<Value, ApiRefusal>> {
+    let id = plain_segment("a server's id", id)?;
+    client.send(ApiRequest::get(&format!("/v1/tenant/servers/{id}"))).await
 }
 
-/// One answer of a person to what a server shows.
-struct AcceptAnswer<'a> {
-    desk: &'a ApiClient,
+/// One `accept`: the tools that a person accepts of one server.
+struct Acceptance<'a> {
+    client: &'a ApiClient,
     id: &'a str,
-    named: &'a [String],
-    sure: bool,
+    names: &'a [String],
+    confirmed: bool,
     output: OutputFormat,
 }
 
-impl AcceptAnswer<'_> {
+impl Acceptance<'_> {
     async fn run(&self) -> anyhow::Result<CommandOutcome> {
-        let told = look(self.desk, self.id).await?;
-        if !told.ok() {
-            return told.finish(self.output);
-        }
-        let Some(chosen) = self.choose(items(&told.body, "tools")) else { return Ok(CommandOutcome::WithNo) };
+        let server = match read(self.client, self.id).await? {
+            Ok(server) => server,
+            Err(refusal) => return refusal.finish(self.output),
+        };
+        let Some(chosen) = self.choose(items(&server, "tools")) else { return Ok(CommandOutcome::Negative) };
         if chosen.is_empty() {
-            say("nothing waits\n");
-            return Ok(CommandOutcome::Well);
+            say(&format!("no tool of {} waits to be accepted\n", self.id));
+            return Ok(CommandOutcome::Done);
         }
-        // Beside the answer, so that what a program reads stays what the service said.
-        chosen.iter().for_each(|tool| say(&plain(&sheet(tool))));
-        if !self.sure && !confirmed(chosen.len(), self.id)? {
+        // On the standard error, so that a program reads the service's answer alone.
+        chosen.iter().for_each(|tool| say(&tool_text(AnswerFields(tool))));
+        if !self.confirmed && !confirm(chosen.len(), self.id)? {
             say("nothing was accepted\n");
-            return Ok(CommandOutcome::WithNo);
+            return Ok(CommandOutcome::Negative);
         }
         let tools: Vec<Value> =
-            chosen.iter().map(|tool| json!({ "name": called(tool), "digest": tool["digest"] })).collect();
-        let address = format!("/v1/tenant/servers/{}/accept", self.id);
-        let told = self.desk.send("POST", &address, Some(json!({ "tools": tools }))).await?;
-        if told.ok() && self.output == OutputFormat::Text {
-            let accepted = items(&told.body, "accepted").iter().filter_map(Value::as_str);
-            accepted.for_each(|name| print(&format!("accepted {name}\n")));
+            chosen.iter().map(|tool| json!({ "name": name_of(tool), "digest": tool["digest"] })).collect();
+        let path = format!("/v1/tenant/servers/{}/accept", self.id);
+        let answer: Value = match self.client.send(ApiRequest::post(&path, json!({ "tools": tools }))).await? {
+            Ok(answer) => answer,
+            Err(refusal) => return refusal.finish(self.output),
+        };
+        match self.output {
+            OutputFormat::Json => print_json(&answer)?,
+            OutputFormat::Text => {
+                let accepted = AnswerFields(&answer).texts("accepted");
+                accepted.for_each(|name| print(&format!("accepted {name}\n")));
+            }
         }
-        told.finish(self.output)
+        Ok(CommandOutcome::Done)
     }
 
     /// The tools that are meant; `None` if one was named that does not wait.
@@ -95,60 +107,76 @@ impl AcceptAnswer<'_> {
         let is = |tool: &Value, name: &str| tool["name"] == name || tool["upstream_name"] == name;
         let waiting: Vec<&Value> =
             tools.iter().filter(|tool| tool["pin"] == "new" || tool["pin"] == "changed").collect();
-        if let Some(name) = self.named.iter().find(|name| !waiting.iter().any(|tool| is(tool, name))) {
+        if let Some(name) = self.names.iter().find(|name| !waiting.iter().any(|tool| is(tool, name))) {
             say(&format!("no tool `{name}` of {} waits to be accepted\n", self.id));
             return None;
         }
-        let meant = |tool: &&Value| self.named.is_empty() || self.named.iter().any(|name| is(tool, name));
+        let meant = |tool: &&Value| self.names.is_empty() || self.names.iter().any(|name| is(tool, name));
         Some(waiting.into_iter().filter(meant).collect())
     }
 }
 
-fn confirmed(tools: usize, id: &str) -> anyhow::Result<bool> {
-    say(&format!("accept {tools} as shown, from {id}? (yes/no) "));
-    let mut said = String::new();
-    std::io::stdin().lock().read_line(&mut said)?;
-    Ok(said.trim() == "yes")
+fn confirm(tools: usize, id: &str) -> anyhow::Result<bool> {
+    say(&format!("accept these {tools} tools of {id} as shown? (yes/no) "));
+    let mut typed = String::new();
+    std::io::stdin().lock().read_line(&mut typed)?;
+    Ok(typed.trim() == "yes")
 }
 
-/// A text whose words may be a stranger's, with nothing in it that moves a cursor or paints over what was shown.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+fn items<'a>(answer: &'a Value, key: &str) -> &'a [Value] {
+    answer[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn items<'a>(told: &'a Value, key: &str) -> &'a [Value] {
-    told[key].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The name by which the service is told of a tool.
-fn called(tool: &Value) -> &str {
+/// The name by which the service knows a tool.
+fn name_of(tool: &Value) -> &str {
     tool["name"].as_str().or_else(|| tool["upstream_name"].as_str()).unwrap_or_default()
 }
 
-fn line(server: &Value) -> String {
-    let text = |key: &str| server[key].as_str().unwrap_or("-").to_owned();
-    let count = |pins: &[&str]| {
-        items(server, "tools").iter().filter(|tool| tool["pin"].as_str().is_some_and(|pin| pins.contains(&pin))).count()
-    };
+fn server_text(server: AnswerFields<'_>) -> String {
+    let count = |pins: &[&str]| server.list("tools").filter(|tool| pins.contains(&tool.text("pin").as_str())).count();
     let (accepted, waiting) = (count(&["accepted"]), count(&["new", "changed"]));
-    let (id, state, listed) = (text("id"), text("state"), text("listed_at"));
-    let mut out = format!("{id:<24} {state:<12} {accepted} accepted, {waiting} waiting; listed {listed}\n");
-    if let Some(trouble) = server["trouble"].as_object() {
-        let part = |key: &str| trouble.get(key).and_then(Value::as_str).unwrap_or("-");
-        writeln!(out, "    {}: {} (since {})", part("code"), part("message"), part("since")).ok();
+    let (id, state, listed_at) = (server.text("id"), server.text("state"), server.text("listed_at"));
+    let mut out = format!("{id:<24} {state:<12} {accepted} accepted, {waiting} waiting; listed {listed_at}\n");
+    if let Some(trouble) = server.part("trouble") {
+        let (code, message, since) = (trouble.text("code"), trouble.text("message"), trouble.text("since"));
+        writeln!(out, "    {code}: {message} (since {since})").ok();
     }
     out
 }
 
-/// One tool for a person to read before the yes: what changed, or the whole of what is new.
-fn sheet(tool: &Value) -> String {
-    let text = |key: &str| tool[key].as_str().unwrap_or("-").to_owned();
-    let mut out = format!("  {:<12} {}  {}  {}\n", text("pin"), text("upstream_name"), text("name"), text("effect"));
-    let notes = [&tool["reason"]].into_iter().chain(items(tool, "remarks")).filter_map(Value::as_str);
-    notes.for_each(|note| out.push_str(&format!("      NOTE {note}\n")));
-    let whole = || serde_json::to_string_pretty(&tool["definition"]).unwrap_or_default();
-    let difference = tool["difference"].as_str().map(str::to_owned);
-    let shown = difference.unwrap_or_else(|| if tool["definition"].is_null() { String::new() } else { whole() });
-    shown.lines().for_each(|line| out.push_str(&format!("      {line}\n")));
+/// One tool for a person to read before accepting it: what changed, or the whole definition of a new one.
+fn tool_text(tool: AnswerFields<'_>) -> String {
+    let (pin, name, effect) = (tool.text("pin"), tool.text("name"), tool.text("effect"));
+    let mut out = format!("  {pin:<12} {}  {name}  {effect}\n", tool.text("upstream_name"));
+    let reason = tool.part("reason").map(|_| tool.text("reason"));
+    reason.into_iter().chain(tool.texts("remarks")).for_each(|note| {
+        writeln!(out, "      NOTE {note}").ok();
+    });
+    let definition = match (tool.part("difference"), tool.part("definition")) {
+        (Some(_), _) => tool.lines("difference"),
+        (None, Some(whole)) => json_text(whole.0).unwrap_or_default().lines().map(str::to_owned).collect(),
+        (None, None) => Vec::new(),
+    };
+    definition.iter().for_each(|line| out.push_str(&format!("      {line}\n")));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_text_cannot_write_lines_of_its_own() {
+        let hostile = "x\n  accepted     safe\u{1b}[2K\u{202e}\u{200b}";
+        let tool = json!({ "pin": "changed", "upstream_name": hostile, "reason": hostile, "remarks": [hostile] });
+        let new = json!({ "pin": "new", "upstream_name": "x", "definition": { "description": hostile } });
+        let changed = json!({ "pin": "changed", "upstream_name": "x", "difference": "-a\n+b\u{1b}[1A" });
+        let server = json!({ "id": "wiki", "trouble": { "code": "x", "message": hostile, "since": "now" } });
+        let texts = [&tool, &new, &changed].map(|tool| tool_text(AnswerFields(tool)));
+        for text in texts.iter().chain([&server_text(AnswerFields(&server))]) {
+            assert!(text.chars().all(|c| c == '\n' || !domain::text::is_tricky(c)), "{text}");
+            assert!(text.lines().all(|line| !line.starts_with("  accepted")), "{text}");
+        }
+        assert!(texts[2].ends_with("      -a\n      +b\\u{001b}[1A\n"), "{}", texts[2]);
+    }
 }

@@ -1,4 +1,4 @@
-//! `token`: mints a token for development and tests.
+//! `token`: creates a token for development and tests.
 
 use crate::cli::TokenCommand;
 use crate::clock::SystemClock;
@@ -22,16 +22,17 @@ pub(super) fn run(args: &TokenCommand) -> anyhow::Result<CommandOutcome> {
         _ => {
             let resource = args.data.join(dev::RESOURCE);
             let aud = std::fs::read_to_string(&resource).with_context(|| {
-                format!("{} is not there: start `quartermaster dev` once, or give --key", resource.display())
+                format!("{} does not exist: start `quartermaster dev` once, or use --key", resource.display())
             })?;
             (SigningKey::load(&args.data.join(dev::KEY))?, dev::ISSUER.to_owned(), aud)
         }
     };
     let now = SystemClock.now();
     let (sub, tenant, scope) = (args.sub.clone(), args.tenant.clone(), args.scope.clone());
-    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, exp: now.plus(ttl), iat: now });
+    let (email, exp) = (String::new(), now.plus(ttl));
+    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, email, exp, iat: now });
     print(&format!("{token}\n"));
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
 fn span(text: &str) -> anyhow::Result<Duration> {

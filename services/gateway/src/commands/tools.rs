@@ -1,7 +1,7 @@
 //! `tools`: the catalog, and what it costs a model to read.
 
 use crate::cli::{OutputFormat, Tools};
-use crate::commands::{CommandOutcome, check, print, runtime};
+use crate::commands::{CommandOutcome, check, print, print_json, runtime};
 use anyhow::bail;
 use catalog::{Catalog, CatalogEntry, ListAudience, tokens};
 use domain::{Level, LoadedToolsets, Tenant, ToolsetName};
@@ -9,34 +9,34 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What a session opens with, unless a tenant says otherwise.
+/// The toolsets of a new session by default.
 const DEFAULT_TOOLSETS: [&str; 2] = ["k8s", "memory"];
 
 pub(super) fn run(args: &Tools, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let entries = runtime()?.block_on(check::builtin())?;
     let defaults = DEFAULT_TOOLSETS.iter().map(|name| ToolsetName::parse(name)).collect::<Result<Vec<_>, _>>()?;
     let catalog = Catalog::build(&Tenant::parse("catalog")?, entries, &defaults, catalog::CatalogRules::default())?;
-    if let Some(wanted) = &args.toolset
-        && !catalog.toolsets().iter().any(|set| set.name.as_str() == wanted)
+    if let Some(name) = &args.toolset
+        && !catalog.toolsets().iter().any(|set| set.name.as_str() == name)
     {
-        let known: Vec<&str> = catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
-        bail!("there is no toolset `{wanted}`; there are: {}", known.join(", "));
+        let names: Vec<&str> = catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
+        bail!("there is no toolset `{name}`; choose one of {}", names.join(", "));
     }
-    let shown: Vec<&Arc<CatalogEntry>> = catalog
+    let entries: Vec<&Arc<CatalogEntry>> = catalog
         .entries()
         .iter()
-        .filter(|e| args.toolset.as_deref().is_none_or(|wanted| e.definition().toolset.as_str() == wanted))
+        .filter(|e| args.toolset.as_deref().is_none_or(|name| e.definition().toolset.as_str() == name))
         .collect();
     match output {
-        OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&as_json(&catalog, &shown))?)),
-        OutputFormat::Text => print(&as_text(&catalog, &shown, args.tokens)),
+        OutputFormat::Json => print_json(&as_json(&catalog, &entries))?,
+        OutputFormat::Text => print(&as_text(&catalog, &entries, args.tokens)),
     }
-    Ok(CommandOutcome::Well)
+    Ok(CommandOutcome::Done)
 }
 
-fn as_text(catalog: &Catalog, shown: &[&Arc<CatalogEntry>], with_tokens: bool) -> String {
+fn as_text(catalog: &Catalog, entries: &[&Arc<CatalogEntry>], with_tokens: bool) -> String {
     let mut text = String::new();
-    for entry in shown {
+    for entry in entries {
         let d = entry.definition();
         let cost = if with_tokens { format!("{:>6}", entry.tokens()) } else { String::new() };
         writeln!(
@@ -58,8 +58,8 @@ fn as_text(catalog: &Catalog, shown: &[&Arc<CatalogEntry>], with_tokens: bool) -
     text
 }
 
-fn as_json(catalog: &Catalog, shown: &[&Arc<CatalogEntry>]) -> Value {
-    let tools: Vec<Value> = shown
+fn as_json(catalog: &Catalog, entries: &[&Arc<CatalogEntry>]) -> Value {
+    let tools: Vec<Value> = entries
         .iter()
         .map(|entry| {
             let d = entry.definition();
@@ -85,7 +85,7 @@ fn totals(catalog: &Catalog) -> Vec<(String, u32)> {
         ("default context".to_owned(), list(catalog.defaults(), growing)),
         ("default context, list that cannot grow".to_owned(), list(catalog.defaults(), ListAudience::Fixed)),
         ("load_toolset".to_owned(), list(&none, growing)),
-        ("virtual tools together".to_owned(), array(catalog.virtual_briefs().collect())),
+        ("control tools together".to_owned(), array(catalog.virtual_briefs().collect())),
     ];
     for set in catalog.toolsets() {
         let of = |level: Level| {

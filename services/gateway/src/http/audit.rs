@@ -1,15 +1,15 @@
-//! `/v1/audit`: the tenant's ledger, oldest entry first, each with its link once it is sealed.
+//! `/v1/audit`: the tenant's audit log, oldest entry first, each with its link once it is sealed.
 //!
 //! Entries are handed out byte for byte as they are stored, because that is what the links are computed over.
 //! Reading does not seal and does not verify; whoever doubts computes the chain again from what is here.
 
 use crate::app::Gateway;
-use crate::http::caller::{AuthedRequest, needs};
+use crate::http::caller::{AuthedRequest, audits};
 use crate::http::reply;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
-use domain::{Code, Failure, Tenant, TokenScope};
+use domain::{Code, Failure, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use store::{ChainLink, LedgerEntry, LedgerPage, LedgerPosition};
@@ -27,10 +27,10 @@ pub struct AuditQuery {
     limit: Option<usize>,
 }
 
-/// One page of the ledger, as it travels.
+/// One page of the audit log, as it travels.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AuditPage {
-    /// Whose ledger it is; the chain begins with this name.
+    /// The tenant; the hash chain begins with this name.
     pub tenant: String,
     /// The newest link, as it was before the page was read.
     pub seal: Option<ChainLink>,
@@ -56,29 +56,29 @@ pub struct AuditItem {
 }
 
 /// `GET /v1/audit?after=&limit=`.
-pub async fn list(known: AuthedRequest, wanted: Query<AuditQuery>, gateway: Data<Gateway>) -> HttpResponse {
-    match page(&known, &wanted, &gateway).await {
-        Ok(text) => reply::json(StatusCode::OK, &known.trace_id, text),
-        Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+pub async fn list(authed: AuthedRequest, query: Query<AuditQuery>, gateway: Data<Gateway>) -> HttpResponse {
+    match page(&authed, &query, &gateway).await {
+        Ok(text) => reply::json(StatusCode::OK, &authed.trace_id, text),
+        Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
     }
 }
 
-async fn page(known: &AuthedRequest, wanted: &AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
-    needs(known, TokenScope::AuditRead)?;
-    let limit = wanted.limit.unwrap_or(PAGE);
+async fn page(authed: &AuthedRequest, query: &AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
+    audits(authed)?;
+    let limit = query.limit.unwrap_or(PAGE);
     if !(1..=LONGEST_PAGE).contains(&limit) {
         return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));
     }
     let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
-    let after = wanted.after.as_deref().map(|text| LedgerPosition::parse(text).ok_or_else(unknown)).transpose()?;
-    let tenant = &known.caller.tenant;
+    let after = query.after.as_deref().map(|text| LedgerPosition::parse(text).ok_or_else(unknown)).transpose()?;
+    let tenant = &authed.caller.tenant;
     let page = gateway.store.of(tenant).ledger(after, limit).await.map_err(|error| {
         Failure::new(error.code(), "the audit log cannot be read at the moment").retry_after_ms(1_000)
     })?;
-    shown(tenant, page).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
+    body(tenant, page).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
 }
 
-fn shown(tenant: &Tenant, page: LedgerPage) -> serde_json::Result<String> {
+fn body(tenant: &Tenant, page: LedgerPage) -> serde_json::Result<String> {
     let LedgerPage { seal, entries, loose, next } = page;
     let entries = entries.into_iter().map(item).collect::<serde_json::Result<_>>()?;
     let next_cursor = next.map(|next| next.to_string());

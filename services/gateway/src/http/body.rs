@@ -1,4 +1,4 @@
-//! A request's body, read after the caller is known and never beyond the limit.
+//! A request's body, read after authentication and never beyond the limit.
 
 use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
@@ -13,9 +13,9 @@ const SLOWEST: Duration = Duration::from_secs(15);
 
 /// Reads the body, or tells the status that says why not.
 pub async fn read(request: &HttpRequest, mut payload: Payload, limit: usize) -> Result<Bytes, StatusCode> {
-    let told =
+    let length =
         request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
-    if told.is_some_and(|told| told > limit) {
+    if length.is_some_and(|length| length > limit) {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     let reading = async {
@@ -49,8 +49,8 @@ pub async fn read(request: &HttpRequest, mut payload: Payload, limit: usize) -> 
 
 /// Whether the body says it is JSON.
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let told = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    told.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// What the client can read.
@@ -75,7 +75,7 @@ pub fn accepts(headers: &HeaderMap) -> AcceptedTypes {
         if parts.any(refuses) {
             continue;
         }
-        let is_one_of = |kinds: [&str; 3]| kinds.iter().any(|known| kind.eq_ignore_ascii_case(known));
+        let is_one_of = |kinds: [&str; 3]| kinds.iter().any(|accepted| kind.eq_ignore_ascii_case(accepted));
         accepts.json |= is_one_of(["application/json", "*/*", "application/*"]);
         accepts.stream |= is_one_of(["text/event-stream", "*/*", "text/*"]);
     }

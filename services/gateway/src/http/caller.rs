@@ -12,6 +12,7 @@ use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::{Caller, Code, Failure, TokenScope};
 use executor::{SlotGuard, Snapshot};
+use identity::TokenRefused;
 use serde_json::json;
 use std::future::Future;
 use std::pin::Pin;
@@ -41,7 +42,7 @@ impl AuthedRequest {
     }
 }
 
-/// Why nobody was let in.
+/// Why a request was rejected before its handler.
 #[derive(Debug)]
 pub struct AuthRejection {
     failure: Failure,
@@ -92,7 +93,7 @@ impl FromRequest for AuthedRequest {
                 let failure = Failure::new(Code::Internal, "the service is not wired");
                 return Err(refused(&request, None, failure, trace_id));
             };
-            match know(gateway, &request).await {
+            match authenticate(gateway, &request).await {
                 Ok((caller, snapshot)) => match admission::admit(gateway, &request, &caller, &snapshot) {
                     Ok(place) => Ok(AuthedRequest { caller, snapshot, trace_id, place }),
                     Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
@@ -103,7 +104,7 @@ impl FromRequest for AuthedRequest {
     }
 }
 
-async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
+async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
     // First of all: what comes from an address without a good token costs no more than a look at a counter.
     let address = gateway.addresses.address_of(request);
     if !gateway.addresses.admit(address) {
@@ -123,17 +124,38 @@ async fn know(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, 
     }
     let caller = verified.map_err(|refused| {
         gateway.refusals.note(refused.reason());
-        match refused.status() {
-            403 => unserved(),
-            503 => Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000),
-            _ => Failure::new(Code::Unauthenticated, "the token is not valid")
-                .details(json!({ "error": "invalid_token" })),
-        }
+        refusal(refused)
     })?;
-    let snapshot = gateway.tenants.whole(&caller.tenant).await?;
+    let snapshot = gateway.tenants.get_when_read(&caller.tenant).await?;
     // A tenant that is used has its external lists kept up to date; one that sleeps costs its servers nothing.
     gateway.upstreams.touch(&caller.tenant);
     Ok((caller, snapshot))
+}
+
+/// What the sender of a refused token reads. Only whoever has a genuine token learns what its issuer may not say.
+fn refusal(refused: TokenRefused) -> Failure {
+    let invalid =
+        |message: String| Failure::new(Code::Unauthenticated, message).details(json!({ "error": "invalid_token" }));
+    match refused {
+        TokenRefused::BadTenant => unserved(),
+        TokenRefused::ForeignTenant => Failure::new(Code::ForbiddenTenant, refused.to_string()),
+        TokenRefused::ForeignScope => Failure::new(Code::ForbiddenScope, refused.to_string()),
+        TokenRefused::KeysUnavailable => {
+            Failure::new(Code::KeysUnavailable, "the issuer's JWKS is unavailable").retry_after_ms(5_000)
+        }
+        TokenRefused::LivesTooLong | TokenRefused::NoPerson => invalid(refused.to_string()),
+        TokenRefused::NotAToken
+        | TokenRefused::TooLong
+        | TokenRefused::UnknownIssuer
+        | TokenRefused::WrongAlgorithm
+        | TokenRefused::UnknownKey
+        | TokenRefused::BadSignature
+        | TokenRefused::MissingClaim { .. }
+        | TokenRefused::BadClaim { .. }
+        | TokenRefused::WrongAudience
+        | TokenRefused::NotYetValid
+        | TokenRefused::Expired => invalid("the token is not valid".to_owned()),
+    }
 }
 
 fn unserved() -> Failure {
@@ -175,22 +197,34 @@ fn refused(
     AuthRejection { failure, status, mcp, trace_id, challenge }
 }
 
-/// A query that cannot be read, told like every other failure.
+/// A query that cannot be read, reported like every other failure.
 pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequest) -> AuthRejection {
     let failure = Failure::new(Code::InvalidRequest, error.to_string());
     refused(request, None, failure, trace::id_of(request))
 }
 
-/// Wants a scope of the caller.
-pub fn needs(known: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
-    require(&known.caller, scope)
+/// Checks that the caller has a scope.
+pub fn needs(authed: &AuthedRequest, scope: TokenScope) -> Result<(), Failure> {
+    require(&authed.caller, scope)
 }
 
-/// Wants a person who administers the tenant. A token that can call tools may be an agent's, and no agent changes the
-/// rules it is held to.
-pub fn administers(known: &AuthedRequest) -> Result<(), Failure> {
-    needs(known, TokenScope::TenantAdmin)?;
-    if known.caller.scopes.allow(TokenScope::ToolsRead) {
+/// Checks that the caller is a person who reads the tenant's audit log, which tells what everybody asked for.
+pub fn audits(authed: &AuthedRequest) -> Result<(), Failure> {
+    needs(authed, TokenScope::AuditRead)?;
+    if authed.caller.scopes.allow(TokenScope::ToolsRead) {
+        let message = "a token that may call tools is no person's, and only people read the audit log";
+        return Err(
+            Failure::new(Code::InsufficientScope, message).details(json!({ "scope": TokenScope::AuditRead.as_str() }))
+        );
+    }
+    Ok(())
+}
+
+/// Checks that the caller is a person who administers the tenant. A token that can call tools may be an agent's, and no
+/// agent may change its own rules.
+pub fn administers(authed: &AuthedRequest) -> Result<(), Failure> {
+    needs(authed, TokenScope::TenantAdmin)?;
+    if authed.caller.scopes.allow(TokenScope::ToolsRead) {
         let message = "a token that may call tools is no person's, and only people administer a tenant";
         return Err(Failure::new(Code::InsufficientScope, message)
             .details(json!({ "scope": TokenScope::TenantAdmin.as_str() })));

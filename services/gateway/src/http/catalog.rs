@@ -1,11 +1,11 @@
 //! `/v1/catalog`: every tool the tenant could load, for people who choose and for programs that show them the choice.
 //!
-//! It is drawn from the tenant's own catalog, so a tool that is added to the product or to an external server is here
-//! without anybody's doing, and a tool that a rule denies is not. A tenant that only reads has no use for write lists.
+//! It is built from the tenant's own catalog, so it has every new tool of the product and of external servers, and no tool
+//! that a rule denies. A tenant in mode read gets no write lists.
 
-mod asked;
-mod outside;
-mod shown;
+mod filter;
+mod standings;
+mod view;
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
@@ -14,12 +14,12 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, IF_NONE_MATCH};
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use asked::CatalogFilter;
 use catalog::ToolSheet;
 use domain::{Code, Failure, TokenScope, json};
-use outside::ServerStandings;
+use filter::CatalogFilter;
 use serde::Deserialize;
-use shown::{CatalogPage, CatalogTool, totals};
+use standings::ServerStandings;
+use view::{CatalogPage, CatalogTool, totals};
 
 /// Tools on one page; a schema is at most a few kilobytes.
 const PAGE: usize = 100;
@@ -35,53 +35,53 @@ pub struct CatalogQuery {
 
 /// `GET /v1/catalog?toolset=&source=&cursor=`.
 pub async fn list(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
-    wanted: Query<CatalogQuery>,
+    query: Query<CatalogQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let answer = async {
-        match Box::pin(page(&known, &wanted, &gateway)).await {
-            Ok(text) => tagged(&known, &request, text),
-            Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+        match Box::pin(page(&authed, &query, &gateway)).await {
+            Ok(text) => tagged(&authed, &request, text),
+            Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
         }
     };
-    catch::on_rest(&known, answer).await
+    catch::on_rest(&authed, answer).await
 }
 
-async fn page(known: &AuthedRequest, wanted: &CatalogQuery, gateway: &Gateway) -> Result<String, Failure> {
-    may_look(known)?;
-    let (catalog, policy) = (&known.snapshot.catalog, &known.snapshot.policy);
-    let outside = ServerStandings::look(gateway, known).await?;
-    let names = catalog.toolsets().iter().map(|set| set.name.as_str()).chain(outside.toolsets());
-    let asked = CatalogFilter::read(wanted.toolset.as_deref(), wanted.source.as_deref(), &names.collect::<Vec<_>>())?;
-    let (key, set) = (gateway.keys.cursor(), asked.key());
-    let page = match wanted.cursor.as_deref() {
+async fn page(authed: &AuthedRequest, query: &CatalogQuery, gateway: &Gateway) -> Result<String, Failure> {
+    may_look(authed)?;
+    let (catalog, policy) = (&authed.snapshot.catalog, &authed.snapshot.policy);
+    let standings = ServerStandings::read(gateway, authed).await?;
+    let names = catalog.toolsets().iter().map(|set| set.name.as_str()).chain(standings.toolsets());
+    let filter = CatalogFilter::read(query.toolset.as_deref(), query.source.as_deref(), &names.collect::<Vec<_>>())?;
+    let (key, set) = (gateway.keys.cursor(), filter.key());
+    let page = match query.cursor.as_deref() {
         None => 0,
         Some(text) => mcp::cursor::check(key, catalog.digest(), &set, text).ok_or_else(|| {
             Failure::new(Code::BadCursor, "the cursor is not one of this list").next("list again without a cursor")
         })?,
     };
     let all: Vec<ToolSheet<'_>> =
-        catalog.sheets().filter(|sheet| sheet.modes.contains(&policy.mode) && asked.covers(sheet)).collect();
+        catalog.sheets().filter(|sheet| sheet.modes.contains(&policy.mode) && filter.covers(sheet)).collect();
     let first = page == 0;
     let from = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(PAGE);
     let more = all.len() > from.saturating_add(PAGE);
-    let told = CatalogPage {
+    let body = CatalogPage {
         digest: catalog.digest(),
         mode: policy.mode,
         toolsets: first.then(|| totals(catalog, &all)),
         virtual_tools: first.then(|| catalog.virtual_sheets().collect()),
-        quarantine: first.then(|| outside.waiting(&asked)).flatten(),
-        tools: all.into_iter().skip(from).take(PAGE).map(|sheet| CatalogTool::of(sheet, policy, &outside)).collect(),
+        quarantine: first.then(|| standings.waiting(&filter)).flatten(),
+        tools: all.into_iter().skip(from).take(PAGE).map(|sheet| CatalogTool::of(sheet, policy, &standings)).collect(),
         next_cursor: more.then(|| mcp::cursor::make(key, catalog.digest(), &set, page + 1)),
     };
-    serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the catalog cannot be shown"))
+    serde_json::to_string(&body).map_err(|_| Failure::new(Code::Internal, "the catalog cannot be shown"))
 }
 
-/// Whoever may use tools may see which there are, and so may whoever sets the tenant up.
-fn may_look(known: &AuthedRequest) -> Result<(), Failure> {
-    let scopes = &known.caller.scopes;
+/// Callers of tools and administrators of the tenant may see the catalog.
+fn may_look(authed: &AuthedRequest) -> Result<(), Failure> {
+    let scopes = &authed.caller.scopes;
     if scopes.allow(TokenScope::ToolsRead) || scopes.allow(TokenScope::TenantAdmin) {
         return Ok(());
     }
@@ -92,12 +92,13 @@ fn may_look(known: &AuthedRequest) -> Result<(), Failure> {
 
 /// The answer, or that nothing changed since. The tag names the very bytes: rules and pins are in them and not in the
 /// catalog's digest.
-fn tagged(known: &AuthedRequest, request: &HttpRequest, text: String) -> HttpResponse {
+fn tagged(authed: &AuthedRequest, request: &HttpRequest, text: String) -> HttpResponse {
     let digest = json::sha256_hex(text.as_bytes());
     let tag = format!("\"{}\"", &digest[..32]);
     let seen = request.headers().get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
     let unchanged = seen.flat_map(|list| list.split(',')).any(|seen| seen.trim() == tag);
-    let mut response = reply::start(if unchanged { StatusCode::NOT_MODIFIED } else { StatusCode::OK }, &known.trace_id);
+    let mut response =
+        reply::start(if unchanged { StatusCode::NOT_MODIFIED } else { StatusCode::OK }, &authed.trace_id);
     response.insert_header((ETAG, tag)).insert_header(("Cache-Control", "private, no-cache"));
     if unchanged { response.finish() } else { response.content_type("application/json").body(text) }
 }

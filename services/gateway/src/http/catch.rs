@@ -11,14 +11,14 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 
 /// Answers on the REST API: a panic is our fault, and says so.
-pub async fn on_rest(known: &AuthedRequest, work: impl Future<Output = HttpResponse>) -> HttpResponse {
+pub async fn on_rest(authed: &AuthedRequest, work: impl Future<Output = HttpResponse>) -> HttpResponse {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
-        let body = reply::error_body(&failure(known), &known.trace_id);
-        reply::json(StatusCode::INTERNAL_SERVER_ERROR, &known.trace_id, body)
+        let body = reply::error_body(&failure(authed), &authed.trace_id);
+        reply::json(StatusCode::INTERNAL_SERVER_ERROR, &authed.trace_id, body)
     })
 }
 
-fn failure(known: &AuthedRequest) -> Failure {
-    tracing::error!(trace_id = known.trace_id, "a handler panicked");
+fn failure(authed: &AuthedRequest) -> Failure {
+    tracing::error!(trace_id = authed.trace_id, "a handler panicked");
     Failure::new(Code::Internal, "the request failed inside the service")
 }

@@ -45,7 +45,7 @@ impl OriginPolicy {
 
     fn knows(&self, origin: &str) -> bool {
         let loopback = || origin.strip_prefix("http://").is_some_and(is_loopback);
-        self.origins.iter().any(|known| known == origin) || (self.loopback && loopback())
+        self.origins.iter().any(|allowed| allowed == origin) || (self.loopback && loopback())
     }
 }
 

@@ -18,84 +18,65 @@ use tokio::sync::mpsc::Receiver;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// `POST /mcp`.
+/// `POST /mcp` and `POST /mcp/x/SELECTION`.
 pub async fn post(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     payload: Payload,
+    selection: Option<Path<String>>,
     gateway: Data<Gateway>,
-) -> HttpResponse {
-    answer(&known, &request, payload, &gateway, None).await
-}
-
-/// `POST /mcp/x/SELECTION`.
-pub async fn post_selected(
-    known: AuthedRequest,
-    request: HttpRequest,
-    payload: Payload,
-    path: Path<String>,
-    gateway: Data<Gateway>,
-) -> HttpResponse {
-    answer(&known, &request, payload, &gateway, Some(&path)).await
-}
-
-async fn answer(
-    known: &AuthedRequest,
-    request: &HttpRequest,
-    payload: Payload,
-    gateway: &Data<Gateway>,
-    selection: Option<&str>,
 ) -> HttpResponse {
     if !body::is_json(request.headers()) {
-        return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE, known);
+        return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE, &authed);
     }
     let accepts = body::accepts(request.headers());
     if !accepts.json && !accepts.stream {
-        return empty(StatusCode::NOT_ACCEPTABLE, known);
+        return empty(StatusCode::NOT_ACCEPTABLE, &authed);
     }
-    let body = match body::read(request, payload, gateway.settings.listen.body_bytes).await {
+    let body = match body::read(&request, payload, gateway.settings.listen.body_bytes).await {
         Ok(body) => body,
-        Err(status) => return empty(status, known),
+        Err(status) => return empty(status, &authed),
     };
     let (sink, frames) = accepts.stream.then(sink::channel).unzip();
-    let (headers, session) = (Some(headers(request)), session(request));
-    let message = McpRequest { exchange: known.exchange(gateway), headers, session, selection, sink };
-    respond(gateway, known, protocol::answer(message, &body).await, frames, None)
+    let (headers, session) = (Some(headers(&request)), session(&request));
+    let selection = selection.as_ref().map(|path| path.as_str());
+    let message = McpRequest { exchange: authed.exchange(&gateway), headers, session, selection, sink };
+    respond(&gateway, &authed, protocol::answer(message, &body).await, frames, None)
 }
 
 /// `DELETE /mcp`: the session ends, for every replica.
-pub async fn delete(known: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn delete(authed: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
     if mcp::era::of_stream(&headers(&request)).is_none() {
-        return method_not_allowed(&known);
+        return method_not_allowed(&authed);
     }
-    let Some(session) = session(&request) else { return empty(StatusCode::BAD_REQUEST, &known) };
-    let exchange = known.exchange(&gateway);
+    let Some(session) = session(&request) else { return empty(StatusCode::BAD_REQUEST, &authed) };
+    let exchange = authed.exchange(&gateway);
     let closed = async {
         let _place = exchange.admit()?;
         exchange.close_session(session).await
     };
     match closed.await {
-        Ok(()) => empty(StatusCode::NO_CONTENT, &known),
-        Err(failure) => respond(&gateway, &known, exchange.refuse(Era::Modern, None, failure), None, None),
+        Ok(()) => empty(StatusCode::NO_CONTENT, &authed),
+        Err(failure) => respond(&gateway, &authed, exchange.refuse(Era::Modern, None, failure), None, None),
     }
 }
 
 /// `GET /mcp`: the stream of a legacy session.
-pub async fn get(known: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn get(authed: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
     let (Some(_), Some(session)) = (mcp::era::of_stream(&headers(&request)), session(&request)) else {
-        return method_not_allowed(&known);
+        return method_not_allowed(&authed);
     };
     if !body::accepts(request.headers()).stream {
-        return empty(StatusCode::NOT_ACCEPTABLE, &known);
+        return empty(StatusCode::NOT_ACCEPTABLE, &authed);
     }
     let (sink, frames) = sink::channel();
-    let answer = stream::follow_session(&known.exchange(&gateway), session, sink).await;
-    respond(&gateway, &known, answer, Some(frames), Some(mcp::sse::RETRY))
+    let answer = stream::follow_session(&authed.exchange(&gateway), session, sink).await;
+    respond(&gateway, &authed, answer, Some(frames), Some(mcp::sse::RETRY))
 }
 
 /// Any other method on the endpoint.
-pub async fn other_method(known: AuthedRequest) -> HttpResponse {
-    method_not_allowed(&known)
+pub async fn other_method(authed: AuthedRequest) -> HttpResponse {
+    method_not_allowed(&authed)
 }
 
 fn headers(request: &HttpRequest) -> ProtocolHeaders<'_> {
@@ -107,18 +88,18 @@ fn session(request: &HttpRequest) -> Option<String> {
     Some(value.to_str().unwrap_or_default().to_owned())
 }
 
-fn empty(status: StatusCode, known: &AuthedRequest) -> HttpResponse {
-    reply::start(status, &known.trace_id).finish()
+fn empty(status: StatusCode, authed: &AuthedRequest) -> HttpResponse {
+    reply::start(status, &authed.trace_id).finish()
 }
 
-fn method_not_allowed(known: &AuthedRequest) -> HttpResponse {
-    reply::start(StatusCode::METHOD_NOT_ALLOWED, &known.trace_id).insert_header(("Allow", "POST")).finish()
+fn method_not_allowed(authed: &AuthedRequest) -> HttpResponse {
+    reply::start(StatusCode::METHOD_NOT_ALLOWED, &authed.trace_id).insert_header(("Allow", "POST")).finish()
 }
 
 /// An answer of the protocol as an HTTP response; a stream begins with `first`.
 fn respond(
     gateway: &Gateway,
-    known: &AuthedRequest,
+    authed: &AuthedRequest,
     answer: McpAnswer,
     frames: Option<Receiver<Frame>>,
     first: Option<Bytes>,
@@ -126,7 +107,7 @@ fn respond(
     match (answer, frames) {
         (McpAnswer::Message(McpMessage { reply, failure, session }), _) => {
             let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-            let mut response = reply::start(status, &known.trace_id).content_type("application/json").body(reply.body);
+            let mut response = reply::start(status, &authed.trace_id).content_type("application/json").body(reply.body);
             if let Some(value) = session.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
                 response.headers_mut().insert(SESSION, value);
             }
@@ -135,15 +116,15 @@ fn respond(
             }
             response
         }
-        (McpAnswer::Streaming, Some(frames)) => event_stream(known, frames, first),
-        (McpAnswer::Accepted, _) => empty(StatusCode::ACCEPTED, known),
+        (McpAnswer::Streaming, Some(frames)) => event_stream(authed, frames, first),
+        (McpAnswer::Accepted, _) => empty(StatusCode::ACCEPTED, authed),
         (McpAnswer::Cancelled, _) => HttpResponse::Accepted().finish(),
-        (McpAnswer::NeedsStream, _) | (McpAnswer::Streaming, None) => empty(StatusCode::NOT_ACCEPTABLE, known),
+        (McpAnswer::NeedsStream, _) | (McpAnswer::Streaming, None) => empty(StatusCode::NOT_ACCEPTABLE, authed),
     }
 }
 
 /// Frames as server-sent events, until the last holder of the sink lets it go.
-fn event_stream(known: &AuthedRequest, frames: Receiver<Frame>, first: Option<Bytes>) -> HttpResponse {
+fn event_stream(authed: &AuthedRequest, frames: Receiver<Frame>, first: Option<Bytes>) -> HttpResponse {
     let events = streams::unfold(frames, |mut frames| async {
         let event = match frames.recv().await? {
             Frame::Message(message) => mcp::sse::message(&message),
@@ -152,7 +133,7 @@ fn event_stream(known: &AuthedRequest, frames: Receiver<Frame>, first: Option<By
         Some((event, frames))
     });
     let body = streams::iter(first).chain(events).map(Ok::<_, std::convert::Infallible>);
-    reply::start(StatusCode::OK, &known.trace_id)
+    reply::start(StatusCode::OK, &authed.trace_id)
         .content_type("text/event-stream")
         .insert_header(("Cache-Control", "no-cache, no-transform"))
         .insert_header(("X-Accel-Buffering", "no"))

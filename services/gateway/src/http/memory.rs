@@ -2,12 +2,12 @@
 //!
 //! A person has a token that administers the tenant and calls no tools; an agent has its own tools for the same
 //! documents, and a gate before them. Only what belongs to the whole tenant is here: what is kept under `session/` or
-//! `user/` answers as if it never was. The scan, the ledger and the versions are the same for both.
+//! `user/` answers as if it never was. The scan, the audit log and the versions are the same for both.
 
-mod asked;
-mod shown;
+mod request;
+mod view;
 
-pub use shown::{DocumentListPage, DocumentSummary, DocumentVersions, DocumentView, WriteResponse};
+pub use view::{DocumentListPage, DocumentSummary, DocumentVersions, DocumentView, WriteResponse};
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
@@ -16,8 +16,8 @@ use ::memory::documents::{DocPath, DocumentKind, DocumentScope, ForgetRequest, P
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use asked::{author, bounded, extent, place, reader, reason, tag};
 use domain::{Code, Failure};
+use request::{author, bounded, extent, place, reader, reason, tag};
 use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
@@ -35,20 +35,20 @@ pub struct DocumentsQuery {
 }
 
 /// `GET /v1/memory/documents?prefix=&cursor=`: by path.
-pub async fn list(known: AuthedRequest, wanted: Query<DocumentsQuery>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(authed: AuthedRequest, query: Query<DocumentsQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let listed = async {
-        let reader = reader(&known)?;
-        let under = wanted.prefix.as_deref().map_or_else(|| Ok(Prefix::of(DocumentScope::Tenant)), Prefix::parse);
+        let reader = reader(&authed)?;
+        let under = query.prefix.as_deref().map_or_else(|| Ok(Prefix::of(DocumentScope::Tenant)), Prefix::parse);
         let under = under.map_err(|error| Failure::new(Code::InvalidRequest, error.to_string()))?;
         if under.scope() != DocumentScope::Tenant {
             let failure = Failure::new(memory::codes::UNKNOWN_STORE, format!("there is no store {}", under.as_str()));
             return Err(failure.next("only documents under tenant/ are listed here"));
         }
-        let after = wanted.cursor.as_deref().map(DocPath::parse).transpose();
+        let after = query.cursor.as_deref().map(DocPath::parse).transpose();
         let after = after.map_err(|_| Failure::new(Code::BadCursor, "the cursor is not one of this list"))?;
         let page = gateway
             .tenants
-            .notebook(&known.caller.tenant)
+            .notebook(&authed.caller.tenant)
             .list(&reader, &under, after.as_ref().map(DocPath::as_str), PAGE)
             .await?;
         Ok(DocumentListPage {
@@ -56,8 +56,8 @@ pub async fn list(known: AuthedRequest, wanted: Query<DocumentsQuery>, gateway: 
             next_cursor: page.next,
         })
     };
-    let span = span(&known, "search_memory");
-    reply::told(&gateway, &known, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
+    let span = span(&authed, "search_memory");
+    reply::answer(&gateway, &authed, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
 }
 
 /// The query of one document.
@@ -69,20 +69,20 @@ pub struct DocumentVersionQuery {
 
 /// `GET /v1/memory/documents/{path}?version=`.
 pub async fn show(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     path: Path<String>,
     which: Query<DocumentVersionQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    let shown = async {
-        let reader = reader(&known)?;
+    let view = async {
+        let reader = reader(&authed)?;
         let document =
-            gateway.tenants.notebook(&known.caller.tenant).read(&reader, &place(&path)?, which.version).await?;
+            gateway.tenants.notebook(&authed.caller.tenant).read(&reader, &place(&path)?, which.version).await?;
         Ok(DocumentView::from(document))
     };
-    let shown = Box::pin(shown).instrument(span(&known, "search_memory")).await;
-    let tag = shown.as_ref().ok().map(|shown: &DocumentView| shown.sha256.clone());
-    reply::told(&gateway, &known, StatusCode::OK, tag, shown)
+    let view = Box::pin(view).instrument(span(&authed, "search_memory")).await;
+    let tag = view.as_ref().ok().map(|view: &DocumentView| view.sha256.clone());
+    reply::answer(&gateway, &authed, StatusCode::OK, tag, view)
 }
 
 /// The query of a history.
@@ -94,22 +94,22 @@ pub struct DocumentHistoryQuery {
 
 /// `GET /v1/memory/history/{path}?before=`: versions, newest first.
 pub async fn history(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     path: Path<String>,
     from: Query<DocumentHistoryQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    let told = async {
-        let reader = reader(&known)?;
+    let versions = async {
+        let reader = reader(&authed)?;
         let past = gateway
             .tenants
-            .notebook(&known.caller.tenant)
+            .notebook(&authed.caller.tenant)
             .history(&reader, &place(&path)?, from.before, VERSIONS)
             .await?;
         Ok(DocumentVersions::from(past))
     };
-    let span = span(&known, "search_memory");
-    reply::told(&gateway, &known, StatusCode::OK, None, Box::pin(told).instrument(span).await)
+    let span = span(&authed, "search_memory");
+    reply::answer(&gateway, &authed, StatusCode::OK, None, Box::pin(versions).instrument(span).await)
 }
 
 /// What a person writes.
@@ -128,30 +128,30 @@ struct DocumentPutBody {
 
 /// `PUT /v1/memory/documents/{path}`: overwrites only what `If-Match` names.
 pub async fn put(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     path: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let written = async {
-        let author = author(&known)?;
+        let author = author(&authed)?;
         let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
         let putting: DocumentPutBody = sessions::read(&request, payload, &gateway).await?;
         bounded(&putting)?;
         let DocumentPutBody { content, kind, evidence, title, tags } = putting;
         let write = Write { path, kind, title, content, evidence, tags, if_sha256 };
-        gateway.tenants.notebook(&known.caller.tenant).write(&author, &write).await.map(WriteResponse::from)
+        gateway.tenants.notebook(&authed.caller.tenant).write(&author, &write).await.map(WriteResponse::from)
     };
-    let written = Box::pin(written).instrument(span(&known, "upsert_memory"));
-    let replied = async {
+    let written = Box::pin(written).instrument(span(&authed, "upsert_memory"));
+    let response = async {
         let written = written.await;
         let tag = written.as_ref().ok().map(|written: &WriteResponse| written.sha256.clone());
         let created = written.as_ref().is_ok_and(|written| written.created);
         let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-        reply::told(&gateway, &known, status, tag, written)
+        reply::answer(&gateway, &authed, status, tag, written)
     };
-    catch::on_rest(&known, replied).await
+    catch::on_rest(&authed, response).await
 }
 
 /// The query of a removal.
@@ -172,33 +172,33 @@ struct RemovalResponse {
 
 /// `DELETE /v1/memory/documents/{path}?reason=&redact=`.
 pub async fn remove(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     path: Path<String>,
     removing: Query<RemovalQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let removed = async {
-        let author = author(&known)?;
+        let author = author(&authed)?;
         let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
         let (reason, extent) = (reason(removing.reason.as_deref())?, extent(removing.redact.as_deref())?);
         let gone = gateway
             .tenants
-            .notebook(&known.caller.tenant)
+            .notebook(&authed.caller.tenant)
             .forget(&author, &ForgetRequest { path, reason, extent, if_sha256 })
             .await?;
         Ok(RemovalResponse { path: gone.path, deleted: gone.deleted, redacted_versions: gone.redacted })
     };
-    let removed = Box::pin(removed).instrument(span(&known, "delete_memory"));
-    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, removed.await) }).await
+    let removed = Box::pin(removed).instrument(span(&authed, "delete_memory"));
+    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, removed.await) }).await
 }
 
-fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {
+fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "memory",
         otel.name = operation,
         gen_ai.operation.name = operation,
-        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.tenant = %authed.caller.tenant,
         quartermaster.entry = "rest",
     )
 }

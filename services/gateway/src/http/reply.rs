@@ -15,27 +15,27 @@ pub fn json(status: StatusCode, trace_id: &str, body: impl Into<String>) -> Http
     start(status, trace_id).content_type("application/json").body(body.into())
 }
 
-/// What came of a request, as JSON with its tag, if it has one. Nobody but its reader may keep it.
-pub fn told<T: Serialize>(
+/// The result of a request, as JSON with its ETag, if it has one. Only the client may cache it.
+pub fn answer<T: Serialize>(
     gateway: &Gateway,
-    known: &AuthedRequest,
+    authed: &AuthedRequest,
     status: StatusCode,
     tag: Option<String>,
-    told: Result<T, Failure>,
+    result: Result<T, Failure>,
 ) -> HttpResponse {
-    let text = told.and_then(|told| {
-        serde_json::to_string(&told).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
+    let text = result.and_then(|body| {
+        serde_json::to_string(&body).map_err(|_| Failure::new(Code::Internal, "the answer cannot be written"))
     });
     match text {
         Ok(text) => {
-            let mut response = start(status, &known.trace_id);
+            let mut response = start(status, &authed.trace_id);
             if let Some(tag) = tag {
                 response.insert_header((ETAG, format!("\"{tag}\"")));
             }
             response.insert_header(("Cache-Control", "private, no-cache"));
             response.content_type("application/json").body(text)
         }
-        Err(failure) => self::failure(gateway, &failure, &known.trace_id),
+        Err(failure) => self::failure(gateway, &failure, &authed.trace_id),
     }
 }
 

@@ -1,6 +1,6 @@
-//! `/v1/runs`, and the same at `/runs`: what waits for a person, and what a person says to it.
+//! `/v1/runs`, and the same at `/runs`: people list, read and decide runs.
 //!
-//! A `GET` never decides. Whoever decides needs `runs:decide` and no tool scope; agents see their own runs and no others.
+//! A `GET` never decides. Deciding needs `runs:decide` and no tool scope; agents see only their own runs.
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
@@ -11,9 +11,9 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::Progress;
 use domain::run::{Run, RunState, Verdict};
-use domain::{Code, Failure, Moment, RunId, TokenScope};
-use executor::RunDecision;
+use domain::{Caller, Code, Failure, Moment, RunId, TokenScope};
 use executor::runs::{RunWait, WaitUntil, told};
+use executor::{RunDecision, ServiceKeys};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use store::{RunBrief, StoreError};
 /// Runs on one page.
 const PAGE: usize = 50;
 /// How many runs are looked through for a filtered page, by their brief records.
-const LOOKED_THROUGH: usize = 1_000;
+const MOST_SCANNED: usize = 1_000;
 /// How many of these records are read at once.
 const READ_AT_ONCE: usize = 100;
 
@@ -37,50 +37,55 @@ pub struct RunsQuery {
 }
 
 /// `GET /v1/runs`: newest first.
-pub async fn list(known: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(authed: AuthedRequest, filter: Query<RunsQuery>, gateway: Data<Gateway>) -> HttpResponse {
     let page = async {
-        sees_runs(&known)?;
-        let from = filter.cursor.as_deref().map(read_cursor).transpose()?;
-        let runs = gateway.store.of(&known.caller.tenant).runs();
-        let own = (!sees_all(&known)).then_some(&known.caller.principal);
-        let ids = runs.ids(own, from.map(|(at, _)| at), LOOKED_THROUGH).await.map_err(|e| no_store(&e))?;
-        // Several runs may have been asked in one millisecond; the cursor names the last one that was looked at.
+        sees_runs(&authed)?;
+        let place = |text: &str| read_cursor(&gateway.keys, &authed.caller, text);
+        let from = filter.cursor.as_deref().map(place).transpose()?;
+        let runs = gateway.store.of(&authed.caller.tenant).runs();
+        let own = (!sees_all(&authed)).then_some(&authed.caller.principal);
+        let ids = runs.ids(own, from.map(|(at, _)| at), MOST_SCANNED).await.map_err(|e| no_store(&e))?;
+        // Several runs may have been requested in one millisecond; the cursor names the last one that was read.
         let behind = from.and_then(|(_, id)| ids.iter().position(|run| *run == id)).map_or(0, |at| at + 1);
-        let (mut shown, mut last) = (Vec::new(), None);
+        let (mut page, mut last) = (Vec::new(), None);
         for some in ids[behind..].chunks(READ_AT_ONCE) {
             for run in runs.briefs(some).await.map_err(|e| no_store(&e))? {
-                if shown.len() == PAGE {
+                if page.len() == PAGE {
                     break;
                 }
-                if wanted(&filter, &run) {
-                    shown.push(brief(&run));
+                if matches(&filter, &run) {
+                    page.push(brief(&run));
                 }
                 last = Some((run.asked_at, run.id));
             }
-            if shown.len() == PAGE {
+            if page.len() == PAGE {
                 break;
             }
         }
-        let more = shown.len() == PAGE || ids.len() == LOOKED_THROUGH;
-        let next = last.filter(|_| more).map(|(at, id)| format!("{}-{id}", at.millis()));
-        Ok::<Value, Failure>(json!({ "runs": shown, "next_cursor": next }))
+        let more = page.len() == PAGE || ids.len() == MOST_SCANNED;
+        // The last run that was read may be one that is not shown, so its place is sealed.
+        let next = last
+            .filter(|_| more)
+            .map(|(at, id)| gateway.keys.seal_place(&authed.caller, &format!("{}-{id}", at.millis())));
+        Ok::<Value, Failure>(json!({ "runs": page, "next_cursor": next }))
     };
-    answer(&gateway, &known, page.await)
+    answer(&gateway, &authed, page.await)
 }
 
 fn no_store(error: &StoreError) -> Failure {
     Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000)
 }
 
-fn wanted(filter: &RunsQuery, run: &RunBrief) -> bool {
+fn matches(filter: &RunsQuery, run: &RunBrief) -> bool {
     filter.state.is_none_or(|state| run.state == state)
         && filter.tool.as_deref().is_none_or(|tool| run.tool.as_str() == tool)
         && filter.session.as_deref().is_none_or(|id| run.session.is_some_and(|s| s.to_string() == id))
 }
 
-fn read_cursor(text: &str) -> Result<(Moment, RunId), Failure> {
+fn read_cursor(keys: &ServiceKeys, caller: &Caller, text: &str) -> Result<(Moment, RunId), Failure> {
     let read = || {
-        let (at, id) = text.split_once('-')?;
+        let place = keys.open_place(caller, text)?;
+        let (at, id) = place.split_once('-')?;
         Some((Moment::from_millis(at.parse().ok()?), RunId::parse(id).ok()?))
     };
     read().ok_or_else(|| Failure::new(Code::BadCursor, "the cursor is not one of this list"))
@@ -97,31 +102,31 @@ pub struct RunQuery {
 /// `GET /v1/runs/{id}?wait_ms=`: reads the run and changes nothing, whoever asks. The agent that asked for it receives
 /// its result by the call itself or by `await_run`.
 pub async fn show(
-    mut known: AuthedRequest,
+    mut authed: AuthedRequest,
     id: Path<String>,
     patience: Query<RunQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     // Whoever waits holds no place of those who do not.
-    let place = known.place.take();
-    let shown = async {
-        sees_runs(&known)?;
+    let place = authed.place.take();
+    let run = async {
+        sees_runs(&authed)?;
         let id = parse(&id)?;
-        let tenant = &known.caller.tenant;
+        let tenant = &authed.caller.tenant;
         let _place = match patience.wait_ms {
             0 => place,
-            _ => Some(gateway.executor.admit_waiting(&known.caller)?),
+            _ => Some(gateway.executor.admit_waiting(&authed.caller)?),
         };
         let waiting = RunWait {
             until: WaitUntil::Moved,
             patience: Duration::from_millis(patience.wait_ms.min(turn::LONGEST_WAIT_MS)),
-            may_see: &|run| may_see(&known, run),
+            may_see: &|run| may_see(&authed, run),
             progress: &Progress::default(),
         };
-        let held = gateway.executor.wait_for(tenant, id, waiting).await?;
-        Ok(told::to_person(&held.run))
+        let versioned = gateway.executor.wait_for(tenant, id, waiting).await?;
+        Ok(told::to_person(&versioned.run))
     };
-    answer(&gateway, &known, shown.await)
+    answer(&gateway, &authed, run.await)
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,28 +141,28 @@ const LONGEST_REASON: usize = 2_000;
 
 /// `POST /v1/runs/{id}/approve`.
 pub async fn approve(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    catch::on_rest(&known, decide(&known, &request, &id, payload, &gateway, Verdict::Approve)).await
+    catch::on_rest(&authed, decide(&authed, &request, &id, payload, &gateway, Verdict::Approve)).await
 }
 
 /// `POST /v1/runs/{id}/reject`.
 pub async fn reject(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    catch::on_rest(&known, decide(&known, &request, &id, payload, &gateway, Verdict::Reject)).await
+    catch::on_rest(&authed, decide(&authed, &request, &id, payload, &gateway, Verdict::Reject)).await
 }
 
 async fn decide(
-    known: &AuthedRequest,
+    authed: &AuthedRequest,
     request: &HttpRequest,
     id: &str,
     payload: Payload,
@@ -165,25 +170,25 @@ async fn decide(
     verdict: Verdict,
 ) -> HttpResponse {
     let decided = async {
-        executor::may_decide(&known.caller)?;
+        executor::may_decide(&authed.caller)?;
         let RejectionReason { reason } = sessions::read(request, payload, gateway).await?;
         if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
             return Err(Failure::new(Code::TooLarge, format!("a reason has at most {LONGEST_REASON} bytes")));
         }
-        let said = RunDecision { verdict, reason };
-        let run = gateway.executor.answer(&known.snapshot, &known.caller, parse(id)?, said).await?;
+        let decision = RunDecision { verdict, reason };
+        let run = gateway.executor.answer(&authed.snapshot, &authed.caller, parse(id)?, decision).await?;
         Ok(told::to_person(&run))
     };
-    answer(gateway, known, Box::pin(decided).await)
+    answer(gateway, authed, Box::pin(decided).await)
 }
 
 /// `POST /v1/runs/{id}/cancel`: the requester takes a pending run back.
-pub async fn cancel(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn cancel(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let cancelled = async {
-        let run = gateway.executor.cancel_run(&known.caller, parse(&id)?).await?;
+        let run = gateway.executor.cancel_run(&authed.caller, parse(&id)?).await?;
         Ok(told::to_person(&run))
     };
-    answer(&gateway, &known, cancelled.await)
+    answer(&gateway, &authed, cancelled.await)
 }
 
 #[derive(Debug, Deserialize)]
@@ -201,31 +206,31 @@ enum SettledOutcome {
 
 /// `POST /v1/runs/{id}/resolve`: a person settles an unknown outcome.
 pub async fn resolve(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let resolved = async {
-        executor::may_decide(&known.caller)?;
+        executor::may_decide(&authed.caller)?;
         let SettleRequest { outcome } = sessions::read(&request, payload, &gateway).await?;
-        let run = gateway.executor.resolve(&known.caller, parse(&id)?, outcome == SettledOutcome::Succeeded).await?;
+        let run = gateway.executor.resolve(&authed.caller, parse(&id)?, outcome == SettledOutcome::Succeeded).await?;
         Ok(told::to_person(&run))
     };
-    answer(&gateway, &known, resolved.await)
+    answer(&gateway, &authed, resolved.await)
 }
 
-/// `POST /v1/runs/{id}/clear`: a person lets a session whose step this rejection ended go on.
-pub async fn clear(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    let cleared = async { Ok(told::to_person(&gateway.executor.clear(&known.caller, parse(&id)?).await?)) };
-    answer(&gateway, &known, cleared.await)
+/// `POST /v1/runs/{id}/clear`: a person unblocks the session that this rejection blocked.
+pub async fn clear(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let cleared = async { Ok(told::to_person(&gateway.executor.clear(&authed.caller, parse(&id)?).await?)) };
+    answer(&gateway, &authed, cleared.await)
 }
 
-fn answer(gateway: &Gateway, known: &AuthedRequest, told: Result<Value, Failure>) -> HttpResponse {
-    match told {
-        Ok(told) => reply::json(StatusCode::OK, &known.trace_id, told.to_string()),
-        Err(failure) => reply::failure(gateway, &failure, &known.trace_id),
+fn answer(gateway: &Gateway, authed: &AuthedRequest, result: Result<Value, Failure>) -> HttpResponse {
+    match result {
+        Ok(body) => reply::json(StatusCode::OK, &authed.trace_id, body.to_string()),
+        Err(failure) => reply::failure(gateway, &failure, &authed.trace_id),
     }
 }
 
@@ -243,18 +248,21 @@ fn brief(run: &RunBrief) -> Value {
     })
 }
 
-/// Whoever calls tools sees its own runs; whoever decides, or reads the ledger, sees all of the tenant's.
-fn may_see(known: &AuthedRequest, run: &Run) -> bool {
-    sees_all(known) || run.asked.requester == known.caller.principal
+/// A caller who decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own.
+fn may_see(authed: &AuthedRequest, run: &Run) -> bool {
+    sees_all(authed) || run.asked.requester == authed.caller.principal
 }
 
-fn sees_all(known: &AuthedRequest) -> bool {
-    let scopes = known.caller.scopes;
-    scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead)
+/// A token that may call tools may be an agent's, whatever else its issuer put there, and no agent reads what others
+/// asked for.
+fn sees_all(authed: &AuthedRequest) -> bool {
+    let scopes = authed.caller.scopes;
+    let person = !scopes.allow(TokenScope::ToolsRead);
+    person && (scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead))
 }
 
-fn sees_runs(known: &AuthedRequest) -> Result<(), Failure> {
-    let scopes = known.caller.scopes;
+fn sees_runs(authed: &AuthedRequest) -> Result<(), Failure> {
+    let scopes = authed.caller.scopes;
     if [TokenScope::ToolsRead, TokenScope::RunsDecide, TokenScope::AuditRead]
         .into_iter()
         .any(|scope| scopes.allow(scope))
@@ -265,7 +273,7 @@ fn sees_runs(known: &AuthedRequest) -> Result<(), Failure> {
     Err(failure.details(json!({ "scope": TokenScope::RunsDecide.as_str() })))
 }
 
-/// What cannot be a run's name answers like one that never was.
+/// An id that cannot be a run's answers like an unknown one.
 fn parse(id: &str) -> Result<RunId, Failure> {
     RunId::parse(id).map_err(|_| unknown())
 }

@@ -8,7 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 
 /// `GET /v1/schemas/tenant.json`: the JSON Schema of a tenant's configuration.
-pub async fn tenant(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
-    let schema = tenancy::json_schema_with(&gateway.tenants.sections());
-    reply::json(StatusCode::OK, &known.trace_id, schema.to_string())
+pub async fn tenant(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
+    let schema = tenancy::json_schema(&gateway.tenants.sections());
+    reply::json(StatusCode::OK, &authed.trace_id, schema.to_string())
 }

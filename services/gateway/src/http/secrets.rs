@@ -1,7 +1,7 @@
 //! `/v1/tenant/secrets`: what a tenant's configuration names and nobody may read, for the people who administer it.
 //!
-//! A value only goes in. It is sealed before it is stored, it is in no answer, log, span or entry of the ledger, and no
-//! path reads it back. What is set here holds instead of the operator's file or variable of that name.
+//! A value only goes in. It is encrypted before it is stored; no answer, log, span or audit entry has it, and no path reads
+//! it back. A value set here replaces the operator's file or variable of that name.
 
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
@@ -26,7 +26,7 @@ struct SecretList {
     secrets: Vec<SecretSummary>,
 }
 
-/// What is told of one.
+/// One secret without its value.
 #[derive(Debug, Serialize)]
 struct SecretSummary {
     name: String,
@@ -62,16 +62,16 @@ impl From<SecretFacts> for SecretSummary {
 }
 
 /// `GET /v1/tenant/secrets`: by name.
-pub async fn list(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
     let listed = async {
-        administers(&known)?;
-        let facts = gateway.vault.list(&known.caller.tenant).await.map_err(|error| {
+        administers(&authed)?;
+        let facts = gateway.vault.list(&authed.caller.tenant).await.map_err(|error| {
             Failure::new(error.code(), "the secrets cannot be listed at the moment").retry_after_ms(1_000)
         })?;
         Ok(SecretList { secrets: facts.into_iter().map(SecretSummary::from).collect() })
     };
-    let listed = Box::pin(listed).instrument(span(&known, "secrets.list"));
-    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, listed.await) }).await
+    let listed = Box::pin(listed).instrument(span(&authed, "secrets.list"));
+    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, listed.await) }).await
 }
 
 /// What became of a change.
@@ -85,36 +85,36 @@ struct SecretChange {
 
 /// `PUT /v1/tenant/secrets/{name}`: the body is the value, byte for byte.
 pub async fn put(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     name: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let set = async {
-        may_change(&gateway, &known)?;
+        may_change(&gateway, &authed)?;
         let (base, value) = (base_of(request.headers())?, value_of(&request, payload).await?);
-        let kept = gateway.vault.set(&known.caller.tenant, &name, value, &known.caller, base).await?;
+        let kept = gateway.vault.set(&authed.caller.tenant, &name, value, &authed.caller, base).await?;
         Ok(SecretChange { name: name.clone(), kept: Some(kept.into()), removed: false })
     };
-    let set = Box::pin(set).instrument(span(&known, "secrets.put"));
-    let replied = async {
+    let set = Box::pin(set).instrument(span(&authed, "secrets.put"));
+    let response = async {
         let set: Result<SecretChange, Failure> = set.await;
         let version = set.as_ref().ok().and_then(|set| set.kept.as_ref()).map(|kept| kept.version);
-        reply::told(&gateway, &known, StatusCode::OK, version.map(|version| version.to_string()), set)
+        reply::answer(&gateway, &authed, StatusCode::OK, version.map(|version| version.to_string()), set)
     };
-    catch::on_rest(&known, replied).await
+    catch::on_rest(&authed, response).await
 }
 
 /// `DELETE /v1/tenant/secrets/{name}`: the operator's of that name counts again, if there is one.
 pub async fn remove(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     name: Path<String>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let removed = async {
-        may_change(&gateway, &known)?;
+        may_change(&gateway, &authed)?;
         let version = match base_of(request.headers())? {
             None => None,
             Some(WritePrecondition::Version(version)) => Some(version),
@@ -122,17 +122,17 @@ pub async fn remove(
                 return Err(Failure::new(Code::InvalidRequest, "what is not there cannot be removed"));
             }
         };
-        gateway.vault.forget(&known.caller.tenant, &name, &known.caller, version).await?;
+        gateway.vault.forget(&authed.caller.tenant, &name, &authed.caller, version).await?;
         Ok(SecretChange { name: name.clone(), kept: None, removed: true })
     };
-    let removed = Box::pin(removed).instrument(span(&known, "secrets.remove"));
-    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, removed.await) }).await
+    let removed = Box::pin(removed).instrument(span(&authed, "secrets.remove"));
+    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, removed.await) }).await
 }
 
-/// Wants somebody who may change secrets, where tenants are configured over HTTP at all: a secret that is set here holds
-/// instead of the operator's.
-fn may_change(gateway: &Gateway, known: &AuthedRequest) -> Result<(), Failure> {
-    administers(known)?;
+/// Checks that the caller may change secrets, and that tenants are configured over HTTP at all: a secret that is set here
+/// replaces the operator's.
+fn may_change(gateway: &Gateway, authed: &AuthedRequest) -> Result<(), Failure> {
+    administers(authed)?;
     if gateway.tenants.over_http() {
         return Ok(());
     }
@@ -161,9 +161,9 @@ fn base_of(headers: &HeaderMap) -> Result<Option<WritePrecondition>, Failure> {
 }
 
 async fn value_of(request: &HttpRequest, payload: Payload) -> Result<SecretText, Failure> {
-    let told = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = told.split(';').next().unwrap_or_default().trim();
-    if !KINDS.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    if !KINDS.iter().any(|allowed| kind.eq_ignore_ascii_case(allowed)) {
         // A form or a JSON text would be stored as it is, quotes and all, which is nobody's intention.
         return Err(Failure::new(Code::InvalidRequest, "the body must be text/plain or application/octet-stream")
             .next("send the value alone, as it is to be used"));
@@ -178,11 +178,11 @@ async fn value_of(request: &HttpRequest, payload: Payload) -> Result<SecretText,
     text.map(SecretText::new).map_err(|_| Failure::new(Code::InvalidRequest, "a secret is text in UTF-8"))
 }
 
-fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {
+fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "secrets",
         otel.name = operation,
-        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.tenant = %authed.caller.tenant,
         quartermaster.entry = "rest",
     )
 }

@@ -1,7 +1,7 @@
 //! `/v1/tenant/servers`: external MCP servers in the hands of people who administer the tenant.
 //!
-//! What a server shows is offered to agents only as it was accepted. Whoever accepts names the digest of what was on the
-//! screen, so a definition that changes between the look and the yes is told again instead of being let in.
+//! Agents are offered only accepted definitions. Accepting names the digest of what was on the screen, so a definition that
+//! changed in between is returned again instead of being accepted.
 
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
@@ -24,10 +24,10 @@ struct ServerList {
 }
 
 /// `GET /v1/tenant/servers`: every server, and where each of its tools stands.
-pub async fn list(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
     let listed = async {
-        administers(&known)?;
-        let mut servers = gateway.upstreams.standing(&known.caller.tenant).await?;
+        administers(&authed)?;
+        let mut servers = gateway.upstreams.standing(&authed.caller.tenant).await?;
         // Definitions are for whoever looks at one server; all of them together could be megabytes.
         for tool in servers.iter_mut().flat_map(|server| &mut server.tools) {
             (tool.definition, tool.difference) = (None, None);
@@ -35,26 +35,26 @@ pub async fn list(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse 
         }
         Ok(ServerList { servers })
     };
-    answer(&gateway, &known, "list_servers", Box::pin(listed)).await
+    answer(&gateway, &authed, "list_servers", Box::pin(listed)).await
 }
 
 /// `GET /v1/tenant/servers/{id}`: one server, with the definitions that wait and what changed in them.
-pub async fn show(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    let shown = async {
-        administers(&known)?;
-        standing(&gateway, &known, &id).await
+pub async fn show(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let server = async {
+        administers(&authed)?;
+        standing(&gateway, &authed, &id).await
     };
-    answer(&gateway, &known, "show_server", Box::pin(shown)).await
+    answer(&gateway, &authed, "show_server", Box::pin(server)).await
 }
 
 /// `POST /v1/tenant/servers/{id}/refresh`: the server is asked for its list now.
-pub async fn refresh(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+pub async fn refresh(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let refreshed = async {
-        administers(&known)?;
-        gateway.upstreams.relist(&known.caller.tenant, &id).await?;
-        standing(&gateway, &known, &id).await
+        administers(&authed)?;
+        gateway.upstreams.relist(&authed.caller.tenant, &id).await?;
+        standing(&gateway, &authed, &id).await
     };
-    answer(&gateway, &known, "refresh_server", Box::pin(refreshed)).await
+    answer(&gateway, &authed, "refresh_server", Box::pin(refreshed)).await
 }
 
 /// What a person accepts: single tools, or a whole list; each by the digest of what was shown.
@@ -85,62 +85,62 @@ struct AcceptResponse {
 
 /// `POST /v1/tenant/servers/{id}/accept`.
 pub async fn accept(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let accepted = async {
-        administers(&known)?;
+        administers(&authed)?;
         let accepting: AcceptRequest = sessions::read(&request, payload, &gateway).await?;
         let accepted = match (accepting.tools.as_slice(), accepting.all, &accepting.list_digest) {
-            ([], true, Some(digest)) => whole(&gateway, &known, &id, digest).await?,
-            (seen @ [_, ..], false, None) if seen.len() <= MOST_TOOLS => each(&gateway, &known, &id, seen).await?,
+            ([], true, Some(digest)) => whole(&gateway, &authed, &id, digest).await?,
+            (seen @ [_, ..], false, None) if seen.len() <= MOST_TOOLS => each(&gateway, &authed, &id, seen).await?,
             _ => {
                 let message = "accepting names tools with their digests, or all of a list with its digest";
                 let next = r#"send {"tools":[{"name":…,"digest":…}]} or {"all":true,"list_digest":…}"#;
                 return Err(Failure::new(Code::InvalidRequest, message).next(next));
             }
         };
-        Ok(AcceptResponse { accepted, server: standing(&gateway, &known, &id).await? })
+        Ok(AcceptResponse { accepted, server: standing(&gateway, &authed, &id).await? })
     };
-    answer(&gateway, &known, "accept_tools", Box::pin(accepted)).await
+    answer(&gateway, &authed, "accept_tools", Box::pin(accepted)).await
 }
 
 /// Accepts everything that waits, if the list is still the one that was seen.
-async fn whole(gateway: &Gateway, known: &AuthedRequest, id: &str, digest: &str) -> Result<Vec<String>, Failure> {
-    match gateway.upstreams.accept(&known.caller.tenant, id, None, Some(digest), &known.caller).await {
+async fn whole(gateway: &Gateway, authed: &AuthedRequest, id: &str, digest: &str) -> Result<Vec<String>, Failure> {
+    match gateway.upstreams.accept(&authed.caller.tenant, id, None, Some(digest), &authed.caller).await {
         Ok(accepted) => Ok(accepted.tools),
         Err(failure) if failure.code == Code::Conflict => {
-            let server = standing(gateway, known, id).await?;
+            let server = standing(gateway, authed, id).await?;
             Err(moved(&server, |tool| waits(tool.pin), &[]))
         }
         Err(failure) => Err(failure),
     }
 }
 
-/// Accepts these tools. All are compared before the first is let in; one that changes in that very moment is told
-/// together with those that are in by then.
-async fn each(gateway: &Gateway, known: &AuthedRequest, id: &str, seen: &[SeenTool]) -> Result<Vec<String>, Failure> {
+/// Accepts these tools. All are compared before the first is accepted; one that changes at that very moment is reported
+/// together with those that are accepted by then.
+async fn each(gateway: &Gateway, authed: &AuthedRequest, id: &str, seen: &[SeenTool]) -> Result<Vec<String>, Failure> {
     let changed = |tool: &ToolStanding| {
         seen.iter().any(|seen| is_called(tool, &seen.name) && tool.digest.as_deref() != Some(seen.digest.as_str()))
     };
-    let server = standing(gateway, known, id).await?;
-    if let Some(strange) = seen.iter().find(|seen| !server.tools.iter().any(|tool| is_called(tool, &seen.name))) {
+    let server = standing(gateway, authed, id).await?;
+    if let Some(unknown) = seen.iter().find(|seen| !server.tools.iter().any(|tool| is_called(tool, &seen.name))) {
         let near = server.tools.iter().map(|tool| tool.upstream_name.as_str());
         let failure = Failure::new(Code::NotFound, "the server has no such tool");
-        return Err(failure.did_you_mean(domain::outcome::near(&strange.name, near)));
+        return Err(failure.did_you_mean(domain::outcome::near(&unknown.name, near)));
     }
     if server.tools.iter().any(changed) {
         return Err(moved(&server, changed, &[]));
     }
     let mut accepted = Vec::new();
     for SeenTool { name, digest } in seen {
-        match gateway.upstreams.accept(&known.caller.tenant, id, Some(name), Some(digest), &known.caller).await {
+        match gateway.upstreams.accept(&authed.caller.tenant, id, Some(name), Some(digest), &authed.caller).await {
             Ok(now) => accepted.extend(now.tools),
             Err(failure) if failure.code == Code::Conflict => {
-                return Err(moved(&standing(gateway, known, id).await?, changed, &accepted));
+                return Err(moved(&standing(gateway, authed, id).await?, changed, &accepted));
             }
             Err(failure) if accepted.is_empty() => return Err(failure),
             Err(failure) => return Err(failure.details(json!({ "accepted": accepted }))),
@@ -149,7 +149,7 @@ async fn each(gateway: &Gateway, known: &AuthedRequest, id: &str, seen: &[SeenTo
     Ok(accepted)
 }
 
-/// The answer to whoever accepts what is no longer shown: what is shown now.
+/// The refusal of an acceptance that names an old definition: the current one.
 fn moved(server: &ServerStanding, which: impl Fn(&ToolStanding) -> bool, accepted: &[String]) -> Failure {
     let tools: Vec<&ToolStanding> = server.tools.iter().filter(|tool| which(tool)).collect();
     Failure::new(Code::ToolChanged, "the server shows something else now than what was seen")
@@ -157,7 +157,7 @@ fn moved(server: &ServerStanding, which: impl Fn(&ToolStanding) -> bool, accepte
         .details(json!({ "list_digest": server.digest, "tools": tools, "accepted": accepted }))
 }
 
-/// Whether a person can let it in.
+/// Whether a person can accept it.
 pub(super) const fn waits(pin: PinState) -> bool {
     match pin {
         PinState::New | PinState::Changed => true,
@@ -169,8 +169,8 @@ fn is_called(tool: &ToolStanding, name: &str) -> bool {
     tool.name.as_deref() == Some(name) || tool.upstream_name == name
 }
 
-async fn standing(gateway: &Gateway, known: &AuthedRequest, id: &str) -> Result<ServerStanding, Failure> {
-    let servers = gateway.upstreams.standing(&known.caller.tenant).await?;
+async fn standing(gateway: &Gateway, authed: &AuthedRequest, id: &str) -> Result<ServerStanding, Failure> {
+    let servers = gateway.upstreams.standing(&authed.caller.tenant).await?;
     let near = domain::outcome::near(id, servers.iter().map(|server| server.id.as_str()));
     servers.into_iter().find(|server| server.id == id).ok_or_else(|| {
         Failure::new(target::codes::SERVER_UNKNOWN, "the tenant has no external server of that name").did_you_mean(near)
@@ -179,16 +179,16 @@ async fn standing(gateway: &Gateway, known: &AuthedRequest, id: &str) -> Result<
 
 async fn answer<T: Serialize>(
     gateway: &Gateway,
-    known: &AuthedRequest,
+    authed: &AuthedRequest,
     operation: &'static str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> HttpResponse {
     let span = tracing::info_span!(
         "servers",
         otel.name = operation,
-        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.tenant = %authed.caller.tenant,
         quartermaster.entry = "rest",
     );
-    let replied = async { reply::told(gateway, known, StatusCode::OK, None, work.instrument(span).await) };
-    catch::on_rest(known, replied).await
+    let response = async { reply::answer(gateway, authed, StatusCode::OK, None, work.instrument(span).await) };
+    catch::on_rest(authed, response).await
 }

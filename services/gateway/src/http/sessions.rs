@@ -18,37 +18,37 @@ const TOKENS: &str = "x-quartermaster-tokens";
 
 /// `POST /v1/sessions`.
 pub async fn open(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let opened = async {
-        let exchange = known.exchange(&gateway);
+        let exchange = authed.exchange(&gateway);
         // Before the body is read, so that a caller without the scope is refused whatever it sent.
         exchange.require(TokenScope::ToolsRead)?;
         let opening: SessionRequest = read(&request, payload, &gateway).await?;
         turn::open(&exchange, opening).await
     };
     match opened.await {
-        Ok(session) => reply::json(StatusCode::CREATED, &known.trace_id, session.to_string()),
-        Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+        Ok(session) => reply::json(StatusCode::CREATED, &authed.trace_id, session.to_string()),
+        Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
     }
 }
 
 /// `GET /v1/sessions/{id}`.
-pub async fn show(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    match turn::show(&known.exchange(&gateway), id.into_inner()).await {
-        Ok(session) => reply::json(StatusCode::OK, &known.trace_id, session.to_string()),
-        Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+pub async fn show(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    match turn::show(&authed.exchange(&gateway), id.into_inner()).await {
+        Ok(session) => reply::json(StatusCode::OK, &authed.trace_id, session.to_string()),
+        Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
     }
 }
 
 /// `DELETE /v1/sessions/{id}`.
-pub async fn close(known: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    match known.exchange(&gateway).close_session(id.into_inner()).await {
-        Ok(()) => reply::start(StatusCode::NO_CONTENT, &known.trace_id).finish(),
-        Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+pub async fn close(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    match authed.exchange(&gateway).close_session(id.into_inner()).await {
+        Ok(()) => reply::start(StatusCode::NO_CONTENT, &authed.trace_id).finish(),
+        Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
     }
 }
 
@@ -61,20 +61,20 @@ pub struct SessionToolsQuery {
 
 /// `GET /v1/sessions/{id}/tools?format=`: this turn's schema set, ready for the model call.
 pub async fn tools(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
-    wanted: Query<SessionToolsQuery>,
+    query: Query<SessionToolsQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    let page = match turn::tools(&known.exchange(&gateway), id.into_inner(), wanted.format.as_deref()).await {
+    let page = match turn::tools(&authed.exchange(&gateway), id.into_inner(), query.format.as_deref()).await {
         Ok(page) => page,
-        Err(failure) => return reply::failure(&gateway, &failure, &known.trace_id),
+        Err(failure) => return reply::failure(&gateway, &failure, &authed.trace_id),
     };
     let seen = request.headers().get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let unchanged = seen.split(',').any(|tag| tag.trim() == &*page.etag);
     let status = if unchanged { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-    let mut response = reply::start(status, &known.trace_id);
+    let mut response = reply::start(status, &authed.trace_id);
     response.insert_header((ETAG, &*page.etag)).insert_header((TOKENS, page.tokens));
     response.insert_header(("Cache-Control", "private, no-cache"));
     if unchanged { response.finish() } else { response.content_type("application/json").body(page.bytes) }
@@ -82,14 +82,14 @@ pub async fn tools(
 
 /// `POST /v1/sessions/{id}/calls`.
 pub async fn call(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let called = async {
-        let exchange = known.exchange(&gateway);
+        let exchange = authed.exchange(&gateway);
         exchange.require(TokenScope::ToolsRead)?;
         let call: TurnCall = read(&request, payload, &gateway).await?;
         turn::call(&exchange, id.into_inner(), call).await
@@ -98,20 +98,20 @@ pub async fn call(
         match called.await {
             Ok(answered) => {
                 let status = if answered.waiting { StatusCode::ACCEPTED } else { StatusCode::OK };
-                reply::json(status, &known.trace_id, answered.body)
+                reply::json(status, &authed.trace_id, answered.body)
             }
-            Err(failure) => reply::failure(&gateway, &failure, &known.trace_id),
+            Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
         }
     };
-    catch::on_rest(&known, answer).await
+    catch::on_rest(&authed, answer).await
 }
 
-/// What is answered where there is nothing: the same for everybody, once known.
-pub async fn nothing_here(known: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
-    reply::failure(&gateway, &Failure::new(Code::NotFound, "there is nothing at this address"), &known.trace_id)
+/// Any other address: the same answer for every authenticated caller.
+pub async fn nothing_here(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
+    reply::failure(&gateway, &Failure::new(Code::NotFound, "there is nothing at this address"), &authed.trace_id)
 }
 
-/// Reads a body strictly: JSON, no key twice, no field that is not known.
+/// Reads a body strictly: JSON, no key twice, no unknown field.
 pub(super) async fn read<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: Payload,

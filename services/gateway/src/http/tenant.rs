@@ -2,13 +2,13 @@
 //!
 //! A text that is set here holds instead of the tenant's file, whole, until it is removed. It passes the validator of
 //! files and is refused whole with every mistake. Each change is a version of its own and names the one it was made for
-//! by `If-Match`; an earlier one comes back by being written anew. What is shown is what the store says, which the
-//! replica that was asked may be about to hear of.
+//! by `If-Match`; an earlier one comes back by being written anew. An answer shows what the
+//! store has; the replica that answers may not serve it yet.
 
-mod asked;
-mod shown;
+mod request;
+mod view;
 
-pub use shown::{TenantChange, TenantCheck, TenantVersion, TenantVersions, TenantView, Warning};
+pub use view::{TenantChange, TenantCheck, TenantVersion, TenantVersions, TenantView, Warning};
 
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
@@ -18,94 +18,94 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::ETAG;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use asked::{ChangeNote, TenantStanding, entry, match_of, note_of, standing, stored, text_of};
 use domain::{Code, Failure, Tenant};
+use request::{ChangeNote, TenantStanding, entry, match_of, note_of, standing, stored, text_of};
 use serde::Deserialize;
 use serde_json::json;
-use shown::{SOURCE, warnings};
 use store::{TenantText, TextChange};
 use tenancy::{Problem, TenantConfig};
 use tracing::Instrument;
+use view::{SOURCE, warnings};
 
 /// Versions on one page of a history.
 const PAGE: usize = 20;
 
-/// `GET /v1/tenant/config`: the text itself, or with `Accept: application/json` also what is known about it.
-pub async fn show(known: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
-    let shown = async {
-        administers(&known)?;
-        Ok(TenantView::of(&gateway, &known.caller.tenant, standing(&gateway, &known.caller.tenant).await?))
+/// `GET /v1/tenant/config`: the text itself, or with `Accept: application/json` also its version, author and problems.
+pub async fn show(authed: AuthedRequest, request: HttpRequest, gateway: Data<Gateway>) -> HttpResponse {
+    let view = async {
+        administers(&authed)?;
+        Ok(TenantView::of(&gateway, &authed.caller.tenant, standing(&gateway, &authed.caller.tenant).await?))
     };
-    let shown: Result<TenantView, Failure> = Box::pin(shown).instrument(span(&known, "config.show")).await;
-    match shown {
-        Ok(shown) if !asked::wants_json(&request) => {
-            let mut response = reply::start(StatusCode::OK, &known.trace_id);
-            response.insert_header((ETAG, quoted(&shown.etag))).insert_header((SOURCE, shown.source));
+    let view: Result<TenantView, Failure> = Box::pin(view).instrument(span(&authed, "config.show")).await;
+    match view {
+        Ok(view) if !request::wants_json(&request) => {
+            let mut response = reply::start(StatusCode::OK, &authed.trace_id);
+            response.insert_header((ETAG, quoted(&view.etag))).insert_header((SOURCE, view.source));
             response.insert_header(("Cache-Control", "private, no-cache"));
-            response.content_type("text/yaml; charset=utf-8").body(shown.text)
+            response.content_type("text/yaml; charset=utf-8").body(view.text)
         }
-        shown => {
-            let tag = shown.as_ref().ok().map(|shown| shown.etag.clone());
-            reply::told(&gateway, &known, StatusCode::OK, tag, shown)
+        view => {
+            let tag = view.as_ref().ok().map(|view| view.etag.clone());
+            reply::answer(&gateway, &authed, StatusCode::OK, tag, view)
         }
     }
 }
 
 /// `PUT /v1/tenant/config?note=`: sets a text.
 pub async fn put(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
-    noted: Query<ChangeNote>,
+    query: Query<ChangeNote>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let set = async {
-        may_change(&gateway, &known)?;
-        let (named, note) = (match_of(request.headers())?, note_of(noted.note.as_deref())?);
+        may_change(&gateway, &authed)?;
+        let (named, note) = (match_of(request.headers())?, note_of(query.note.as_deref())?);
         let text = text_of(&request, payload).await?;
-        let config = good(&gateway, &known.caller.tenant, &text).await?;
-        write(&gateway, &known, &named, text, note, &config).await
+        let config = good(&gateway, &authed.caller.tenant, &text).await?;
+        write(&gateway, &authed, &named, text, note, &config).await
     };
-    let set = Box::pin(set).instrument(span(&known, "config.put"));
-    catch::on_rest(&known, async { answer_set(&gateway, &known, set.await) }).await
+    let set = Box::pin(set).instrument(span(&authed, "config.put"));
+    catch::on_rest(&authed, async { answer_set(&gateway, &authed, set.await) }).await
 }
 
 /// `DELETE /v1/tenant/config?note=`: back to the file.
 pub async fn remove(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
-    noted: Query<ChangeNote>,
+    query: Query<ChangeNote>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let removed = async {
-        may_change(&gateway, &known)?;
-        let (named, note) = (match_of(request.headers())?, note_of(noted.note.as_deref())?);
-        let tenant = &known.caller.tenant;
+        may_change(&gateway, &authed)?;
+        let (named, note) = (match_of(request.headers())?, note_of(query.note.as_deref())?);
+        let tenant = &authed.caller.tenant;
         let current = standing(&gateway, tenant).await?;
         let TenantStanding::Http(TenantText { version, .. }) = &current else {
             return Err(Failure::new(Code::NotFound, "nothing is set over HTTP; the tenant's file holds already"));
         };
         current.must_be(&named)?;
-        let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(&gateway, &known, None));
-        let change = texts.remove(*version, note, &known.caller.principal, &entry).await.map_err(stored)?;
+        let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(&gateway, &authed, None));
+        let change = texts.remove(*version, note, &authed.caller.principal, &entry).await.map_err(stored)?;
         let text = done(&gateway, tenant, change).await?;
         Ok(TenantChange::removed(&gateway, tenant, text))
     };
-    let removed = Box::pin(removed).instrument(span(&known, "config.remove"));
-    catch::on_rest(&known, async { answer_set(&gateway, &known, removed.await) }).await
+    let removed = Box::pin(removed).instrument(span(&authed, "config.remove"));
+    catch::on_rest(&authed, async { answer_set(&gateway, &authed, removed.await) }).await
 }
 
 /// `POST /v1/tenant/config/check`: what setting this text would say.
 pub async fn check(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let checked = async {
-        administers(&known)?;
+        administers(&authed)?;
         let text = text_of(&request, payload).await?;
-        let tenant = &known.caller.tenant;
+        let tenant = &authed.caller.tenant;
         Ok(match judged(&gateway, tenant, &text).await? {
             Ok(config) => {
                 TenantCheck { valid: true, problems: Vec::new(), warnings: warnings(&gateway, tenant, &config) }
@@ -113,8 +113,8 @@ pub async fn check(
             Err(problems) => TenantCheck { valid: false, problems, warnings: Vec::new() },
         })
     };
-    let checked = Box::pin(checked).instrument(span(&known, "config.check"));
-    catch::on_rest(&known, async { reply::told(&gateway, &known, StatusCode::OK, None, checked.await) }).await
+    let checked = Box::pin(checked).instrument(span(&authed, "config.check"));
+    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, checked.await) }).await
 }
 
 /// The query of a history.
@@ -125,26 +125,26 @@ pub struct TenantHistoryQuery {
 }
 
 /// `GET /v1/tenant/config/history?before=`: versions, newest first, without their text.
-pub async fn history(known: AuthedRequest, from: Query<TenantHistoryQuery>, gateway: Data<Gateway>) -> HttpResponse {
-    let told = async {
-        administers(&known)?;
-        let texts = gateway.store.of(&known.caller.tenant).tenant_text();
-        // One more than is shown tells whether there is another page.
+pub async fn history(authed: AuthedRequest, from: Query<TenantHistoryQuery>, gateway: Data<Gateway>) -> HttpResponse {
+    let answer = async {
+        administers(&authed)?;
+        let texts = gateway.store.of(&authed.caller.tenant).tenant_text();
+        // One more than fits on the page shows whether there is another page.
         let versions = texts.history(from.before, PAGE + 1).await.map_err(stored)?;
         Ok(TenantVersions::page(&versions, PAGE))
     };
-    let told = Box::pin(told).instrument(span(&known, "config.history")).await;
-    reply::told(&gateway, &known, StatusCode::OK, None, told)
+    let answer = Box::pin(answer).instrument(span(&authed, "config.history")).await;
+    reply::answer(&gateway, &authed, StatusCode::OK, None, answer)
 }
 
 /// `GET /v1/tenant/config/history/{version}`: one version with its text.
-pub async fn version(known: AuthedRequest, number: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    let told = async {
-        administers(&known)?;
-        find_version(&gateway, &known.caller.tenant, number.parse().ok()).await.map(|text| TenantVersion::whole(&text))
+pub async fn version(authed: AuthedRequest, number: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let answer = async {
+        administers(&authed)?;
+        find_version(&gateway, &authed.caller.tenant, number.parse().ok()).await.map(|text| TenantVersion::whole(&text))
     };
-    let told = Box::pin(told).instrument(span(&known, "config.history")).await;
-    reply::told(&gateway, &known, StatusCode::OK, None, told)
+    let answer = Box::pin(answer).instrument(span(&authed, "config.history")).await;
+    reply::answer(&gateway, &authed, StatusCode::OK, None, answer)
 }
 
 /// Which version is to hold again.
@@ -158,41 +158,41 @@ struct RollbackRequest {
 
 /// `POST /v1/tenant/config/rollback`: writes an earlier text anew, if it is good by today's rules.
 pub async fn rollback(
-    known: AuthedRequest,
+    authed: AuthedRequest,
     request: HttpRequest,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let set = async {
-        may_change(&gateway, &known)?;
+        may_change(&gateway, &authed)?;
         let named = match_of(request.headers())?;
         let RollbackRequest { version, note } = sessions::read(&request, payload, &gateway).await?;
         let note = note_of(note.as_deref())?.or_else(|| Some(format!("as version {version}")));
-        let Some(text) = find_version(&gateway, &known.caller.tenant, Some(version)).await?.text else {
+        let Some(text) = find_version(&gateway, &authed.caller.tenant, Some(version)).await?.text else {
             return Err(Failure::new(Code::NotFound, format!("version {version} is a removal and has no text"))
                 .next("DELETE the configuration to go back to the file"));
         };
-        let config = good(&gateway, &known.caller.tenant, &text).await?;
-        write(&gateway, &known, &named, text, note, &config).await
+        let config = good(&gateway, &authed.caller.tenant, &text).await?;
+        write(&gateway, &authed, &named, text, note, &config).await
     };
-    let set = Box::pin(set).instrument(span(&known, "config.rollback"));
-    catch::on_rest(&known, async { answer_set(&gateway, &known, set.await) }).await
+    let set = Box::pin(set).instrument(span(&authed, "config.rollback"));
+    catch::on_rest(&authed, async { answer_set(&gateway, &authed, set.await) }).await
 }
 
 /// Writes a text that is good in the place of the one that was named.
 async fn write(
     gateway: &Data<Gateway>,
-    known: &AuthedRequest,
+    authed: &AuthedRequest,
     named: &str,
     text: String,
     note: Option<String>,
     config: &TenantConfig,
 ) -> Result<TenantChange, Failure> {
-    let tenant = &known.caller.tenant;
+    let tenant = &authed.caller.tenant;
     let current = standing(gateway, tenant).await?;
     current.must_be(named)?;
-    let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(gateway, known, Some(&text)));
-    let change = texts.put(current.base(), text, note, &known.caller.principal, &entry).await.map_err(stored)?;
+    let (texts, entry) = (gateway.store.of(tenant).tenant_text(), entry(gateway, authed, Some(&text)));
+    let change = texts.put(current.base(), text, note, &authed.caller.principal, &entry).await.map_err(stored)?;
     let text = done(gateway, tenant, change).await?;
     Ok(TenantChange::made(gateway, tenant, text, warnings(gateway, tenant, config)))
 }
@@ -207,7 +207,7 @@ async fn done(gateway: &Gateway, tenant: &Tenant, change: TextChange) -> Result<
             Ok(text)
         }
         TextChange::Conflict(_) => Err(standing(gateway, tenant).await?.is_another()),
-        TextChange::TooLarge => Err(asked::too_large()),
+        TextChange::TooLarge => Err(request::too_large()),
     }
 }
 
@@ -233,18 +233,18 @@ async fn judged(
 }
 
 async fn find_version(gateway: &Gateway, tenant: &Tenant, number: Option<u64>) -> Result<TenantText, Failure> {
-    let found = match number {
+    let version = match number {
         Some(number) => gateway.store.of(tenant).tenant_text().version(number).await.map_err(stored)?,
         None => None,
     };
-    found.ok_or_else(|| {
+    version.ok_or_else(|| {
         Failure::new(Code::NotFound, "there is no such version").next("the history lists those that are kept")
     })
 }
 
 /// Wants somebody who may change the configuration, where that can be done over HTTP at all.
-fn may_change(gateway: &Gateway, known: &AuthedRequest) -> Result<(), Failure> {
-    administers(known)?;
+fn may_change(gateway: &Gateway, authed: &AuthedRequest) -> Result<(), Failure> {
+    administers(authed)?;
     if gateway.tenants.over_http() {
         return Ok(());
     }
@@ -254,14 +254,15 @@ fn may_change(gateway: &Gateway, known: &AuthedRequest) -> Result<(), Failure> {
 
 /// Whether this replica already serves the tenant by what the store says.
 fn in_force(gateway: &Gateway, tenant: &Tenant, origin: ConfigOrigin) -> bool {
-    gateway.tenants.origin_of(tenant) == Some(origin)
+    // A file that was refused leaves the one before in use, and that one has the same origin.
+    gateway.tenants.origin_of(tenant) == Some(origin) && !gateway.tenants.refused().contains_key(tenant)
 }
 
-fn span(known: &AuthedRequest, operation: &'static str) -> tracing::Span {
+fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "config",
         otel.name = operation,
-        quartermaster.tenant = %known.caller.tenant,
+        quartermaster.tenant = %authed.caller.tenant,
         quartermaster.entry = "rest",
     )
 }
@@ -270,7 +271,7 @@ fn quoted(tag: &str) -> String {
     format!("\"{tag}\"")
 }
 
-fn answer_set(gateway: &Gateway, known: &AuthedRequest, set: Result<TenantChange, Failure>) -> HttpResponse {
+fn answer_set(gateway: &Gateway, authed: &AuthedRequest, set: Result<TenantChange, Failure>) -> HttpResponse {
     let tag = set.as_ref().ok().map(|set| set.etag.clone());
-    reply::told(gateway, known, StatusCode::OK, tag, set)
+    reply::answer(gateway, authed, StatusCode::OK, tag, set)
 }

@@ -3,13 +3,13 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderName;
 
-/// Where the trace id is told.
+/// The header with the trace id.
 pub const HEADER: HeaderName = HeaderName::from_static("x-trace-id");
 
 /// The trace id of this request: 32 hex digits.
 pub fn id_of(request: &HttpRequest) -> String {
-    let told = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-    told.and_then(parent).map(str::to_owned).or_else(telemetry::current_trace_id).unwrap_or_else(fresh)
+    let header = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+    header.and_then(parent).map(str::to_owned).or_else(telemetry::current_trace_id).unwrap_or_else(fresh)
 }
 
 /// The trace id inside a `traceparent`; malformed means none, never an error.

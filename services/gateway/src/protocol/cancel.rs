@@ -1,6 +1,7 @@
 //! Cancelling a legacy call by a message, on whichever replica it runs.
 
 use crate::app::Gateway;
+use crate::in_flight::RequestKey;
 use crate::protocol::exchange::{McpExchange, McpRequest};
 use domain::SessionId;
 use executor::Handle;
@@ -16,7 +17,7 @@ const SHORT: Duration = Duration::from_millis(250);
 /// A legacy call of a session that a message can cancel; dropping it ends that.
 pub(super) struct CancelRegistration {
     gateway: Arc<Gateway>,
-    key: (SessionId, Id),
+    key: RequestKey,
     watching: tokio::task::JoinHandle<Option<()>>,
 }
 
@@ -36,10 +37,10 @@ pub(super) fn register(
 ) -> Option<CancelRegistration> {
     let Handle::Transport(session) = request.handle(era) else { return None };
     let McpExchange { gateway, caller, .. } = &request.exchange;
-    let key = (SessionId::parse(&session).ok()?, id.clone());
+    let key = RequestKey::new(caller, SessionId::parse(&session).ok()?, id.clone());
     gateway.in_flight.insert(key.clone(), cancel.clone());
     let store = gateway.store.of(&caller.tenant);
-    let (cancel, session, request_id) = (cancel.clone(), key.0, topic_id(id));
+    let (cancel, session, request_id) = (cancel.clone(), key.session, topic_id(id));
     // The message may reach another replica; only a call that takes a while is worth listening for it.
     let watching = gateway.tasks.spawn("cancel watch", async move {
         tokio::time::sleep(SHORT).await;
@@ -65,7 +66,7 @@ pub(super) async fn cancel(exchange: &McpExchange, session: String, request_id: 
     };
     let session = versioned.session.id;
     let topic = Topic::Cancel { session, request: topic_id(&request_id) };
-    if gateway.in_flight.cancel(&(session, request_id)) {
+    if gateway.in_flight.cancel(&RequestKey::new(caller, session, request_id)) {
         return;
     }
     if let Err(error) = gateway.store.of(&caller.tenant).wake(&topic).await {

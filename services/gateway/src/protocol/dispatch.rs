@@ -7,14 +7,14 @@ use crate::protocol::{cancel, list, stream};
 use bytes::Bytes;
 use catalog::{Catalog, ListAudience};
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
-use executor::{Handle, SlotGuard};
+use executor::{Handle, OpenedSession, SlotGuard};
 use futures_util::FutureExt;
 use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
 
 /// Answers one message. A panic ends this message and nothing else: it becomes a JSON-RPC error.
 pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
-    let answered = AssertUnwindSafe(request.answer(message)).catch_unwind().await;
+    let answered = AssertUnwindSafe(request.dispatch(message)).catch_unwind().await;
     answered.unwrap_or_else(|_| {
         let trace_id = &request.exchange.trace_id;
         tracing::error!(trace_id, "a handler panicked");
@@ -25,7 +25,8 @@ pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
 }
 
 impl McpRequest<'_> {
-    async fn answer(&self, message: &[u8]) -> McpAnswer {
+    /// Decodes the message, checks what its address and its token allow, and lets the method's own function answer.
+    async fn dispatch(&self, message: &[u8]) -> McpAnswer {
         let exchange = &self.exchange;
         let decoded = match &self.headers {
             Some(headers) => mcp::decode(headers, message),
@@ -54,27 +55,23 @@ impl McpRequest<'_> {
                 return exchange.refuse_with(&refusal, failure);
             }
         };
-        match incoming {
-            Incoming::Request(envelope) => self.request(*envelope, selection).await,
-            Incoming::Notification(notification) => self.notified(notification).await,
+        let RequestEnvelope { era, id, request, meta } = match incoming {
+            Incoming::Request(envelope) => *envelope,
+            Incoming::Notification(notification) => return self.notified(notification).await,
             // The service never asks a client anything, so nobody waits for this.
-            Incoming::Response(_) if self.session.is_some() => McpAnswer::Accepted,
-            Incoming::Response(_) => exchange.refuse_with(&Refusal::unexpected_response(), None),
-        }
-    }
-
-    async fn request(&self, envelope: RequestEnvelope, selection: Option<LoadedToolsets>) -> McpAnswer {
-        let RequestEnvelope { era, id, request, meta } = envelope;
+            Incoming::Response(_) if self.session.is_some() => return McpAnswer::Accepted,
+            Incoming::Response(_) => return exchange.refuse_with(&Refusal::unexpected_response(), None),
+        };
         // The executor counts calls; everything else is counted here.
         let _place = match self.admit(&request) {
             Ok(place) => place,
-            Err(failure) => return self.exchange.refuse(era, Some(id), failure),
+            Err(failure) => return exchange.refuse(era, Some(id), failure),
         };
         let result = match request {
             Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
             Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
             Request::Discover => {
-                Ok(mcp::encode::discover_result(&instructions(&self.exchange.snapshot.catalog, true)).into())
+                Ok(mcp::encode::discover_result(&instructions(&exchange.snapshot.catalog, true)).into())
             }
             Request::ToolsList { cursor } => self.list(era, selection, cursor.as_deref()).await,
             Request::ToolsCall { name, arguments } => {
@@ -82,14 +79,14 @@ impl McpRequest<'_> {
             }
             Request::Listen { tools_list_changed } => {
                 return match &self.sink {
-                    Some(sink) => stream::listen(&self.exchange, sink.clone(), id, tools_list_changed),
+                    Some(sink) => stream::listen(exchange, sink.clone(), id, tools_list_changed),
                     None => McpAnswer::NeedsStream,
                 };
             }
         };
         match result {
             Ok(result) => McpAnswer::result(&id, &result),
-            Err(failure) => self.exchange.refuse(era, Some(id), failure),
+            Err(failure) => exchange.refuse(era, Some(id), failure),
         }
     }
 
@@ -111,10 +108,11 @@ impl McpRequest<'_> {
         let wanted = domain::SessionMode::Write; // the most the token and the tenant allow; loading is judged again
         let assignment = domain::Assignment::default();
         match gateway.executor.open_session(snapshot, caller, wanted, selection, assignment).await {
-            Ok(session) => {
-                let result = mcp::encode::initialize_result(revision, &instructions(&snapshot.catalog, false));
+            Ok(opened) => {
+                let text = instructions(&snapshot.catalog, false) + &carried_over(&opened);
+                let result = mcp::encode::initialize_result(revision, &text);
                 let reply = FinishedReply { status: 200, body: mcp::encode::result(&id, &result) };
-                McpAnswer::Message(McpMessage { reply, failure: None, session: Some(session.id) })
+                McpAnswer::Message(McpMessage { reply, failure: None, session: Some(opened.session.id) })
             }
             Err(failure) => self.exchange.refuse(Era::Legacy(revision), Some(id), failure),
         }
@@ -160,6 +158,19 @@ impl McpRequest<'_> {
 }
 
 /// What a client is told about the service: which toolsets are listed, and which can be loaded.
+/// What the model is told of a session that begins with what an earlier one has left it.
+fn carried_over(opened: &OpenedSession) -> String {
+    let mut text = String::new();
+    if let Some(run) = opened.stopped_by {
+        let why = format!("A person rejected {run} of an earlier session, so changes are refused here too");
+        text.push_str(&format!("\n\n{why} until a person clears it. Reading is possible."));
+    }
+    if opened.session.tainted {
+        text.push_str("\n\nAn earlier session read text from outside, so this one counts as tainted.");
+    }
+    text
+}
+
 fn instructions(catalog: &Catalog, modern: bool) -> String {
     let names = |default| catalog.toolsets().iter().filter(move |t| t.default == default).map(|t| t.name.as_str());
     let (listed, loadable): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());

@@ -7,11 +7,13 @@ use crate::protocol::list::{self, ListForm};
 use catalog::{CachedToolsPage, ListAudience, Progress};
 use domain::{Assignment, Code, Content, Failure, Outcome, RunId, Session, SessionMode, TokenScope, ToolOutput};
 use executor::{CallRequest, Handle};
+use external::TenantServers;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tenancy::SectionTypeError;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -80,16 +82,18 @@ pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Val
         // Refused here rather than at the first call: whoever opens the session can still mend it.
         let config = gateway.tenants.config_of(&caller.tenant);
         let unserved = || Failure::new(Code::ForbiddenTenant, "the tenant is not served here");
-        config.ok_or_else(unserved)?.check_assignment(&assignment)?;
+        let config = config.ok_or_else(unserved)?;
+        let unreadable = |error: SectionTypeError| Failure::new(Code::Internal, error.to_string());
+        TenantServers::of(&config).map_err(unreadable)?.check_assignment(&assignment)?;
     }
-    let session = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
-    Ok(describe(exchange, &session, None))
+    let opened = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
+    Ok(describe(exchange, &opened.session, opened.stopped_by))
 }
 
 /// A session as JSON.
 pub async fn show(exchange: &McpExchange, id: String) -> Result<Value, Failure> {
     let session = find(exchange, id).await?;
-    let stopped_by = exchange.gateway.executor.stopped_by(&exchange.caller.tenant, session.id).await?;
+    let stopped_by = exchange.gateway.executor.stopped_by(&exchange.caller.tenant, &session).await?;
     Ok(describe(exchange, &session, stopped_by))
 }
 

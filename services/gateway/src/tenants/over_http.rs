@@ -1,26 +1,24 @@
-//! Texts that were set over HTTP: checked like a file, and not beyond what the tenant's file grants.
+//! Configurations set over HTTP: checked like a file, and limited to what the tenant's file grants.
 //!
-//! A file is written by the operator, a text by the tenant's own admin. So what is the operator's to give stays with the
-//! file: the service's own account in its cluster, and how much of this process a tenant may use.
+//! The operator writes the file, the tenant's admin writes the text. Only the file can grant what belongs to the operator:
+//! the service's own account in its cluster, and how much of this process a tenant may use.
 
-use super::{TenantRegistry, known};
+use super::{TenantRegistry, known_names};
 use domain::Tenant;
-use std::collections::BTreeSet;
-use tenancy::{
-    ClusterEntry, ClusterSource, ConfiguredTenant, JenkinsSource, ParameterValue, Problem, ServerCatalog, TenantConfig,
-    TenantLimits,
-};
+use external::ServerCatalog;
+use kubernetes::section::{self, ClusterEntry};
+use tenancy::{ConfiguredTenant, Problem, SectionTypeError, TenantConfig, TenantLimits};
 
 /// How problems name such a text.
-const LABEL: &str = "config";
+pub(super) const LABEL: &str = "config";
 
 impl TenantRegistry {
-    /// Checks a text for a tenant as if it were to be set. Parses and compiles, so it is not for a task of the runtime.
+    /// Checks a text for a tenant as if it were set. Parses and compiles, so it must not run on a task of the runtime.
     pub fn check(&self, tenant: &Tenant, text: &str) -> Result<TenantConfig, Vec<Problem>> {
-        let page =
+        let file =
             self.file_of(tenant).ok_or_else(|| vec![problem(text, "tenant", "unknown_tenant", NO_FILE, None)])?;
         let (curated, _) = ServerCatalog::read(&self.parts.curated);
-        read(self, &curated, &page, text)
+        read(self, &curated, &file, text)
     }
 
     /// Whether a text can be set at all.
@@ -35,22 +33,23 @@ const NO_FILE: &str = "no file names this tenant";
 pub(super) fn read(
     tenants: &TenantRegistry,
     curated: &ServerCatalog,
-    page: &ConfiguredTenant,
+    file: &ConfiguredTenant,
     text: &str,
 ) -> Result<TenantConfig, Vec<Problem>> {
-    let parsed =
-        known::with(&tenants.parts.toolsets, &tenants.parts.reach, curated, |known| tenancy::parse(LABEL, text, known));
-    let own = &page.config.tenant;
+    let parsed = known_names::with_known_names(&tenants.parts.toolsets, &tenants.parts.reach, curated, |names| {
+        tenancy::parse(LABEL, text, names)
+    });
+    let own = &file.config.tenant;
     match parsed {
         Ok(config) => {
-            let mut problems = beyond(&page.config, &config, text);
+            let mut problems = not_granted(&file.config, &config, text);
             if config.tenant != *own {
                 problems.insert(0, foreign(text, own));
             }
             if problems.is_empty() { Ok(config) } else { Err(problems) }
         }
         Err(mut problems) => {
-            // All mistakes at once, also while there is nothing that could be asked for its tenant.
+            // Reported together with the other mistakes, although a text that cannot be parsed has no tenant yet.
             if seems_foreign(text, own) {
                 problems.insert(0, foreign(text, own));
             }
@@ -59,45 +58,52 @@ pub(super) fn read(
     }
 }
 
-/// What stands in the store in the place of a text and is none.
+/// What the store has in the place of a configuration and is none.
 pub(super) fn unreadable() -> Problem {
-    problem("", "", "unreadable", "what the store holds is no configuration", Some("set or remove it".into()))
+    problem("", "", "unreadable", "the stored value is not a configuration", Some("set or remove it".into()))
 }
 
-/// What a text takes that the tenant's file does not give.
-fn beyond(file: &TenantConfig, said: &TenantConfig, text: &str) -> Vec<Problem> {
-    let ours = |cluster: &&ClusterEntry| cluster.source == ClusterSource::InCluster;
-    let alike =
-        |one: &ClusterEntry, other: &ClusterEntry| ClusterEntry { default: other.default, ..one.clone() } == *other;
-    let given = |cluster: &&ClusterEntry| !file.clusters.iter().any(|known| alike(known, cluster));
-    let clusters = said.clusters.iter().filter(ours).filter(given).map(|cluster| {
-        let message = format!("the cluster `{}` is used by the service's own account", cluster.name);
-        let hint = "write it as the tenant's file does, or give it a kubeconfig";
-        problem(text, "in_cluster", "operator_only", message, Some(hint.into()))
-    });
-    let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = said.limits;
+/// What a text takes that the tenant's file does not grant.
+fn not_granted(file: &TenantConfig, config: &TenantConfig, text: &str) -> Vec<Problem> {
+    let clusters = match (clusters(file), clusters(config)) {
+        (Ok(granted), Ok(asked_for)) => {
+            let own = section::own_account(granted, asked_for).map(|cluster| {
+                let message = format!("the cluster `{}` is used by the service's own account", cluster.name);
+                let hint = "write it as the tenant's file does, or give it a kubeconfig";
+                problem(text, "in_cluster", "operator_only", message, Some(hint.into()))
+            });
+            own.collect()
+        }
+        // What cannot be compared is not let through.
+        (Err(error), _) | (_, Err(error)) => vec![problem(text, section::KEY, "internal", error.to_string(), None)],
+    };
+    let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = config.limits;
     let limits = [
         ("calls_in_flight", calls_in_flight, file.limits.calls_in_flight),
         ("calls_per_minute", calls_per_minute, file.limits.calls_per_minute),
         ("result_bytes", result_bytes, file.limits.result_bytes),
     ];
-    let limits = limits.into_iter().filter(|(_, said, given)| said > given).map(|(key, _, given)| {
-        let message = format!("`{key}` is more than the {given} of the tenant's file");
-        problem(text, key, "operator_only", message, Some(format!("at most {given}, or ask the operator")))
+    let limits = limits.into_iter().filter(|(_, asked_for, granted)| asked_for > granted).map(|(key, _, granted)| {
+        let message = format!("`{key}` is more than the {granted} of the tenant's file");
+        problem(text, key, "operator_only", message, Some(format!("at most {granted}, or ask the operator")))
     });
-    clusters.chain(limits).collect()
+    clusters.into_iter().chain(limits).collect()
+}
+
+fn clusters(config: &TenantConfig) -> Result<&[ClusterEntry], SectionTypeError> {
+    Ok(config.section::<Vec<ClusterEntry>>(section::KEY)?.map_or(&[], Vec::as_slice))
 }
 
 fn foreign(text: &str, own: &Tenant) -> Problem {
     let hint = format!("write `tenant: {own}`");
-    problem(text, "tenant", "foreign_tenant", "the text speaks of another tenant than the token", Some(hint))
+    problem(text, "tenant", "foreign_tenant", "the text is about another tenant than the token", Some(hint))
 }
 
 /// Whether a text that cannot be read names another tenant, as far as can be seen.
 fn seems_foreign(text: &str, own: &Tenant) -> bool {
-    let told = text.lines().find_map(|line| line.strip_prefix("tenant:"));
-    let told = told.map(|rest| rest.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']));
-    told.is_some_and(|told| Tenant::parse(told).is_ok_and(|told| told != *own))
+    let value = text.lines().find_map(|line| line.strip_prefix("tenant:"));
+    let name = value.map(|rest| rest.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']));
+    name.is_some_and(|name| Tenant::parse(name).is_ok_and(|tenant| tenant != *own))
 }
 
 /// A problem at the first place where a key stands.
@@ -110,27 +116,6 @@ fn problem(text: &str, key: &str, code: &'static str, message: impl Into<String>
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let (line, column) = (small(line), small(column));
     Problem { file: LABEL.to_owned(), line, column, code, message: message.into(), hint }
-}
-
-/// The secrets a configuration names.
-pub fn secrets_of(config: &TenantConfig) -> BTreeSet<&str> {
-    let clusters = config.clusters.iter().filter_map(|cluster| match &cluster.source {
-        ClusterSource::Secret(name) => Some(name.as_str()),
-        ClusterSource::InCluster | ClusterSource::Sandbox => None,
-    });
-    let jenkins = config.jenkins.iter().flat_map(|server| match &server.source {
-        JenkinsSource::Address { token, ca, .. } => [Some(token.as_str()), ca.as_deref()],
-        JenkinsSource::Sandbox => [None, None],
-    });
-    let charts = config.repositories.iter().filter_map(|repository| repository.credential.as_deref());
-    let servers = config.servers.iter().flat_map(|server| server.params.values());
-    let agents = config.agents.iter().flat_map(|agent| agent.params.values().flat_map(|params| params.values()));
-    let flows = config.workflows.iter().flat_map(|flow| flow.params.values().flat_map(|params| params.values()));
-    let upstream = servers.chain(agents).chain(flows).filter_map(|given| match given {
-        ParameterValue::Secret(name) => Some(name.as_str()),
-        ParameterValue::Text(_) => None,
-    });
-    clusters.chain(jenkins.flatten()).chain(charts).chain(upstream).collect()
 }
 
 #[cfg(test)]

@@ -7,23 +7,26 @@ use executor::{SecretsNow, Snapshot};
 use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tenancy::{ApprovalConfig, MemoryConfig, TenantConfig, TenantLimits};
+use tenancy::{ApprovalConfig, TenantConfig, TenantLimits};
 
-/// What a snapshot holds that no configuration says.
+/// What a snapshot has besides the configuration.
 #[derive(Default)]
 pub(super) struct SnapshotInputs {
     /// The tenant's secrets.
     pub(super) secrets: SecretsNow,
     /// Tools of external servers that are withheld.
     pub(super) withheld: BTreeSet<String>,
+    /// How long people may take to review what agents propose, where the tenant says so.
+    pub(super) review: Option<Duration>,
 }
 
 /// Builds the snapshot of a tenant that has these tools.
 pub(super) fn build(
     config: &TenantConfig,
     tools: &[Arc<CatalogEntry>],
-    outside: SnapshotInputs,
+    inputs: SnapshotInputs,
 ) -> Result<Snapshot, CatalogError> {
+    let SnapshotInputs { secrets, withheld, review } = inputs;
     let gates = config.gates();
     let rules = catalog::CatalogRules { deny: &config.deny, gates: &gates };
     let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
@@ -42,9 +45,8 @@ pub(super) fn build(
         execute_within: config.approval.execute_within,
         deciders: config.approval.deciders,
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
-        review: config.memory.review,
+        review,
     };
-    let SnapshotInputs { secrets, withheld } = outside;
     Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight })
 }
 
@@ -57,28 +59,23 @@ pub(super) fn open_config(tenant: &Tenant, tools: &[Arc<CatalogEntry>]) -> Tenan
         mode: if only_read { SessionMode::Read } else { SessionMode::Write },
         default_toolsets,
         limits: TenantLimits { calls_per_minute: 1_000_000, ..TenantLimits::default() },
-        ..held_config(tenant)
+        ..suspended_config(tenant)
     }
 }
 
 /// The configuration of a tenant that may do nothing.
-pub(super) fn held_config(tenant: &Tenant) -> TenantConfig {
+pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
     TenantConfig {
         tenant: tenant.clone(),
         mode: SessionMode::Read,
         default_toolsets: Vec::new(),
-        clusters: Vec::new(),
-        jenkins: Vec::new(),
-        repositories: Vec::new(),
         sections: Default::default(),
+        secrets: Default::default(),
         params: Default::default(),
-        servers: Vec::new(),
-        agents: Vec::new(),
-        workflows: Vec::new(),
         deny: Vec::new(),
         require_approval: Vec::new(),
+        section_gates: Vec::new(),
         approval: ApprovalConfig::default(),
-        memory: MemoryConfig::default(),
         limits: TenantLimits::default(),
     }
 }

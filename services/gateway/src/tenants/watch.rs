@@ -1,6 +1,6 @@
-//! What keeps the tenants as they should be: a slow look at everything, and one listener for each tenant.
+//! Keeps the tenants up to date: a periodic look at everything, and one listener for each tenant.
 //!
-//! A wake-up only says when to look. A lost one costs the next slow look, and nothing else.
+//! A wake-up only tells when to look. If one is lost, the next periodic look makes up for it.
 
 use super::TenantRegistry;
 use domain::Tenant;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use store::{StoreError, Topic, WakeUp};
 use tokio_util::sync::CancellationToken;
 
-/// How often the store is asked about every tenant without having said anything.
-const ASKED_EVERY: Duration = Duration::from_secs(30);
-/// How soon the store is asked again that did not answer.
-const AGAIN_IN: Duration = Duration::from_secs(1);
+/// How often the store is asked about every tenant without a wake-up.
+const REFRESH_EVERY: Duration = Duration::from_secs(30);
+/// How soon a store that did not answer is asked again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl TenantRegistry {
     /// Looks at the folder this often, and listens to the store, until the process stops.
@@ -22,14 +22,14 @@ impl TenantRegistry {
         let (tenants, tasks, stopping) = (Arc::clone(self), tasks.clone(), tasks.stopping().clone());
         tasks.clone().spawn("tenants", async move {
             let mut listeners: HashMap<Tenant, CancellationToken> = HashMap::new();
-            let mut asking = tokio::time::interval(ASKED_EVERY);
-            asking.reset();
+            let mut refreshing = tokio::time::interval(REFRESH_EVERY);
+            refreshing.reset();
             loop {
                 tenants.listen(&tasks, &mut listeners);
                 tokio::select! {
                     () = stopping.cancelled() => return,
                     () = tokio::time::sleep(every) => tenants.look().await,
-                    _ = asking.tick() => tenants.refresh_all().await,
+                    _ = refreshing.tick() => tenants.refresh_all().await,
                 }
             }
         });
@@ -61,32 +61,32 @@ impl TenantRegistry {
                 () = ended.cancelled() => return,
                 wake = watch.next() => wake,
             };
-            while let Err(error) = self.heard(&tenant, &wake).await {
-                tracing::debug!(%tenant, %error, "what a wake-up spoke of cannot be read");
+            while let Err(error) = self.handle_wake_up(&tenant, &wake).await {
+                tracing::debug!(%tenant, %error, "what a wake-up is about cannot be read");
                 tokio::select! {
                     () = ended.cancelled() => return,
-                    () = tokio::time::sleep(AGAIN_IN) => {}
+                    () = tokio::time::sleep(RETRY_AFTER) => {}
                 }
             }
         }
     }
 
-    /// Looks at what a wake-up spoke of.
-    async fn heard(self: &Arc<TenantRegistry>, tenant: &Tenant, wake: &WakeUp) -> Result<(), StoreError> {
+    /// Reads again what a wake-up is about.
+    async fn handle_wake_up(self: &Arc<TenantRegistry>, tenant: &Tenant, wake: &WakeUp) -> Result<(), StoreError> {
         match wake {
             WakeUp::Topic(Topic::Config) => self.refresh(tenant).await.map(drop),
             WakeUp::Topic(Topic::Secrets) => {
                 self.parts.vault.refresh(tenant).await?;
-                self.look_at_servers(tenant).await;
+                self.refresh_servers(tenant).await;
                 Ok(())
             }
             WakeUp::Topic(Topic::Servers) => {
-                self.look_at_servers(tenant).await;
+                self.refresh_servers(tenant).await;
                 Ok(())
             }
             WakeUp::Resync => {
                 self.refresh(tenant).await?;
-                self.look_at_servers(tenant).await;
+                self.refresh_servers(tenant).await;
                 Ok(())
             }
             WakeUp::Topic(
@@ -100,8 +100,8 @@ impl TenantRegistry {
         }
     }
 
-    /// What external servers offer is told by a change of theirs, so nothing is done with it here.
-    async fn look_at_servers(&self, tenant: &Tenant) {
+    /// External servers announce their own changes, so nothing is done with the result here.
+    async fn refresh_servers(&self, tenant: &Tenant) {
         if let Some(upstreams) = &self.parts.toolsets.upstreams {
             upstreams.refresh(tenant, None).await;
         }

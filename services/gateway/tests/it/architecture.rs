@@ -49,6 +49,33 @@ fn members() -> BTreeMap<String, (String, toml::Table)> {
 }
 
 #[test]
+fn every_third_party_is_pinned_to_the_version_of_the_lock_file() {
+    let workspace = toml(&root().join("Cargo.toml"));
+    let lock = toml(&root().join("Cargo.lock"));
+    let text = |value: &toml::Value, key: &str| value[key].as_str().unwrap().to_owned();
+    let locked: BTreeSet<(String, String)> = lock["package"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| {
+            let version = text(package, "version").split('+').next().unwrap().to_owned();
+            (text(package, "name"), version)
+        })
+        .collect();
+    let mut third_parties = 0;
+    for (name, dependency) in workspace["workspace"]["dependencies"].as_table().unwrap() {
+        let version = dependency.as_str().or_else(|| dependency.get("version").and_then(toml::Value::as_str));
+        let Some(version) = version else { continue };
+        third_parties += 1;
+        let pinned = version.strip_prefix('=').unwrap_or_else(|| panic!("{name} = \"{version}\" is a range"));
+        assert!(locked.contains(&(name.clone(), pinned.to_owned())), "{name} {pinned} is not in Cargo.lock");
+    }
+    assert!(third_parties > 40, "only {third_parties} were looked at");
+    let deny = toml(&root().join("deploy/deny.toml"));
+    assert_eq!(deny["advisories"]["unmaintained"].as_str(), Some("all"));
+}
+
+#[test]
 fn the_crates_and_their_dependencies_are_as_the_map_says() {
     let members = members();
     let mut said = BTreeMap::new();
@@ -94,11 +121,15 @@ fn the_steps_of_a_call_are_where_the_map_says() {
     let text = map();
     let rows = table(&text, "A `tools/call`, from the handler to the socket", 0);
     assert!(rows.len() <= 15, "a call goes through at most 15 places");
-    for row in rows {
-        let [_, file, function, _] = row.as_slice() else { panic!("{row:?}") };
-        let (file, function) = (file.trim_matches('`'), function.trim_matches('`'));
+    let steps: Vec<(&str, &str)> =
+        rows.iter().map(|row| (row[1].trim_matches('`'), row[2].trim_matches('`'))).collect();
+    for (step, (file, function)) in steps.iter().enumerate() {
         let source = std::fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file {file}"));
-        assert!(source.contains(&format!("fn {function}")), "{file} has no function {function}");
+        let body = source.split_once(&format!("fn {function}")).map(|(_, body)| body);
+        let body = body.unwrap_or_else(|| panic!("{file} has no function {function}"));
+        if let Some((_, next)) = steps.get(step + 1) {
+            assert!(body.contains(&format!("{next}(")), "{function} in {file} does not call {next}");
+        }
     }
 }
 
@@ -169,7 +200,7 @@ fn every_key_of_the_store_is_in_the_map() {
     let text = map();
     let source = std::fs::read_to_string(root().join("shared/store/src/keys.rs")).unwrap();
     let source = source.split("#[cfg(test)]").next().unwrap();
-    for line in source.lines().filter(|line| line.contains("Key(")) {
+    for line in source.lines().filter(|line| line.contains("Key(") || line.contains("name: ")) {
         let Some(name) = line.split('"').nth(1) else { continue };
         let name: String = name.chars().take_while(char::is_ascii_lowercase).collect();
         if name.len() > 1 {

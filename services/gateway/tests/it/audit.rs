@@ -99,7 +99,7 @@ async fn an_exported_ledger_is_verified_and_every_change_to_it_is_named() {
     assert!(!Path::new(&format!("{file}.partial")).exists());
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * count, "a head, and each entry with its link");
-    let good = format!("the ledger of acme is as it was sealed: {count} entries, {count} sealed, 0 not yet");
+    let good = format!("the audit log of acme is intact: {count} entries, {count} sealed, 0 not sealed yet");
     assert_eq!(auditor.judge(&lines).await, (0, good.clone()));
     assert_eq!(auditor.run(&["verify"]).await.out.trim_end(), good, "and the service's own is the same");
 
@@ -117,8 +117,8 @@ async fn an_exported_ledger_is_verified_and_every_change_to_it_is_named() {
     let foreign = with(0, &lines[0].replace("acme", "other"));
     assert_eq!(auditor.judge(&[&foreign]).await, broken(1, "edited"));
     let torn = [&lines[..4], &[&lines[4][..lines[4].len() / 2]]].concat();
-    assert_eq!(auditor.judge(&torn).await, (1, "line 5 is no line of an exported ledger".to_owned()));
-    assert_eq!(auditor.judge(&lines[1..]).await, (1, "line 1 is no line of an exported ledger".to_owned()));
+    assert_eq!(auditor.judge(&torn).await, (1, "line 5 is not a line of an exported audit log".to_owned()));
+    assert_eq!(auditor.judge(&lines[1..]).await, (1, "line 1 is not a line of an exported audit log".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +143,7 @@ async fn programs_are_told_in_json_and_bad_usage_is_not_an_answer() {
     let (nothing, nowhere) = (auditor.file("nothing"), auditor.file("no/where"));
     for (args, said) in [
         (&["verify", &nothing][..], "cannot read"),
-        (&["verify", &empty], "is no exported ledger"),
+        (&["verify", &empty], "is not an exported audit log"),
         (&["export", "--out", &nowhere], "cannot write"),
         (&["export", "--token-file", &nothing], "cannot read the token"),
         (&["export", "--url", "http://127.0.0.1:1"], "the service did not answer"),

@@ -14,13 +14,19 @@ mod audit;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod carried_over;
+#[cfg(test)]
 mod catalog_api;
 #[cfg(test)]
 mod config_commands;
 #[cfg(test)]
+mod dev_files;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod drain;
+#[cfg(test)]
+mod error_log;
 #[cfg(test)]
 mod guarantees;
 #[cfg(test)]
@@ -31,6 +37,8 @@ mod here;
 mod hostile;
 #[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod issuers;
 #[cfg(test)]
 mod jenkins_story;
 #[cfg(test)]
@@ -138,7 +146,11 @@ mod taint;
 #[cfg(test)]
 mod tenant_config;
 #[cfg(test)]
+mod tenant_docs;
+#[cfg(test)]
 mod tenant_secrets;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]

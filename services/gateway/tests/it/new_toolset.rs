@@ -2,10 +2,13 @@
 //! [adding-a-toolset](../../../../docs/adding-a-toolset.md) walks through it. TenantRegistry configure them in their own file,
 //! and each tenant's tool reads its own clocks.
 
+use crate::error_log::ErrorLog;
 use catalog::{CatalogEntry, CompiledTools, Progress, TargetNames, Tool, ToolSpec};
 use domain::{Caller, Code, Effect, Failure, Moment, Outcome, Principal, Scopes, Tenant};
 use executor::{CallRequest, ClientEra, Executor, Handle, Leases, ServiceKeys, Tasks};
+use external::CuratedSources;
 use gateway::reach::EgressPolicy;
+use gateway::readiness;
 use gateway::tenants::{TenantRegistry, TenantsParts};
 use gateway::toolsets::Toolsets;
 use memory::documents::Documents;
@@ -18,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::{SessionConfig, Store};
 use target::{NamedTarget, TargetWords, Targets};
-use tenancy::{CuratedSources, Section, SectionProblem, TenantConfig};
+use tenancy::{Section, SectionProblem, TenantConfig};
 use tokio_util::sync::CancellationToken;
 use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::{Environment, Sealer, Vault};
@@ -134,8 +137,8 @@ impl Toolset for Clocks {
         &[TOOLSET]
     }
 
-    fn section(&self) -> Option<Section> {
-        Some(Section { key: TOOLSET, schema: Section::schema_of::<Vec<ClockConfig>>, check })
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<Vec<ClockConfig>>(TOOLSET, |clocks| check(clocks))]
     }
 
     fn tools(&self, _: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
@@ -143,11 +146,12 @@ impl Toolset for Clocks {
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        config.sections.contains_key(TOOLSET)
+        config.sections.has(TOOLSET)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
-        let configs: Vec<ClockConfig> = attach.config.section(TOOLSET).unwrap_or_default();
+        let configs = attach.config.section::<Vec<ClockConfig>>(TOOLSET).map_err(AttachError::new)?;
+        let configs = configs.cloned().unwrap_or_default();
         let before = attach.before::<TenantClocks>();
         let make = |config| Clock { config, reads: AtomicU64::new(0) };
         let clocks = Targets::build(attach.tenant, configs, before.as_ref().map(|before| &before.clocks), make);
@@ -165,11 +169,7 @@ impl Toolset for Clocks {
     }
 }
 
-fn check(value: &Value) -> Vec<SectionProblem> {
-    let clocks: Vec<ClockConfig> = match Section::read(value) {
-        Ok(clocks) => clocks,
-        Err(problem) => return vec![problem],
-    };
+fn check(clocks: &[ClockConfig]) -> Vec<SectionProblem> {
     let wrong = clocks.iter().enumerate().filter(|(_, clock)| clock.hours.abs() > MOST_HOURS);
     wrong
         .map(|(n, clock)| SectionProblem {
@@ -231,7 +231,11 @@ impl Fixture {
             reach: EgressPolicy::unknown(),
         }));
         std::fs::create_dir_all(folder.path().join("tenants")).unwrap();
-        let sessions = SessionConfig { idle: Duration::from_secs(60), longest: Duration::from_secs(600) };
+        let sessions = SessionConfig {
+            idle: Duration::from_secs(60),
+            longest: Duration::from_secs(600),
+            carry_over: Duration::ZERO,
+        };
         let leases = Leases { lease: Duration::from_secs(30), renew_every: Duration::from_secs(10) };
         let keys = Arc::new(ServiceKeys::derive(&[7; 32]).unwrap());
         let executor = Executor::new(store, Tasks::default(), sessions, keys, leases).with_codes(codes);
@@ -251,7 +255,7 @@ impl Fixture {
         let request = CallRequest {
             caller: Arc::new(Caller {
                 tenant,
-                principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+                principal: Principal::new("https://login.example", "agent"),
                 scopes: Scopes::parse("tools:read"),
                 expires_at: Moment::from_secs(4_000_000_000),
                 token: None,
@@ -305,8 +309,10 @@ async fn a_toolset_checks_its_own_section_and_the_mistake_has_its_position() {
     assert_eq!(problem.message, "`clocks`: 99 hours is no time zone");
     // A file that is wrong keeps what its tenant had.
     assert_eq!(service.read("acme", json!({})).await, Ok(json!({ "hours": 2, "reads": 1 })));
-    let schema = tenancy::json_schema_with(&service.tenants.sections());
-    assert!(schema["$defs"]["ToolsetsPart"]["properties"]["clocks"]["items"]["properties"]["hours"].is_object());
+    let schema = tenancy::json_schema(&service.tenants.sections());
+    let clocks = &schema["$defs"]["ToolsetsPart"]["properties"]["clocks"];
+    assert_eq!(clocks["items"]["$ref"], "#/$defs/ClockConfig");
+    assert!(schema["$defs"]["ClockConfig"]["properties"]["hours"].is_object());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -328,4 +334,32 @@ async fn a_tenant_that_cannot_be_attached_keeps_what_it_had_and_one_that_is_gone
     let globex = Tenant::parse("globex").unwrap();
     assert!(service.tenants.find(&globex).is_none());
     assert_eq!(*service.clocks.detached.lock().unwrap(), [globex]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_a_toolset_refuses_is_reported_once_and_stays_visible() {
+    let (service, log) = (Fixture::new().await, ErrorLog::start());
+    let tenant = Tenant::parse("hooli").unwrap();
+    let twice = "    - { name: office, hours: 7 }\n    - { name: office, hours: 8 }\n";
+    service.write("hooli", "    - { name: office, hours: 2 }\n").await;
+    assert_eq!(service.tenants.problems_of(&tenant), []);
+    service.write("hooli", twice).await;
+    for _ in 0..3 {
+        service.tenants.look().await;
+    }
+    let problems = service.tenants.problems_of(&tenant);
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    assert_eq!(problem.code, "attach_failed");
+    assert!(problem.file.ends_with("hooli.yaml"), "{problem}");
+    assert!(problem.message.contains("two clocks are named office"), "{problem}");
+    assert_eq!(readiness::tenant_warnings(&service.tenants), ["config_attach_failed"]);
+    assert_eq!(log.about("hooli"), 1, "looking again is no news");
+
+    // The reason is the same, the configuration is another.
+    service.write("hooli", &twice.replace("hours: 8", "hours: 9")).await;
+    assert_eq!(log.about("hooli"), 2);
+    service.write("hooli", "    - { name: office, hours: 3 }\n").await;
+    assert_eq!((service.tenants.problems_of(&tenant), log.about("hooli")), (vec![], 2));
+    assert_eq!(readiness::tenant_warnings(&service.tenants), [] as [&str; 0]);
+    assert_eq!(service.read("hooli", json!({})).await, Ok(json!({ "hours": 3, "reads": 1 })));
 }

@@ -405,6 +405,23 @@ async fn a_rejection_that_ends_the_step_stops_the_sessions_changes_until_a_perso
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_unblocks_their_own_session() {
+    let plan = Plan::embedded().tenant("acme", &failing()).setting("QM_APPROVALS__SWEEP_EVERY", "50ms");
+    let world = plan.start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let run = ask(&client, "own-clear", "x").await;
+    reject(&tenant.approver(), &run, "no").await;
+    // One human with two tokens: one that asks, one that decides, both of one subject.
+    let same = tenant.approver().named("agent");
+    assert_eq!(refusal(&say(&same, &run, "clear", json!({})).await), (403, "own_request".into()));
+    let next = client.call("memory_remember", note("own-clear-2", "x")).await;
+    assert_eq!(next.refusal()["code"], "policy_denied", "the session stays blocked");
+    assert_eq!(say(&tenant.approver(), &run, "clear", json!({})).await.status, 200);
+    ask(&client, "own-clear-2", "x").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_the_requester_takes_a_run_back_and_only_while_it_waits() {
     let world = world("deciders: 1").await;
     let tenant = world.tenant("acme");

@@ -121,7 +121,7 @@ impl Watched<'_> {
         command.arg("--token-file").arg(&file);
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && said.contains("is as it was sealed"), "I7: {said} {output:?}");
+        assert!(output.status.success() && said.contains("is intact"), "I7: {said} {output:?}");
     }
 
     async fn whole_ledger(&self, tenant: &str) -> Vec<Value> {

@@ -543,7 +543,7 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
 
 /// Somebody whom the usual issuer vouches for.
 pub(crate) fn principal(subject: &str) -> Principal {
-    Principal { issuer: "https://login.example.com".into(), subject: subject.into() }
+    Principal::new("https://login.example.com", subject)
 }
 
 /// What a client is told of an outcome: an answer, be it a result or a run that waits, or a failure.

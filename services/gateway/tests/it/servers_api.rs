@@ -1,4 +1,4 @@
-//! External servers in the hands of people: what they show, what waits, and a yes to exactly what was seen.
+//! External servers in the hands of people: what they show, what waits, and that a person accepts exactly what was seen.
 
 use crate::here::{World, in_process};
 use crate::runs_desk::refusal;
@@ -236,7 +236,7 @@ async fn servers(world: &World, who: &Actor, words: &[&str], typed: &'static str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_at_a_terminal_is_shown_what_waits_before_the_yes() {
+async fn somebody_at_a_terminal_is_shown_what_waits_before_accepting_it() {
     let server = McpServer::start(Era::Both).await;
     server.offer(vec![tools::described("search", "Searches \u{1b}[2Jthe wiki."), tools::named("keep")]);
     let (_shelf, world) = using(&server, "each").await;
@@ -257,7 +257,7 @@ async fn somebody_at_a_terminal_is_shown_what_waits_before_the_yes() {
     let (code, told, _) = servers(&world, &paul, &["accept", "wiki", "--yes"], "").await;
     assert_eq!((code, told.as_str()), (0, "accepted mcp_wiki__keep\n"));
     let (code, _, said) = servers(&world, &paul, &["accept", "wiki"], "").await;
-    assert!(code == 0 && said.contains("nothing waits"), "{said}");
+    assert!(code == 0 && said.contains("no tool of wiki waits to be accepted"), "{said}");
     let (code, _, said) = servers(&world, &paul, &["accept", "wiki", "--tool", "search"], "").await;
     assert!(code == 1 && said.contains("no tool `search` of wiki waits"), "{said}");
     let (code, _, said) = servers(&world, &paul, &["show", "nobody"], "").await;

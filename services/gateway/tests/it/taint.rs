@@ -19,6 +19,7 @@ async fn opened(world: &World, yard: &Yard) -> Session {
         .open_session(&yard.snapshot, &agent, SessionMode::Write, Some(loaded), domain::Assignment::default())
         .await
         .unwrap()
+        .session
 }
 
 fn within(session: &Session) -> impl FnOnce(&mut CallRequest) + use<> {
@@ -75,6 +76,56 @@ async fn tp4_text_from_outside_taints_embedded() {
     the_first_text_from_outside_taints_a_session_for_good(embedded().await).await;
 }
 
+async fn a_new_session_of_the_same_principal_begins_tainted_until_a_person_clears_it(world: World) {
+    let yard = Yard::new();
+    let first = opened(&world, &yard).await;
+    hears(&world, &yard, &first).await;
+
+    let second = opened(&world, &yard).await;
+    assert!(second.tainted && is_tainted(&world, &yard, &second).await, "a new session does not shake it off");
+    let stranger = yard.caller("somebody-else", "tools:read tools:write");
+    let theirs = executor(&world)
+        .open_session(&yard.snapshot, &stranger, SessionMode::Write, None, domain::Assignment::default())
+        .await
+        .unwrap();
+    assert!(!theirs.session.tainted, "nobody else is bound");
+    let run = asks(&world, &yard, &second, SET, 1).await;
+    assert!(yard.run(&world.part(0).store, run).await.asked.tainted, "whoever decides is shown it");
+
+    let own = yard.caller("agent", "runs:decide");
+    assert_eq!(executor(&world).clear(&own, run).await.unwrap_err().code, Code::OwnRequest);
+    assert!(opened(&world, &yard).await.tainted);
+    executor(&world).clear(&yard.caller("ana", "runs:decide"), run).await.unwrap();
+    assert!(!opened(&world, &yard).await.tainted, "a person has cleared it");
+    assert!(is_tainted(&world, &yard, &second).await, "a session itself stays what it is");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_is_carried_over_on_redis() {
+    a_new_session_of_the_same_principal_begins_tainted_until_a_person_clears_it(redis(1).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_is_carried_over_embedded() {
+    a_new_session_of_the_same_principal_begins_tainted_until_a_person_clears_it(embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_began_tainted_and_goes_on_reading_binds_the_next() {
+    let plan = Plan::embedded().setting("QM_SESSIONS__CARRY_OVER", "2s");
+    let world = plan.start(in_process()).await;
+    let yard = Yard::new();
+    let first = opened(&world, &yard).await;
+    hears(&world, &yard, &first).await;
+    let second = opened(&world, &yard).await;
+    assert!(second.tainted);
+    testkit::until("the first taint to be over", async || (!opened(&world, &yard).await.tainted).then_some(())).await;
+    // The session is tainted already; that it reads again is written behind the call.
+    hears(&world, &yard, &second).await;
+    testkit::until("the next session to begin tainted", async || opened(&world, &yard).await.tainted.then_some(()))
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runs_result_taints_whoever_is_handed_it_and_nobody_before() {
     let world = redis(1).await;
@@ -120,7 +171,9 @@ async fn tainted_by_rest(agent: &Actor, session: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn tp4_what_a_cluster_says_taints_and_so_does_what_was_written_after_reading_it() {
     let cluster = "default_toolsets: [k8s, memory]\nclusters: [{ name: play, sandbox: true, default_namespace: shop }]";
-    let world = Plan::redis(1).tenant("acme", cluster).start(in_process()).await;
+    // Nothing is carried over here, so that the second session is tainted by what it reads and by nothing else.
+    let plan = Plan::redis(1).tenant("acme", cluster).setting("QM_SESSIONS__CARRY_OVER", "0s");
+    let world = plan.start(in_process()).await;
     let (agent, ana) = (world.tenant("acme").agent(), world.tenant("acme").approver());
     let session = agent.rest().open("write").await;
     let call = async |session: &str, tool: &str, arguments: Value| {

@@ -252,7 +252,7 @@ async fn a_version_that_is_not_good_any_more_is_not_brought_back() {
 
 /// Writes a text as a build with other rules would have.
 async fn set_behind_our_back(world: &World, base: WritePrecondition, text: &str) {
-    let by = domain::Principal { issuer: "https://login.example.com".into(), subject: "ruth".into() };
+    let by = domain::Principal::new("https://login.example.com", "ruth");
     let texts = world.part(0).store.of(&acme()).tenant_text();
     let put = texts.put(base, text.to_owned(), None, &by, &AuditEntry::new(Phase::Admin)).await.unwrap();
     assert!(matches!(put, TextChange::Done(_)), "{put:?}");

@@ -49,10 +49,14 @@ impl Shelf {
         self
     }
 
+    /// Where it lies.
+    pub(crate) fn folder(&self) -> String {
+        self.0.path().display().to_string()
+    }
+
     /// A plan whose service reads this catalog.
     pub(crate) fn under(&self, plan: Plan) -> Plan {
-        let folder = self.0.path().display().to_string();
-        plan.setting("QM_UPSTREAMS__CATALOG", &folder).setting("QM_APPROVALS__SWEEP_EVERY", "50ms")
+        plan.setting("QM_UPSTREAMS__CATALOG", &self.folder()).setting("QM_APPROVALS__SWEEP_EVERY", "50ms")
     }
 }
 

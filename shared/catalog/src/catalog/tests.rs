@@ -121,6 +121,12 @@ fn the_digest_names_what_a_server_calls_its_tool() {
 }
 
 #[test]
+fn a_cached_list_is_keyed_by_every_bit_of_its_catalogs_digest() {
+    let catalog = catalog("acme", &[]);
+    assert_eq!(domain::json::hex(&catalog.key()), catalog.digest());
+}
+
+#[test]
 fn every_loaded_set_has_its_own_key() {
     let catalog = catalog("acme", &[]);
     let mut seen = std::collections::HashSet::new();

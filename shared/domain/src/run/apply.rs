@@ -38,10 +38,10 @@ impl Run {
     }
 
     fn answered(&self, answer: &Answer, at: Moment) -> Result<Run, NotAnEdge> {
-        if answer.by == self.asked.requester {
+        if answer.by.is_same_person(&self.asked.requester) {
             return Err(NotAnEdge::OwnRequest);
         }
-        let same = |said: &&Answer| said.by == answer.by && said.verdict == answer.verdict;
+        let same = |said: &&Answer| said.by.is_same_person(&answer.by) && said.verdict == answer.verdict;
         if self.answers.iter().any(|said| same(&said)) {
             return Err(NotAnEdge::Repeated);
         }
@@ -57,8 +57,8 @@ impl Run {
             return Err(NotAnEdge::Late);
         }
         let mut run = self.clone();
-        // A person who changes their mind takes the earlier answer back.
-        run.answers.retain(|said| said.by != answer.by);
+        // A person who changes their mind takes the earlier answer back, from whichever account it came.
+        run.answers.retain(|said| !said.by.is_same_person(&answer.by));
         run.answers.push(answer.clone());
         run.changed_at = at;
         let enough = usize::try_from(self.asked.deciders.max(1)).unwrap_or(usize::MAX);

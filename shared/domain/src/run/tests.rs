@@ -10,7 +10,7 @@ fn at(millis: u64) -> Moment {
 }
 
 fn person(n: usize) -> Principal {
-    Principal { issuer: "i".into(), subject: ["agent", "ana", "bob", "cho"][n % 4].into() }
+    Principal::new("i", ["agent", "ana", "bob", "cho"][n % 4])
 }
 
 fn run(idempotent: bool, deciders: u32) -> Run {
@@ -113,6 +113,23 @@ fn the_requester_never_answers_its_own_request() {
     for verdict in [Verdict::Approve, Verdict::Reject] {
         assert_eq!(run(true, 1).apply(&answer(0, verdict, T0), at(T0)), Err(NotAnEdge::OwnRequest));
     }
+}
+
+#[test]
+fn a_second_account_is_no_second_person() {
+    let account = |issuer: &str| Principal { person: Some("ana@acme".into()), ..Principal::new(issuer, "x") };
+    let yes = |by: Principal| RunEvent::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at: at(T0) });
+    let mut own = run(true, 1);
+    own.asked.requester = account("home");
+    assert_eq!(own.apply(&yes(account("work")), at(T0)), Err(NotAnEdge::OwnRequest));
+
+    let once = run(true, 2).apply(&yes(account("home")), at(T0)).unwrap();
+    assert_eq!(once.apply(&yes(account("work")), at(T0)), Err(NotAnEdge::Repeated));
+    let no = Answer { by: account("work"), verdict: Verdict::Reject, reason: None, at: at(T0) };
+    let withdrawn = once.apply(&RunEvent::Answered(no), at(T0)).unwrap();
+    assert_eq!((withdrawn.state, withdrawn.yeses()), (RunState::Rejected, 0));
+    let twice = once.apply(&answer(2, Verdict::Approve, T0), at(T0)).unwrap();
+    assert_eq!(twice.state, RunState::Approved);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::failures::no_store;
 use crate::run_record::{FOLDS, RunError, RunUpdate, too_fast};
 use crate::snapshot::Snapshot;
 use domain::run::{Answer, Ending, NotAnEdge, Run, RunEvent, RunState, Verdict};
-use domain::{Caller, Code, Failure, Principal, RunId, SessionId, Tenant, TokenScope};
+use domain::{Caller, Code, Failure, Principal, RunId, Session, Tenant, TokenScope};
 use serde_json::json;
 use std::sync::Arc;
 use store::RunCasOutcome;
@@ -87,7 +87,7 @@ impl Executor {
     pub async fn resolve(&self, decider: &Caller, id: RunId, succeeded: bool) -> Result<Run, Failure> {
         may_decide(decider)?;
         let (held, now) = self.find_run(&decider.tenant, id).await?;
-        if held.run.asked.requester == decider.principal {
+        if held.run.asked.requester.is_same_person(&decider.principal) {
             return Err(refused(NotAnEdge::OwnRequest, &held.run));
         }
         let basis = format!("settled by {}", decider.principal.subject);
@@ -103,15 +103,18 @@ impl Executor {
         }
     }
 
-    /// A person lets a session whose step was ended by a rejection go on.
+    /// A person lets a session whose step was ended by a rejection go on, and with it what its requester has carried
+    /// over since: sessions that began blocked go on, and new ones begin clean.
     pub async fn clear(&self, decider: &Caller, id: RunId) -> Result<Run, Failure> {
         may_decide(decider)?;
         let (mut held, _) = self.find_run(&decider.tenant, id).await?;
-        let Some(session) = held.run.asked.session else { return Ok(held.run) };
+        if held.run.asked.requester.is_same_person(&decider.principal) {
+            return Err(refused(NotAnEdge::OwnRequest, &held.run));
+        }
         let runs = self.store.of(&decider.tenant).runs();
         for _ in 0..FOLDS {
             let entry = self.moved(&decider.tenant, Some(&held.run), &held.run, Some(decider));
-            match runs.clear(&held, session, &entry).await.map_err(|e| no_store(&e))? {
+            match runs.clear(&held, &entry).await.map_err(|e| no_store(&e))? {
                 RunCasOutcome::Done(held) => return Ok(held.run),
                 RunCasOutcome::Conflict(newer) => held = newer,
                 RunCasOutcome::Late(_) | RunCasOutcome::TooManyWaiting | RunCasOutcome::Gone => {
@@ -122,9 +125,10 @@ impl Executor {
         Err(too_fast())
     }
 
-    /// The rejected run that ended a session's step, if one did and nobody has cleared it.
-    pub async fn stopped_by(&self, tenant: &Tenant, session: SessionId) -> Result<Option<RunId>, Failure> {
-        self.store.of(tenant).runs().stopped_by(session).await.map_err(|e| no_store(&e))
+    /// The rejected run that ended a session's step, or that of an earlier one of the same principal, if one did and
+    /// nobody has cleared it.
+    pub async fn stopped_by(&self, tenant: &Tenant, session: &Session) -> Result<Option<RunId>, Failure> {
+        self.store.of(tenant).runs().stopped_by(session, self.lives).await.map_err(|e| no_store(&e))
     }
 
     /// Takes back whatever waits for a person in a tenant that is no longer served. Tells whether anything is left.
@@ -135,7 +139,7 @@ impl Executor {
         let mut cancelled = 0;
         for id in open {
             let (held, now) = self.find_run(tenant, id).await?;
-            let by = Principal { issuer: "quartermaster".into(), subject: "tenant switched off".into() };
+            let by = Principal::new("quartermaster", "tenant switched off");
             if let RunUpdate::Done(_) = self.fold_run(&shelf, held, &RunEvent::Cancelled { by }, now, None).await? {
                 cancelled += 1;
             }

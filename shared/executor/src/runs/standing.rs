@@ -70,7 +70,8 @@ impl Executor {
         answer: &Answer,
         before: StoreEpoch,
     ) -> Result<(), Failure> {
-        let said = |run: &Run| run.answers.iter().any(|said| said.by == answer.by && said.verdict == answer.verdict);
+        let same = |given: &Answer| given.by.is_same_person(&answer.by) && given.verdict == answer.verdict;
+        let said = |run: &Run| run.answers.iter().any(same);
         match self.standing(shelf, id, before, WITHIN).await {
             Ok(None) => return Ok(()),
             Ok(Some(StandingRun { held: Some(held), enough: true })) if said(&held.run) => return Ok(()),
@@ -208,7 +209,7 @@ mod tests {
     /// Asked at 0, and claimed at this moment.
     fn claimed(idempotent: bool, epoch: u64, when: Moment) -> Run {
         let asked = RunRequest {
-            requester: Principal { issuer: "i".into(), subject: "agent".into() },
+            requester: Principal::new("i", "agent"),
             scopes: String::new(),
             session: None,
             tool: ToolName::parse("t").unwrap(),

@@ -36,9 +36,10 @@ impl Executor {
             }
             None => {
                 let caller = &request.caller;
-                let fresh = fresh(snapshot, caller, SessionMode::Write, request.selection.clone(), open.now)?;
+                let (carried, now) = self.carried_over(caller).await?;
+                let fresh = fresh(snapshot, caller, SessionMode::Write, request.selection.clone(), now)?;
                 let loaded = fresh.load(&wanted).unwrap_or(fresh);
-                (self.keep(caller, loaded).await?, None)
+                (self.keep(caller, loaded, carried).await?.session, None)
             }
         };
         let growing = matches!(request.handle, Handle::Transport(_));

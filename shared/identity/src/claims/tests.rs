@@ -124,6 +124,17 @@ fn a_missing_or_mistyped_tenant_is_a_bad_one() {
 }
 
 #[test]
+fn a_claim_that_only_the_settings_name_is_read_as_strictly() {
+    let named = |payload: &str| claim_named(payload.as_bytes(), "email");
+    assert_eq!(named(r#"{"sub":"a","email":"ana@acme"}"#), Ok(Some(json!("ana@acme"))));
+    assert_eq!(named(r#"{"sub":{"email":"ana@acme"}}"#), Ok(None));
+    assert_eq!(named(r#"{"email":null}"#), Ok(Some(json!(null))));
+    for bad in [r#"{"email":"a","email":"b"}"#, r#"{"email":"a"}x"#, r#"["email","a"]"#, ""] {
+        assert_eq!(named(bad), Err(TokenRefused::NotAToken), "{bad}");
+    }
+}
+
+#[test]
 fn a_claim_said_twice_is_not_understood() {
     for bad in [r#"{"exp":1,"exp":2}"#, r#"{"tenant":"a","tenant":"b"}"#, "[]", "null", "", r#"{"exp":1}x"#] {
         assert_eq!(Claims::parse(bad.as_bytes()).err(), Some(TokenRefused::NotAToken), "{bad}");

@@ -79,6 +79,41 @@ fn keys_are_not_fetched_in_the_clear() {
 }
 
 #[test]
+fn bounds_that_mean_nothing_are_refused() {
+    let with = |key: &str, value: Value| {
+        let mut issuer = json!({ "issuer": "a", "algorithms": ["RS256"], "key_file": "k" });
+        issuer[key] = value;
+        with_issuer(issuer)
+    };
+    assert_eq!(with("tenants", json!(["acme", "shop-*"])), []);
+    assert_eq!(with("tenants", json!([])), [ConfigError::Nothing("a".into())]);
+    let tenant = |text: &str| ConfigError::Tenant { issuer: "a".into(), tenant: text.into() };
+    assert_eq!(with("tenants", json!(["*", "acme", "shop*"])), [tenant("*"), tenant("shop*")]);
+    assert_eq!(with("scopes", json!(["tools:read", "runs:decide"])), []);
+    assert_eq!(with("scopes", json!([])), [ConfigError::Nothing("a".into())]);
+    assert_eq!(with("scopes", json!(["tools"])), [ConfigError::Scope { issuer: "a".into(), scope: "tools".into() }]);
+    assert_eq!(with("person_claim", json!("email")), []);
+    for claim in ["", "iss", "tenant", "scope"] {
+        assert_eq!(with("person_claim", json!(claim)), [ConfigError::PersonClaim("a".into())], "{claim}");
+    }
+    assert_eq!(with("longest_token", json!("0s")), [ConfigError::LongestToken("a".into())]);
+}
+
+#[test]
+fn several_issuers_without_bounds_are_worth_a_warning() {
+    let warnings =
+        |issuers: Value| read(json!({ "resource": "https://qm.example/mcp", "issuers": issuers })).unwrap().warnings();
+    let issuer = |name: &str| json!({ "issuer": name, "algorithms": ["RS256"], "key_file": "k" });
+    let bound = json!({
+        "issuer": "c", "algorithms": ["RS256"], "key_file": "k", "tenants": ["acme"], "person_claim": "email",
+    });
+    assert_eq!(warnings(json!([issuer("a")])), []);
+    let both = warnings(json!([issuer("a"), issuer("b")]));
+    assert_eq!(both, [ConfigWarning::Unbound(2), ConfigWarning::Unnamed("a, b".into())]);
+    assert_eq!(warnings(json!([issuer("a"), bound])), [ConfigWarning::Unnamed("a".into())]);
+}
+
+#[test]
 fn every_problem_is_named_at_once() {
     let config = read(json!({
         "resource": "mcp", "leeway": "1h",

@@ -24,6 +24,7 @@ fn minted() -> MintedClaims {
         sub: "dev".into(),
         tenant: "dev".into(),
         scope: "tools:write".into(),
+        email: String::new(),
         exp: after(3600),
         iat: NOW,
     }

@@ -1,5 +1,6 @@
 //! Tokens against a verifier, with real keys and a real server for key sets.
 
+mod bounds;
 mod fixed;
 mod fuzz;
 mod hostile;

@@ -47,6 +47,7 @@ fn the_table_of_codes_is_as_published() {
     not_possible          tool error        rest 409
     insufficient_scope      1003  403/403   rest 403
     forbidden_tenant        1003  403/403   rest 403
+    forbidden_scope         1003  403/403   rest 403
     unauthenticated         1001  401/401   rest 401
     rate_limited          tool error        rest 429
     bad_cursor            -32602  200/400   rest 400

@@ -14,7 +14,7 @@ fn call(scope: &str, needs: Level, effect: Effect) -> Call {
 fn caller(scope: &str) -> Arc<Caller> {
     Arc::new(Caller {
         tenant: Tenant::parse("acme").unwrap(),
-        principal: Principal { issuer: "i".into(), subject: "s".into() },
+        principal: Principal::new("i", "s"),
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(9),
         token: None,
@@ -161,7 +161,7 @@ fn a_refusal_to_load_names_what_is_missing() {
 /// The evidence of a run that this person approved, out of as many as it wants.
 fn approved(call: &Call, deciders: u32) -> Option<CallEvidence> {
     let at = Moment::from_secs(7);
-    let by = Principal { issuer: "i".into(), subject: "ana".into() };
+    let by = Principal::new("i", "ana");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
     let asked = RunRequest { deciders, ..RunRequest::new(call, at) };
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run(), asked) })

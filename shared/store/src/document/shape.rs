@@ -5,9 +5,8 @@
 
 use super::{DocOp, Document, DocumentHead, Draft, Provenance, Redaction, Removal};
 use crate::StoreError;
-use domain::Moment;
+use domain::{Moment, json};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// The stored shape.
 #[derive(Serialize, Deserialize)]
@@ -25,7 +24,7 @@ pub(super) const fn unknown_op() -> DocOp {
 
 impl Document {
     pub(crate) fn from_draft(draft: Draft, version: u64, now: Moment) -> Document {
-        let sha256 = crate::keys::hex(&Sha256::digest(&draft.content));
+        let sha256 = json::sha256_hex(draft.content.as_bytes());
         let Draft {
             path, title, kind, tags, trust, content, evidence, references, op, suspect, findings, diff, ..
         } = draft;
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn nothing_its_writer_chose_survives_a_redaction() {
-        let by = Principal { issuer: "https://login.example".into(), subject: "person".into() };
+        let by = Principal::new("https://login.example", "person");
         let redaction = Redaction { by, reason: "a key".into(), at: Moment::from_millis(7) };
         let read = Document::from_bytes(WRITTEN.as_bytes()).unwrap();
         let redacted = Document { diff: "+text".into(), ..read.clone() }.redact(redaction.clone());

@@ -16,7 +16,9 @@ use crate::hub::Notifier;
 use crate::ops::{Op, OpResult, RawCommit};
 use clock::EmbeddedClock;
 use redb::{Database, ReadableDatabase, ReadableTable, backends::InMemoryBackend};
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tables::{CLOCK, Tables};
@@ -164,12 +166,31 @@ fn closed() -> StoreError {
     StoreError::unavailable("the store is closed")
 }
 
+/// Opens the file, making it if it is missing, so that only its owner can read it: arguments of runs and documents are
+/// in it. One that everybody can read was made by an older build and is closed; a group that was let in stays.
+#[cfg(unix)]
+fn private_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let open_to_all = file.metadata()?.permissions().mode() & 0o007 != 0;
+    if open_to_all && let Err(error) = file.set_permissions(std::fs::Permissions::from_mode(0o600)) {
+        tracing::warn!(path = %path.display(), %error, "everybody on this host can read the store's file");
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
 /// Opens the database, makes its tables, and reads how late it was. A file is read to its end first: redb looks at no
 /// checksum later on, and a run that reads as absent or as another is worse than a start that is refused.
 fn open(path: Option<PathBuf>) -> Result<(Database, u64), StoreOpenError> {
     let database = match path {
         Some(path) => {
-            let mut database = Database::create(path).map_err(fault::refused)?;
+            let file = private_file(&path).map_err(|error| StoreOpenError::File(error.into()))?;
+            let mut database = Database::builder().create_file(file).map_err(fault::refused)?;
             if !database.check_integrity().map_err(fault::refused)? {
                 return Err(StoreOpenError::Damaged("pages are not as they were written".into()));
             }

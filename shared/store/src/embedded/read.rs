@@ -121,8 +121,10 @@ pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result
         Op::Get { key } => {
             OpResult::Record(record(&snapshot.open_table(RECORDS)?, key, now)?.map(|(record, _)| record))
         }
-        Op::Touch { key, span } => match record(&snapshot.open_table(RECORDS)?, key, now)? {
-            Some((_, end)) if super::write::worth_moving(end, now, *span) => return Ok(None),
+        Op::Touch { key, span, begins } => match record(&snapshot.open_table(RECORDS)?, key, now)? {
+            Some((record, end)) if record.body.starts_with(begins) && super::write::worth_moving(end, now, *span) => {
+                return Ok(None);
+            }
             found => OpResult::Record(found.map(|(record, _)| record)),
         },
         Op::Range { index, from, to, limit } => {

@@ -121,9 +121,9 @@ impl Tables<'_> {
     pub(super) fn step(&mut self, op: &Op, now: Moment) -> RedbResult<OpResult> {
         Ok(match op {
             Op::Get { key } => OpResult::Record(read::record(&self.records, key, now)?.map(|(record, _)| record)),
-            Op::Touch { key, span } => {
+            Op::Touch { key, span, begins } => {
                 let found = read::record(&self.records, key, now)?.map(|(record, _)| record);
-                if let Some(record) = &found {
+                if let Some(record) = found.as_ref().filter(|record| record.body.starts_with(begins)) {
                     self.put_record(key, record.version, end(now, *span), &record.body)?;
                 }
                 OpResult::Record(found)

@@ -91,6 +91,8 @@ pub(crate) struct At {
 pub(crate) struct EntryCaller<'a> {
     iss: &'a str,
     sub: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<&'a str>,
     kind: &'static str,
     #[serde(serialize_with = "names")]
     scopes: Scopes,
@@ -105,7 +107,8 @@ impl<'a> EntryCaller<'a> {
         scopes: Scopes,
         token: Option<&'a str>,
     ) -> EntryCaller<'a> {
-        EntryCaller { iss: &principal.issuer, sub: &principal.subject, kind: kind.as_str(), scopes, token }
+        let Principal { issuer, subject, person } = principal;
+        EntryCaller { iss: issuer, sub: subject, person: person.as_deref(), kind: kind.as_str(), scopes, token }
     }
 }
 

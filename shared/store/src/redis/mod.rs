@@ -80,7 +80,7 @@ impl RedisBackend {
     /// One round trip; two more when the server has forgotten a script.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
-        let (pipe, moved) = pipeline::encode(ops, self.open.get_hash(), |key, span| self.slides.due(key, span, now));
+        let (pipe, moved) = pipeline::encode(ops, self.open.get_hash(), |slide| self.slides.due(slide, now));
         let (pipe, open) = (&pipe, &self.open);
         let query = |mut connection: MultiplexedConnection| async move {
             match pipe.query_async(&mut connection).await {
@@ -93,7 +93,7 @@ impl RedisBackend {
             }
         };
         let values: Vec<Value> = self.timed(&self.links, "pipeline", query).await?;
-        moved.into_iter().for_each(|(key, span)| self.slides.moved(key, span, now));
+        moved.iter().for_each(|slide| self.slides.moved(slide, now));
         pipeline::decode(ops, values)
     }
 

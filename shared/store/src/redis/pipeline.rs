@@ -1,5 +1,6 @@
 //! A batch of steps as one pipeline, and its answers back.
 
+use super::slides::TtlMove;
 use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk, millis};
 use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
@@ -14,8 +15,8 @@ const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shap
 pub(super) fn encode<'o>(
     ops: &'o [Op],
     open: &str,
-    due: impl Fn(&str, Duration) -> bool,
-) -> (Pipeline, Vec<(&'o str, Duration)>) {
+    due: impl Fn(&TtlMove<'_>) -> bool,
+) -> (Pipeline, Vec<TtlMove<'o>>) {
     let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
     let mut grown: BTreeMap<&str, usize> = BTreeMap::new();
     for op in ops {
@@ -23,11 +24,12 @@ pub(super) fn encode<'o>(
             Op::Get { key } => {
                 pipe.add_command(fetch(key));
             }
-            Op::Touch { key, span } => {
+            Op::Touch { key, span, begins } => {
                 pipe.add_command(fetch(key));
-                if due(key, *span) {
-                    pipe.add_command(ends(key, *span)).ignore();
-                    moved.push((key.as_str(), *span));
+                let slide = TtlMove { key, span: *span, begins };
+                if due(&slide) {
+                    pipe.add_command(ends_if(&slide)).ignore();
+                    moved.push(slide);
                 }
             }
             Op::Append { stream, body, lives, usage } => {
@@ -113,6 +115,18 @@ pub(super) fn fetch(key: &str) -> Cmd {
 fn ends(key: &str, span: Duration) -> Cmd {
     let mut cmd = sized("PEXPIRE", 4, key.len() + 24);
     cmd.arg(key).arg(millis(span));
+    cmd
+}
+
+/// Moves the end of a record that begins as it should. Sent whole: it is short, and a pipeline cannot be sent again
+/// because the server has forgotten a script.
+const MOVE_END: &str = "local b = redis.call('HGET', KEYS[1], 'b') \
+    if b and string.sub(b, 1, #ARGV[2]) == ARGV[2] then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end \
+    return 0";
+
+fn ends_if(slide: &TtlMove<'_>) -> Cmd {
+    let mut cmd = sized("EVAL", 6, MOVE_END.len() + slide.key.len() + slide.begins.len() + 24);
+    cmd.arg(MOVE_END).arg(1).arg(slide.key).arg(millis(slide.span)).arg(slide.begins);
     cmd
 }
 

@@ -11,7 +11,7 @@ use crate::keys;
 use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::RawCommit;
 use crate::{Committed, RecordVersion};
-use domain::Moment;
+use domain::{Moment, json};
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, Script, ServerErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -100,7 +100,7 @@ impl RedisNode {
         let mut bits = [0; 8];
         getrandom::fill(&mut bits)
             .map_err(|_| RedisError::from((ErrorKind::Client, "the system gave no randomness")))?;
-        let here = EpochContext { server: name, now, line: keys::hex(&bits) };
+        let here = EpochContext { server: name, now, line: json::hex(&bits) };
         let (mut version, mut found) = (version.unwrap_or(0), body.as_deref().map(read_mark).transpose()?);
         for _ in 0..FOLDS {
             let known = self.known().mark.clone();

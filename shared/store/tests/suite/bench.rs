@@ -11,8 +11,11 @@ use std::time::Duration;
 use store::{ActorKind, CallOpening, CallRate, Config, Confirm, SessionConfig, Store, StoreLimits, TenantStore};
 use testkit::redis::RedisServer;
 
-pub(crate) const LIVES: SessionConfig =
-    SessionConfig { idle: Duration::from_secs(3600), longest: Duration::from_secs(30 * 86_400) };
+pub(crate) const LIVES: SessionConfig = SessionConfig {
+    idle: Duration::from_secs(3600),
+    longest: Duration::from_secs(30 * 86_400),
+    carry_over: Duration::from_secs(3600),
+};
 
 /// A store, and what it stands on.
 pub(crate) struct Bench {
@@ -86,7 +89,7 @@ pub(crate) fn tenant(slug: &str) -> Tenant {
 }
 
 pub(crate) fn principal(subject: &str) -> Principal {
-    Principal { issuer: "https://login.example".into(), subject: subject.into() }
+    Principal::new("https://login.example", subject)
 }
 
 pub(crate) fn session_id(number: u8) -> SessionId {

@@ -7,6 +7,8 @@ mod audit;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod carried;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod faults;

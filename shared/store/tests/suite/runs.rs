@@ -1,6 +1,6 @@
 //! Runs as records: opened once, folded by version, found when they are due, by whoever asks the same again.
 
-use crate::bench::{Bench, call, on_every_backend, opening, principal, session_id, tenant};
+use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
 use domain::run::{Answer, Claim, Ending, OnReject, Preview, Run, RunEvent, RunRequest, RunState, Verdict};
 use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
 use std::time::Duration;
@@ -37,7 +37,7 @@ on_every_backend!(
     what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it,
 );
 
-fn run_id(number: u8) -> RunId {
+pub(crate) fn run_id(number: u8) -> RunId {
     RunId::from_random([number; 16])
 }
 
@@ -78,11 +78,11 @@ pub(crate) fn run(number: u8, at: Moment) -> Run {
     Run::new(run_id(number), asked(at))
 }
 
-fn entry() -> AuditEntry {
+pub(crate) fn entry() -> AuditEntry {
     AuditEntry::new(Phase::Transition)
 }
 
-fn said(subject: &str, verdict: Verdict, at: Moment) -> RunEvent {
+pub(crate) fn said(subject: &str, verdict: Verdict, at: Moment) -> RunEvent {
     RunEvent::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at })
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn open(runs: &RunStore, run: &Run) -> VersionedRun {
 }
 
 /// Folds one event that is an edge and wins.
-async fn fold(runs: &RunStore, held: &VersionedRun, event: &RunEvent, at: Moment) -> VersionedRun {
+pub(crate) async fn fold(runs: &RunStore, held: &VersionedRun, event: &RunEvent, at: Moment) -> VersionedRun {
     let next = held.run.apply(event, at).unwrap();
     match runs.commit(held, &next, None, &entry()).await.unwrap() {
         RunCasOutcome::Done(held) => held,
@@ -469,7 +469,7 @@ async fn each_step_of_a_run_is_one_round_trip(bench: Bench) {
 async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(bench: Bench) {
     let runs = bench.acme().runs();
     let now = bench.store.now().await.unwrap();
-    let stops = async || runs.stopped_by(session_id(1)).await.unwrap();
+    let stops = async || runs.stopped_by(&session(1, long_before(now)), LIVES).await.unwrap();
     let mut gentle = run(2, now);
     gentle.asked.on_reject = OnReject::Continue;
     let gentle = open(&runs, &gentle).await;
@@ -481,8 +481,10 @@ async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(benc
     let rejected = fold(&runs, &held, &said("ana", Verdict::Reject, now), now).await;
     assert_eq!(bench.store.round_trips() - before, 1, "there is no second write to die before");
     assert_eq!(stops().await, Some(run_id(1)));
-    assert_eq!(runs.stopped_by(session_id(2)).await.unwrap(), None, "another session goes on");
-    assert_eq!(bench.store.of(&tenant("other")).runs().stopped_by(session_id(1)).await.unwrap(), None);
+    let other = session(2, long_before(now));
+    assert_eq!(runs.stopped_by(&other, LIVES).await.unwrap(), None, "another session that was open goes on");
+    let elsewhere = bench.store.of(&tenant("other")).runs();
+    assert_eq!(elsewhere.stopped_by(&session(1, now), LIVES).await.unwrap(), None);
     let call = call(9, Some(session_id(1)));
     let gated = Some(ApprovalLookup { digest: "d9", key: Some("k"), reviewed: false, most_waiting: 3 });
     let opening = CallOpening { gated, session: Some(session_id(1)), ..opening(&call) };
@@ -490,12 +492,17 @@ async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(benc
     assert_eq!(begun.past.stopped_by, Some(run_id(1)), "a call that would change something learns of it at once");
     bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 
-    let RunCasOutcome::Done(cleared) = runs.clear(&rejected, session_id(1), &entry()).await.unwrap() else {
+    let RunCasOutcome::Done(cleared) = runs.clear(&rejected, &entry()).await.unwrap() else {
         panic!("it should be cleared")
     };
     assert_eq!((stops().await, cleared.run.state), (None, RunState::Rejected));
     fold(&runs, &cleared, &RunEvent::Delivered, now).await;
     assert_eq!(stops().await, None, "a later change of the run does not stop the session again");
+}
+
+/// Before anything that the test does.
+pub(crate) fn long_before(now: Moment) -> Moment {
+    Moment::from_millis(now.millis() - 60_000)
 }
 
 async fn what_the_store_has_forgotten_leaves_the_list_of_runs(bench: Bench) {

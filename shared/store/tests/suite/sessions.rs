@@ -1,15 +1,17 @@
 //! Sessions: whose they are, how long they live, and how two changes fold.
 
-use crate::bench::{Bench, LIVES, on_every_backend, principal, session, session_id, tenant};
+use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
 use domain::{Level, Moment, Session, ToolsetName};
 use std::time::Duration;
 use store::{
-    AuditEntry, Commit, Committed, Phase, RecordKey, RecordVersion, SessionConfig, SessionUpdate, StreamName, Topic,
+    AuditEntry, CloseFacts, Commit, Committed, Phase, RecordKey, RecordVersion, SessionConfig, SessionUpdate,
+    StreamName, Topic,
 };
 
 on_every_backend!(
     a_session_is_found_by_its_owner_in_one_round_trip,
     somebody_elses_session_reads_like_none,
+    a_stranger_neither_prolongs_a_session_nor_keeps_its_owner_from_it,
     a_session_slides_while_it_is_used_and_ends_when_it_is_not,
     a_session_ends_with_its_longest_life_however_busy,
     two_changes_of_one_version_fold_into_both,
@@ -51,6 +53,27 @@ async fn somebody_elses_session_reads_like_none(bench: Bench) {
     let bolt = bench.store.of(&tenant("bolt")).sessions();
     assert_eq!(bolt.find(session_id(1), &principal("agent"), LIVES).await.unwrap(), None);
     assert_eq!(bench.acme().sessions().find(session_id(2), &principal("agent"), LIVES).await.unwrap(), None);
+}
+
+async fn a_stranger_neither_prolongs_a_session_nor_keeps_its_owner_from_it(bench: Bench) {
+    let sessions = bench.acme().sessions();
+    let opened_at = bench.store.now().await.unwrap();
+    let short = SessionConfig { idle: Duration::from_millis(400), ..LIVES };
+    for number in [1, 2] {
+        sessions.open(&session(number, opened_at), short, &AuditEntry::new(Phase::Transition)).await.unwrap();
+        assert_eq!(sessions.find(session_id(number), &principal("other"), LIVES).await.unwrap(), None);
+    }
+    let foreign = Session { owner: principal("other"), ..session(3, opened_at) };
+    sessions.open(&foreign, short, &AuditEntry::new(Phase::Transition)).await.unwrap();
+    let begun = bench.acme().begin(&opening(&call(1, Some(session_id(3))))).await.unwrap();
+    assert_eq!(begun.session, None);
+    bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+    assert!(sessions.find(session_id(2), &principal("agent"), LIVES).await.unwrap().is_some());
+    let last_touch = bench.store.now().await.unwrap();
+    bench.pass(last_touch.plus(Duration::from_millis(400))).await;
+    assert_eq!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap(), None, "it was left alone");
+    assert_eq!(sessions.find(session_id(3), &principal("other"), LIVES).await.unwrap(), None, "by a call as well");
+    assert!(sessions.find(session_id(2), &principal("agent"), LIVES).await.unwrap().is_some(), "its owner used it");
 }
 
 async fn a_session_slides_while_it_is_used_and_ends_when_it_is_not(bench: Bench) {

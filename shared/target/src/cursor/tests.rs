@@ -21,7 +21,7 @@ fn permit(who: &Who) -> Permit {
     let toolset = ToolsetName::parse("k8s").unwrap();
     let caller = Caller {
         tenant: Tenant::parse(who.tenant).unwrap(),
-        principal: Principal { issuer: "https://login.example".into(), subject: who.subject.into() },
+        principal: Principal::new("https://login.example", who.subject),
         scopes: Scopes::parse("tools:read"),
         expires_at: Moment::from_secs(9),
         token: None,

@@ -1,19 +1,11 @@
 //! A folder of tenants, good and bad ones side by side.
 
 use super::*;
-use crate::ServerCatalog;
 use std::fs;
 use tempfile::TempDir;
 
-const KNOWN: KnownNames<'static> = KnownNames {
-    toolsets: &["k8s"],
-    tools: &["k8s_get"],
-    server: &|_| Ok(()),
-    charts: &|_| Ok(()),
-    sections: &[],
-    curated: &ServerCatalog::none(),
-    own_server: &|_, _| Ok(()),
-};
+const KNOWN: KnownNames<'static> =
+    KnownNames { toolsets: &["k8s"], tools: &["k8s_get"], sections: &[], addresses: &|_| Ok(()) };
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let dir = TempDir::new().unwrap();
@@ -60,7 +52,7 @@ fn a_bad_file_costs_only_its_own_tenant() {
         beta.yaml:2:7: bad_value: `all` is no mode
             hint: use `read` or `write`
         beta.yaml:3:1: unknown_key: the file has no key `limit`
-            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, policy, memory, limits
+            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
     ");
 }
 

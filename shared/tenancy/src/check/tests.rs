@@ -6,21 +6,14 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use std::time::Duration;
 
-mod agents;
 mod bombs;
-mod clusters;
-mod memory;
-mod servers;
-mod toolsets;
+mod params;
 
 const KNOWN: KnownNames<'static> = KnownNames {
     toolsets: &["helm", "k8s", "memory"],
     tools: &["helm_list", "helm_upgrade", "k8s_exec", "k8s_get", "memory_read"],
-    server: &|text| if text.contains("169.254") { Err("it is private".to_owned()) } else { Ok(()) },
-    charts: &|_| Ok(()),
     sections: &[],
-    curated: &ServerCatalog::none(),
-    own_server: &|_, _| Ok(()),
+    addresses: &|used| if used.address.contains("169.254") { Err("it is private".to_owned()) } else { Ok(()) },
 };
 
 fn config(text: &str) -> TenantConfig {
@@ -79,11 +72,11 @@ fn a_tenant_must_be_named() {
 
 #[test]
 fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
-    assert_snapshot!(told("tenant: acme\nmod: read\nserver: []"), @"
+    assert_snapshot!(told("tenant: acme\nmod: read\nlimit: {}"), @"
         acme.yaml:2:1: unknown_key: the file has no key `mod`
-            hint: did you mean `mode`? known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, policy, memory, limits
-        acme.yaml:3:1: unknown_key: the file has no key `server`
-            hint: did you mean `servers`? known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, policy, memory, limits
+            hint: did you mean `mode`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+        acme.yaml:3:1: unknown_key: the file has no key `limit`
+            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
     ");
     assert_snapshot!(told("tenant: acme\nlimits: { calls_per_minut: 5 }"), @"
         acme.yaml:2:11: unknown_key: `limits` has no key `calls_per_minut`
@@ -200,7 +193,7 @@ fn yaml_beyond_the_subset_is_refused_where_it_stands() {
         acme.yaml:2:7: yaml_alias: an alias (`*name`) is not allowed
             hint: write the value out where it is used
         acme.yaml:3:1: unknown_key: the file has no key `<<`
-            hint: known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, policy, memory, limits
+            hint: known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
         acme.yaml:3:5: yaml_alias: an alias (`*name`) is not allowed
             hint: write the value out where it is used
     ");
@@ -246,7 +239,7 @@ fn a_file_with_eight_errors_reports_eight() {
         acme.yaml:3:25: unknown_toolset: there is no toolset `hlm`
             hint: did you mean `helm`? known toolsets: helm, k8s, memory
         acme.yaml:4:1: unknown_key: the file has no key `polcy`
-            hint: did you mean `policy`? known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, policy, memory, limits
+            hint: did you mean `policy`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
         acme.yaml:6:10: matches_no_tool: `k8s_exce` matches no tool
             hint: did you mean `k8s_exec`?
         acme.yaml:7:3: unknown_key: `policy` has no key `allow`
@@ -262,7 +255,7 @@ fn a_file_with_eight_errors_reports_eight() {
 fn hostile_names_are_shown_harmless() {
     assert_snapshot!(told("tenant: acme\n\"\\e[2J\\u202e\": 1"), @r"
         acme.yaml:2:1: unknown_key: the file has no key `\u{1b}[2J\u{202e}`
-            hint: known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, policy, memory, limits
+            hint: known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
     ");
 }
 

@@ -13,7 +13,9 @@ use crate::member::{Member, MemberRef};
 use crate::places::{NoFreeSlot, SharedSlots};
 use crate::{LinkTarget, TargetReach};
 use catalog::entry::ToolSource;
-use catalog::{BoxedFuture, ErasedCall, ErasedTool, ParseResult, Progress, ToolDefinition, ToolFuture, ToolPreview};
+use catalog::{
+    BoxedFuture, ErasedCall, ErasedTool, ParseResult, PreviewBuilder, Progress, ToolDefinition, ToolFuture, ToolPreview,
+};
 use domain::{Code, Failure, ToolName, ToolOutput, json};
 use policy::{Permit, PermitMode};
 use serde_json::{Map, Value};
@@ -188,24 +190,17 @@ impl ExternalTool {
             claim("destructiveHint", destructive),
             claim("idempotentHint", idempotent),
         ];
-        let mut lines = vec![
-            format!("server: {} at {}", member.id, address(&target)),
-            format!("tool: {}, listed as {}", self.tool, self.name),
-            format!("effect: {} ({})", self.judged.effect.as_str(), self.judged.why),
-            format!("the server's own claim, not checked: {}", claims.join(", ")),
-        ];
-        lines.extend(target.params.iter().map(|(name, value)| format!("parameter {name}: {value}")));
-        lines.push(format!("definition sha256: {}", self.digest));
-        lines.push(format!("target sha256: {place}"));
-        Ok(ToolPreview {
-            summary: format!("{} of the external server {}", self.tool, member.id),
-            text: lines.join("\n"),
-            warnings: vec![
-                "What this does is up to an external server; only its name and arguments are known.".to_owned(),
-            ],
-            arguments: None,
-            fingerprint: format!("{} {place}", self.digest),
-        })
+        let mut preview = PreviewBuilder::new(format!("server: {} at {}", member.id, address(&target)));
+        preview.line(format!("tool: {}, listed as {}", self.tool, self.name));
+        preview.line(format!("effect: {} ({})", self.judged.effect.as_str(), self.judged.why));
+        preview.line(format!("the server's own claim, not checked: {}", claims.join(", ")));
+        target.params.iter().for_each(|(name, value)| preview.line(format!("parameter {name}: {value}")));
+        preview.line(format!("definition sha256: {}", self.digest));
+        preview.line(format!("target sha256: {place}"));
+        preview.warn("What this does is up to an external server; only its name and arguments are known.");
+        let (summary, text) =
+            (format!("{} of the external server {}", self.tool, member.id), preview.lines().join("\n"));
+        Ok(preview.build(summary, text, format!("{} {place}", self.digest)))
     }
 }
 
@@ -218,7 +213,7 @@ fn left_alone(member: &Member, wait: Duration) -> Failure {
     let message = format!("the external server {} did not answer lately and is left alone for now", member.id);
     Failure::new(codes::UPSTREAM_UNAVAILABLE, message)
         .next("nothing was sent; go on without it and try again later")
-        .retry_after_ms(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+        .retry_after(wait)
 }
 
 fn crowded(member: &Member, full: NoFreeSlot) -> Failure {

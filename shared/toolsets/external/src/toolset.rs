@@ -4,6 +4,9 @@
 //! kept up to date in the background and taken over from one configuration to the next. [`AttachedToolset::entries`] says what
 //! it offers now.
 
+use crate::resolve::{ResolvedAuth, ResolvedReach, ResolvedServer, TenantServers};
+use crate::section::SERVERS;
+use crate::server::{Scheme, ServerUse};
 use crate::{ExternalServerConfig, LinkTarget, TargetReach, Upstreams, codes};
 use catalog::CatalogEntry;
 use domain::{Assignment, Code, Failure, Tenant};
@@ -12,11 +15,12 @@ use egress::{AddressGuard, Url};
 use redact::SecretText;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tenancy::{ResolvedAuth, ResolvedReach, ResolvedServer, Scheme, ServerUse, TenantConfig};
-use toolset::{AttachContext, AttachError, AttachedToolset, Toolset};
+use tenancy::{SectionTypeError, TenantConfig};
+use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::Vault;
 
-/// The tools of external servers. It attaches last, because nothing about it can fail.
+/// The tools of external servers. It attaches last, so that a tenant that cannot be attached leaves its servers alone.
+/// Its sections are made for each reading ([`sections`](crate::section::sections)): they know the operator's catalog.
 pub struct ExternalToolset {
     upstreams: Upstreams,
     vault: Vault,
@@ -75,12 +79,13 @@ impl Toolset for ExternalToolset {
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        !config.servers.is_empty()
+        config.sections.has(SERVERS)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
         let config = Arc::new(attach.config.clone());
-        let servers = config.servers.iter().map(|used| self.configure(&config, used)).collect();
+        let servers = TenantServers::of(&config).map_err(AttachError::new)?.servers;
+        let servers = servers.iter().map(|used| self.configure(&config, used)).collect();
         self.upstreams.replace(attach.tenant, servers);
         self.upstreams.touch(attach.tenant);
         Ok(Arc::new(TenantExternal { upstreams: self.upstreams.clone(), tenant: attach.tenant.clone() }))
@@ -99,6 +104,17 @@ impl AttachedToolset for TenantExternal {
     fn entries(&self) -> Vec<Arc<CatalogEntry>> {
         self.upstreams.entries(&self.tenant)
     }
+
+    fn health(&self) -> HealthFuture<'_> {
+        Box::pin(async {
+            let answers = self.upstreams.health(&self.tenant).await.into_iter();
+            let health = |(name, listed): (String, Result<usize, Failure>)| {
+                let state = listed.map(|tools| Some(format!("answers and lists {tools} tools")));
+                TargetHealth { kind: "external server", name, state }
+            };
+            answers.map(health).collect()
+        })
+    }
 }
 
 /// What is needed to say where a server is, each time it is asked.
@@ -111,8 +127,13 @@ struct ServerAddress {
 }
 
 impl ServerAddress {
+    fn resolve(&self, assignment: &Assignment) -> Result<ResolvedServer, Failure> {
+        let servers = TenantServers::of(&self.config).map_err(unreadable)?;
+        servers.resolve(&self.id, assignment)
+    }
+
     fn target(&self, assignment: &Assignment) -> Result<LinkTarget, Failure> {
-        let ResolvedServer { reach, headers, auth, params } = self.config.resolve(&self.id, assignment)?;
+        let ResolvedServer { reach, headers, auth, params } = self.resolve(assignment)?;
         let mut sent = Vec::with_capacity(headers.len() + 1);
         for (name, value) in headers {
             sent.push((header(&name)?, SecretText::new(value)));
@@ -149,6 +170,10 @@ fn operators(url: &str) -> Result<AddressGuard, Failure> {
     let port =
         port.ok_or_else(|| Failure::new(codes::UPSTREAM_REFUSED, "the external server has no usable address"))?;
     Ok(AddressGuard { private: true, ports: vec![port] })
+}
+
+fn unreadable(error: SectionTypeError) -> Failure {
+    Failure::new(Code::Internal, error.to_string())
 }
 
 fn header(name: &str) -> Result<HeaderName, Failure> {

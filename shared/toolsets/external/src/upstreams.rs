@@ -4,6 +4,7 @@
 //! there. Meanwhile, and whenever a server does not answer, the list from before serves.
 
 mod accept;
+mod health;
 mod refresh;
 
 pub use accept::AcceptedTools;
@@ -196,7 +197,5 @@ fn no_store(error: &StoreError) -> Failure {
         error = error as &dyn std::error::Error,
         "what is kept of external servers cannot be read or written"
     );
-    Failure::new(error.code(), "the state store did not answer, so nothing was done")
-        .next("try again shortly")
-        .retry_after_ms(1_000)
+    error.failure(", so nothing was done")
 }

@@ -1,6 +1,7 @@
 //! How the toolset `helm` joins a tenant: its section `toolsets.helm` and the clusters it already has.
 
 use crate::client::charts::{ChartRepository, SecretsFolder, TenantCharts};
+use crate::section::{self, RepositoryEntry};
 use crate::tools::HelmDeps;
 use crate::{codes, tools};
 use catalog::{CatalogEntry, CompiledTools};
@@ -8,7 +9,7 @@ use domain::Code;
 use kubernetes::TenantKubernetes;
 use kubernetes::client::Clusters;
 use std::sync::Arc;
-use tenancy::TenantConfig;
+use tenancy::{Section, TenantConfig};
 use toolset::{AttachContext, AttachError, AttachedToolset, Toolset};
 use vault::Vault;
 
@@ -40,23 +41,28 @@ impl Toolset for HelmToolset {
         &[tools::TOOLSET]
     }
 
+    fn sections(&self) -> Vec<Section> {
+        vec![section::section()]
+    }
+
     fn tools(&self, several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
         self.entries(&self.kit, several)
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        !config.clusters.is_empty()
+        config.sections.has(kubernetes::section::KEY)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
         let kubernetes = attach.other::<TenantKubernetes>();
         let clusters = kubernetes.map_or_else(Clusters::none, |kubernetes| kubernetes.clusters().clone());
-        let repository = |repository: &tenancy::RepositoryEntry| ChartRepository {
+        let repository = |repository: &RepositoryEntry| ChartRepository {
             name: repository.name.clone(),
             url: repository.url.clone(),
             credential: repository.credential.clone(),
         };
-        let repositories = attach.config.repositories.iter().map(repository).collect();
+        let repositories = attach.config.section::<Vec<RepositoryEntry>>(section::KEY).map_err(AttachError::new)?;
+        let repositories = repositories.into_iter().flatten().map(repository).collect();
         let (vault, tenant) = (self.vault.clone(), attach.tenant.clone());
         let secrets = SecretsFolder::Kept(Arc::new(move |name| Ok(vault.read(&tenant, name)?)));
         let several = clusters.len() > 1;

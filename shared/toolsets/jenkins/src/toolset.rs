@@ -1,6 +1,7 @@
 //! How the toolset `jenkins` joins a tenant: its section `toolsets.jenkins` becomes the servers its tools hold.
 
 use crate::client::{BadServer, JenkinsServerConfig, JenkinsServers, SecretSource, SecretText};
+use crate::section::{self, JenkinsServer, JenkinsSource};
 use crate::tools::JenkinsDeps;
 use crate::{codes, tools};
 use catalog::{CatalogEntry, CompiledTools};
@@ -11,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use target::Cursors;
-use tenancy::{JenkinsServer, JenkinsSource, TenantConfig};
+use tenancy::{Section, TenantConfig};
 use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::Vault;
 
@@ -124,17 +125,22 @@ impl Toolset for JenkinsToolset {
         &[tools::TOOLSET]
     }
 
+    fn sections(&self) -> Vec<Section> {
+        vec![section::section()]
+    }
+
     fn tools(&self, several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
         self.entries(&JenkinsServers::none(), several)
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        !config.jenkins.is_empty()
+        config.sections.has(section::KEY)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
         let before = attach.before::<TenantJenkins>();
-        let configured = &attach.config.jenkins;
+        let servers = attach.config.section::<Vec<JenkinsServer>>(section::KEY).map_err(AttachError::new)?;
+        let configured = servers.map_or(&[][..], Vec::as_slice);
         let simulated = if configured.iter().any(|server| server.source == JenkinsSource::Sandbox) {
             let running = before.as_ref().and_then(|before| before.simulated.clone());
             let start = || (self.config.simulate)().map(Arc::new).map_err(BadServers::NoSandbox);

@@ -5,6 +5,7 @@ use crate::client::{
     SecretText,
 };
 use crate::k8s::K8sDeps;
+use crate::section::{self, ClusterEntry, ClusterSource};
 use crate::{argo, codes, k8s};
 use catalog::{CatalogEntry, CompiledTools};
 use domain::{Code, Tenant};
@@ -13,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use target::Cursors;
-use tenancy::{ClusterEntry, ClusterSource, TenantConfig};
+use tenancy::{Section, TenantConfig};
 use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
 use vault::Vault;
 
@@ -132,17 +133,22 @@ impl Toolset for Kubernetes {
         &[k8s::TOOLSET]
     }
 
+    fn sections(&self) -> Vec<Section> {
+        vec![section::section()]
+    }
+
     fn tools(&self, several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
         self.entries(&Clusters::none(), several)
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        !config.clusters.is_empty()
+        config.sections.has(section::KEY)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
         let before = attach.before::<TenantKubernetes>();
-        let configured = &attach.config.clusters;
+        let clusters = attach.config.section::<Vec<ClusterEntry>>(section::KEY).map_err(AttachError::new)?;
+        let configured = clusters.map_or(&[][..], Vec::as_slice);
         let simulated = if configured.iter().any(|cluster| cluster.source == ClusterSource::Sandbox) {
             let running = before.as_ref().and_then(|before| before.simulated.clone());
             let start = || (self.config.simulate)().map(Arc::new).map_err(BadClusters::NoSandbox);
@@ -215,7 +221,7 @@ impl Toolset for Argo {
     }
 
     fn is_configured(&self, config: &TenantConfig) -> bool {
-        !config.clusters.is_empty()
+        config.sections.has(section::KEY)
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {

@@ -2,19 +2,13 @@
 //!
 //! What the file leaves out stays as the product has it: for a store of the product its own rules, for a new one none.
 
-use crate::documents::{BadStore, DocumentKind, DocumentScope, Quota, StoreRules, Stores, WriteAccess};
-use tenancy::{MemoryStore, Writers};
+use crate::documents::{BadStore, DocumentScope, Quota, StoreRules, Stores};
+use crate::section::MemoryStore;
 
 /// Why a store that was checked is none all the same.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoStores {
-    /// A name that one of the two sides does not know.
-    #[error("`{0}` is no scope or type of document")]
-    Name(String),
-    /// The rules make no sense.
-    #[error("the rules of the store `{0}` are invalid")]
-    Store(String, #[source] BadStore),
-}
+#[error("the rules of the store `{0}` are invalid")]
+pub(crate) struct NoStores(String, #[source] BadStore);
 
 /// The stores of a tenant that says this.
 pub(crate) fn stores(configured: &[MemoryStore]) -> Result<Stores, NoStores> {
@@ -22,51 +16,36 @@ pub(crate) fn stores(configured: &[MemoryStore]) -> Result<Stores, NoStores> {
 }
 
 fn with(stores: Stores, said: &MemoryStore) -> Result<Stores, NoStores> {
-    let name = |text: &str| NoStores::Name(text.to_owned());
-    let scope = DocumentScope::parse(&said.scope).ok_or_else(|| name(&said.scope))?;
-    let there = stores.iter().find(|(whose, named, _)| (*whose, *named) == (scope, said.name.as_str()));
-    let new = StoreRules { promotable: scope != DocumentScope::Session, ..StoreRules::open() };
+    let MemoryStore { scope, name, .. } = said;
+    let there = stores.iter().find(|(whose, named, _)| (whose, *named) == (scope, name.as_str()));
+    let new = StoreRules { promotable: *scope != DocumentScope::Session, ..StoreRules::open() };
     let mut rules = there.map_or(new, |(_, _, rules)| rules.clone());
     if let Some(types) = &said.types {
-        rules.kinds =
-            types.iter().map(|text| DocumentKind::parse(text).ok_or_else(|| name(text))).collect::<Result<_, _>>()?;
+        rules.kinds.clone_from(types);
     }
-    rules.writable = match said.writable {
-        Some(Writers::People) => WriteAccess::People,
-        Some(Writers::Agents) => WriteAccess::Agents,
-        None => rules.writable,
-    };
+    rules.writable = said.writable.unwrap_or(rules.writable);
     rules.promotable = said.promotable.unwrap_or(rules.promotable);
     if said.documents.is_some() || said.bytes.is_some() {
-        let whole = stores.quota(scope);
+        let whole = stores.quota(*scope);
         rules.quota = Some(Quota {
             documents: said.documents.map_or(whole.documents, u64::from),
             bytes: said.bytes.map_or(whole.bytes, u64::from),
         });
     }
-    stores
-        .with(scope, &said.name, rules)
-        .map_err(|error| NoStores::Store(format!("{}/{}", said.scope, said.name), error))
+    stores.with(*scope, name, rules).map_err(|error| NoStores(format!("{}/{name}", scope.as_str()), error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documents::{DocumentKind, WriteAccess};
+    use crate::section::{self, MemoryConfig};
     use tenancy::KnownNames;
 
     fn read(stores: &str) -> Stores {
         let text = format!("tenant: acme\nmemory: {{ stores: [{stores}] }}\n");
-        let known = KnownNames {
-            toolsets: &[],
-            tools: &[],
-            server: &|_| Ok(()),
-            charts: &|_| Ok(()),
-            sections: &[],
-            curated: &tenancy::ServerCatalog::none(),
-            own_server: &|_, _| Ok(()),
-        };
-        let config = tenancy::parse("acme.yaml", &text, &known).unwrap();
-        super::stores(&config.memory.stores).unwrap()
+        let config = tenancy::parse("acme.yaml", &text, &KnownNames::only(&[section::section()])).unwrap();
+        super::stores(&config.section::<MemoryConfig>(section::KEY).unwrap().unwrap().stores).unwrap()
     }
 
     fn rules(stores: &Stores, scope: DocumentScope, name: &str) -> StoreRules {

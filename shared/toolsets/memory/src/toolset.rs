@@ -2,13 +2,15 @@
 
 use crate::configured;
 use crate::documents::Documents;
+use crate::section::{self, MemoryConfig};
 use crate::tools::MemoryDeps;
 use crate::{codes, tools};
 use catalog::{CatalogEntry, CompiledTools};
 use domain::Code;
 use std::sync::Arc;
+use std::time::Duration;
 use target::Cursors;
-use tenancy::TenantConfig;
+use tenancy::{Section, TenantConfig};
 use toolset::{AttachContext, AttachError, AttachedToolset, Toolset};
 
 /// The toolset `memory`.
@@ -21,6 +23,7 @@ pub struct MemoryToolset {
 /// The documents of one tenant and the tools on them.
 pub struct TenantMemory {
     notebook: Documents,
+    review: Option<Duration>,
     entries: Vec<Arc<CatalogEntry>>,
 }
 
@@ -28,6 +31,11 @@ impl TenantMemory {
     /// The tenant's documents, for people.
     pub fn notebook(&self) -> &Documents {
         &self.notebook
+    }
+
+    /// How long people may take to review what agents propose; `None` leaves it to the product.
+    pub fn review(&self) -> Option<Duration> {
+        self.review
     }
 }
 
@@ -48,6 +56,10 @@ impl Toolset for MemoryToolset {
         &[tools::TOOLSET]
     }
 
+    fn sections(&self) -> Vec<Section> {
+        vec![section::section()]
+    }
+
     fn tools(&self, _several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
         self.entries(&self.notebook)
     }
@@ -58,10 +70,12 @@ impl Toolset for MemoryToolset {
     }
 
     fn attach(&self, attach: &AttachContext<'_>) -> Result<Arc<dyn AttachedToolset>, AttachError> {
-        let stores = configured::stores(&attach.config.memory.stores).map_err(AttachError::new)?;
+        let config = attach.config.section::<MemoryConfig>(section::KEY).map_err(AttachError::new)?;
+        let config = config.cloned().unwrap_or_default();
+        let stores = configured::stores(&config.stores).map_err(AttachError::new)?;
         let notebook = self.notebook.with_stores(stores);
         let entries = self.entries(&notebook)?;
-        Ok(Arc::new(TenantMemory { notebook, entries }))
+        Ok(Arc::new(TenantMemory { notebook, review: config.review, entries }))
     }
 
     fn codes(&self) -> &'static [Code] {

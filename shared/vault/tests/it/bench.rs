@@ -88,7 +88,7 @@ pub(crate) fn acme() -> Tenant {
 pub(crate) fn ada() -> Caller {
     Caller {
         tenant: acme(),
-        principal: Principal { issuer: "https://login.example".into(), subject: "ada".into() },
+        principal: Principal::new("https://login.example", "ada"),
         scopes: Scopes::parse("tenant:admin"),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,

@@ -1,4 +1,4 @@
-//! An exported ledger: lines of JSON, each of them one of three kinds.
+//! An exported audit log: lines of JSON of three kinds.
 //!
 //! First the head, `{"ledger":1,"tenant":…,"seal":…}`; then the entries, `{"id":…,"entry":…}`, oldest first, each followed
 //! by its link, `{"seq":…,"entry":…,"link":…}`, as far as the seal goes. An entry is kept byte for byte.
@@ -15,7 +15,7 @@ const SHAPE: u8 = 1;
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportHead {
     ledger: u8,
-    /// Whose ledger it is.
+    /// The tenant.
     pub(super) tenant: String,
     /// The newest link of this export.
     pub(super) seal: Option<ChainLink>,
@@ -36,9 +36,9 @@ impl ExportHead {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportEntry {
-    /// Its place.
+    /// Its position.
     pub(super) id: String,
-    /// What was written.
+    /// The entry, byte for byte.
     pub(super) entry: Box<RawValue>,
 }
 

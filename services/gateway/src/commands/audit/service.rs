@@ -1,59 +1,43 @@
-//! The ledger as a running service gives it: page after page, turned into the lines of an export.
+//! Reads the audit log from a running service, page by page, and turns it into the lines of an export.
 //!
-//! The first page says how far the ledger is sealed. What is sealed while the pages are read is left out, so that the
-//! export is the ledger of one moment, with some unsealed entries at its end.
+//! The first page says how far the audit log is sealed. Links that are added while the pages are read are left out, so
+//! that the export shows one moment, with some unsealed entries at its end.
 
 use super::lines::{self, ExportEntry, ExportHead};
-use crate::commands::say;
+use crate::commands::api_client::{ApiClient, ApiRefusal, ApiRequest};
 use crate::http::audit::{AuditItem, AuditPage, LONGEST_PAGE};
 use anyhow::Context;
-use serde_json::Value;
 use store::ChainLink;
 
-/// Where the ledger is asked for, and with which token.
-pub(super) struct AuditService {
-    pub(super) url: String,
-    pub(super) token: String,
-}
-
-impl AuditService {
-    /// Hands the lines of the whole ledger to `take`, a page at a time. `false` if the service said no.
-    pub(super) async fn export(&self, mut take: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<bool> {
-        let (mut cursor, mut seal) = (None::<String>, None);
-        loop {
-            let Some(page) = self.page(cursor.as_deref()).await? else { return Ok(false) };
-            let mut out = String::new();
-            if cursor.is_none() {
-                seal = page.seal;
-                lines::write(&mut out, &ExportHead::new(page.tenant, seal))?;
-            }
-            stretch(&mut out, page.entries, page.loose, seal)?;
-            take(&out)?;
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                return Ok(true);
-            }
+/// Hands the lines of the whole audit log to `take`, a page at a time, unless the service refuses.
+pub(super) async fn export(
+    client: &ApiClient,
+    mut take: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Result<(), ApiRefusal>> {
+    let (mut cursor, mut seal) = (None::<String>, None);
+    loop {
+        let after = cursor.as_ref().map(|cursor| format!("&after={cursor}")).unwrap_or_default();
+        let path = format!("/v1/audit?limit={LONGEST_PAGE}{after}");
+        let page: AuditPage = match client.send(ApiRequest::get(&path)).await? {
+            Ok(page) => page,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let mut out = String::new();
+        if cursor.is_none() {
+            seal = page.seal;
+            lines::write(&mut out, &ExportHead::new(page.tenant, seal))?;
         }
-    }
-
-    async fn page(&self, after: Option<&str>) -> anyhow::Result<Option<AuditPage>> {
-        let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
-        let url = format!("{}/v1/audit?limit={LONGEST_PAGE}{after}", self.url);
-        let client = egress::operator_client(&egress::Config::default())?;
-        let request = egress::FetchRequest { method: "GET", url: &url, bearer: &self.token, body: None };
-        let (status, bytes) = egress::ask(&client, request).await.context("the service did not answer")?;
-        if status == 200 {
-            return Ok(Some(serde_json::from_slice(&bytes).context("the answer is not a page of an audit log")?));
+        write_page(&mut out, page.entries, page.loose, seal)?;
+        take(&out)?;
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(Ok(()));
         }
-        let told: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        let text = |key: &str| told["error"][key].as_str().unwrap_or_default().to_owned();
-        say(&format!("the service answered with status {status}: {} {}\n", text("code"), text("message")));
-        Ok(None)
     }
 }
 
 /// Entries and links in the order of their places, each link behind its entry.
-fn stretch(
+fn write_page(
     out: &mut String,
     entries: Vec<AuditItem>,
     loose: Vec<ChainLink>,
@@ -62,7 +46,7 @@ fn stretch(
     let sealed = |link: &ChainLink| seal.is_some_and(|seal| link.seq <= seal.seq);
     let mut loose = loose.into_iter().filter(sealed).peekable();
     for AuditItem { id, entry, link, .. } in entries {
-        let here = store::StreamId::parse(&id).context("the service named an entry's place in an unknown way")?;
+        let here = store::StreamId::parse(&id).context("the service returned an entry with an unreadable position")?;
         while let Some(early) = loose.next_if(|link| link.entry < here) {
             lines::write(out, &early)?;
         }

@@ -1,13 +1,13 @@
-//! The rules of the tenant's file with their lines, found again for a decision that has been made.
+//! The rules of the tenant's file with their lines, looked up for a decision that has been made.
 
 use super::verdict::ExplainAnswer;
 use domain::run::OnReject;
 use serde::Serialize;
-use tenancy::{RuleAt, RuleKind};
+use tenancy::{RuleAt, RuleKind, Section};
 
-/// A rule as it is shown.
+/// A rule and its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct ShownRule {
+pub(super) struct RulePosition {
     pub(super) key: &'static str,
     pub(super) text: String,
     pub(super) file: String,
@@ -22,38 +22,38 @@ pub(super) struct FileRules {
 }
 
 impl FileRules {
-    pub(super) fn of(file: &str, text: &str) -> FileRules {
-        FileRules { file: file.to_owned(), rules: tenancy::trace(text) }
+    pub(super) fn of(file: &str, text: &str, sections: &[Section]) -> FileRules {
+        FileRules { file: file.to_owned(), rules: tenancy::trace(text, sections) }
     }
 
     /// The first rule that denies such a call.
-    pub(super) fn denies(&self, tool: &str, about: Option<&str>) -> Option<ShownRule> {
-        let mut found = self.rules.iter().filter(|rule| rule.kind == RuleKind::Deny && rule.matches(tool, about));
-        found.next().map(|rule| self.shown(rule))
+    pub(super) fn denies(&self, tool: &str, about: Option<&str>) -> Option<RulePosition> {
+        let mut denying = self.rules.iter().filter(|rule| rule.kind == RuleKind::Deny && rule.matches(tool, about));
+        denying.next().map(|rule| self.position(rule))
     }
 
-    /// The rule that asks about such a call: of several the first one that ends the step, as policy has it.
-    pub(super) fn asks(&self, tool: &str, about: Option<&str>) -> Option<(ShownRule, OnReject)> {
+    /// The rule that requires approval of such a call: of several the first with `on_reject: fail`, as in policy.
+    pub(super) fn asks(&self, tool: &str, about: Option<&str>) -> Option<(RulePosition, OnReject)> {
         let asking = self.rules.iter().filter(|rule| rule.kind != RuleKind::Deny && rule.matches(tool, about));
         let asking: Vec<(&RuleAt, OnReject)> = asking.filter_map(|rule| Some((rule, rule.on_reject?))).collect();
-        let found = asking.iter().find(|(_, no)| *no == OnReject::Fail).or(asking.first())?;
-        Some((self.shown(found.0), found.1))
+        let (rule, on_reject) = asking.iter().find(|(_, on_reject)| *on_reject == OnReject::Fail).or(asking.first())?;
+        Some((self.position(rule), *on_reject))
     }
 
-    /// Where the tenant says what sessions are for.
-    pub(super) fn mode(&self) -> Option<ShownRule> {
-        self.rules.iter().find(|rule| rule.kind == RuleKind::Mode).map(|rule| self.shown(rule))
+    /// Where the tenant sets the maximum session mode.
+    pub(super) fn mode(&self) -> Option<RulePosition> {
+        self.rules.iter().find(|rule| rule.kind == RuleKind::Mode).map(|rule| self.position(rule))
     }
 
-    /// Finds the line of what was settled by a rule about a server.
-    pub(super) fn place(&self, explained: ExplainAnswer) -> ExplainAnswer {
-        let Some((kind, id)) = &explained.of_server else { return explained };
-        let found = self.rules.iter().find(|rule| rule.kind == *kind && rule.server.as_ref() == Some(id));
-        ExplainAnswer { rule: found.map(|rule| self.shown(rule)), ..explained }
+    /// Adds the line to an answer that a rule about a server decided.
+    pub(super) fn place(&self, answer: ExplainAnswer) -> ExplainAnswer {
+        let Some((kind, id)) = &answer.of_server else { return answer };
+        let rule = self.rules.iter().find(|rule| rule.kind == *kind && rule.entry.as_ref() == Some(id));
+        ExplainAnswer { rule: rule.map(|rule| self.position(rule)), ..answer }
     }
 
-    fn shown(&self, rule: &RuleAt) -> ShownRule {
+    fn position(&self, rule: &RuleAt) -> RulePosition {
         let (file, text) = (self.file.clone(), rule.text.clone());
-        ShownRule { key: rule.kind.as_str(), text, file, line: rule.line, column: rule.column }
+        RulePosition { key: rule.kind.as_str(), text, file, line: rule.line, column: rule.column }
     }
 }

@@ -1,6 +1,6 @@
 //! The verdict on one call, in words.
 
-use super::rules::{FileRules, ShownRule};
+use super::rules::{FileRules, RulePosition};
 use domain::run::OnReject;
 use domain::{
     Call, CallId, Caller, Code, Effect, Level, Moment, Principal, Scopes, SessionMode, ToolName, ToolUse, ToolsetName,
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use tenancy::{RuleKind, TenantConfig};
 
-/// What is asked about.
+/// The call to judge.
 pub(super) struct ExplainRequest {
     pub(super) tool: ToolName,
     pub(super) toolset: ToolsetName,
@@ -21,7 +21,7 @@ pub(super) struct ExplainRequest {
     pub(super) notes: Vec<String>,
 }
 
-/// Yes, a person, or no.
+/// What would happen to the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ExplainVerdict {
@@ -41,12 +41,12 @@ pub(super) struct ExplainAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) about: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rule: Option<ShownRule>,
+    pub(super) rule: Option<RulePosition>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) on_reject: Option<OnReject>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<String>,
-    /// The rule about a server that settled it, before its line is known.
+    /// The rule about a server that decided it, before its line is known.
     #[serde(skip)]
     pub(super) of_server: Option<(RuleKind, String)>,
 }
@@ -67,17 +67,17 @@ impl ExplainAnswer {
         }
     }
 
-    /// A yes that no rule had to be asked for.
+    /// Allowed, whatever the rules are.
     pub(super) fn allowed(tool: &str, why: impl Into<String>) -> ExplainAnswer {
         ExplainAnswer::new(tool, ExplainVerdict::Allowed, why)
     }
 
-    /// A no that no rule had to be asked for.
+    /// Denied, whatever the rules are.
     pub(super) fn denied(tool: &str, why: impl Into<String>) -> ExplainAnswer {
         ExplainAnswer::new(tool, ExplainVerdict::Denied, why)
     }
 
-    pub(super) fn is_no(&self) -> bool {
+    pub(super) fn is_denied(&self) -> bool {
         self.verdict == ExplainVerdict::Denied
     }
 }
@@ -86,12 +86,12 @@ impl fmt::Display for ExplainAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
             ExplainVerdict::Allowed => "allowed",
-            ExplainVerdict::Asks => "asks",
+            ExplainVerdict::Asks => "needs approval",
             ExplainVerdict::Denied => "denied",
         };
         writeln!(f, "{}: {verdict}", self.tool)?;
         writeln!(f, "    why: {}", self.why)?;
-        if let Some(ShownRule { key, text, file, line, column }) = &self.rule {
+        if let Some(RulePosition { key, text, file, line, column }) = &self.rule {
             writeln!(f, "    rule: {file}:{line}:{column}: {key} {text}")?;
         }
         match self.on_reject {
@@ -115,7 +115,7 @@ impl fmt::Display for ExplainAnswer {
 pub(super) fn judge(
     config: &TenantConfig,
     rules: &FileRules,
-    asked: ExplainRequest,
+    request: ExplainRequest,
     scope: &str,
     mode: SessionMode,
 ) -> ExplainAnswer {
@@ -125,7 +125,7 @@ pub(super) fn judge(
         require_approval: config.gates(),
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
-    let ExplainRequest { tool, toolset, needs, effect, about, notes } = asked;
+    let ExplainRequest { tool, toolset, needs, effect, about, notes } = request;
     let (name, subject) = (tool.as_str().to_owned(), about.clone());
     let used = ToolUse { tool, toolset, needs, effect, about, schema: "", arguments: "{}" };
     let call = Call::new(CallId::from_random([0; 16]), Arc::new(caller(config, scope)), None, used);
@@ -137,13 +137,17 @@ pub(super) fn judge(
         ..ExplainAnswer::new(&name, verdict, why)
     };
     match policy::explain(&policy, &call, mode) {
-        Explanation::Allowed => base(ExplainVerdict::Allowed, "it only reads, and no rule asks".to_owned()),
+        Explanation::Allowed => {
+            base(ExplainVerdict::Allowed, "it only reads, and no rule requires approval".to_owned())
+        }
         Explanation::Asks(question) => {
             let why = match question {
-                Question::Rule => "a rule of the tenant wants a person to look".to_owned(),
-                Question::Effect(Effect::Disrupt) => "it may disrupt something, and that always asks".to_owned(),
+                Question::Rule => "a rule of the tenant requires approval".to_owned(),
+                Question::Effect(Effect::Disrupt) => {
+                    "it may disrupt something, which always requires approval".to_owned()
+                }
                 Question::Effect(Effect::Change | Effect::Read) => {
-                    "it changes something, and that always asks".to_owned()
+                    "it changes something, which always requires approval".to_owned()
                 }
             };
             let rule = rules.asks(&name, subject.as_deref()).map(|(rule, _)| rule);
@@ -169,7 +173,7 @@ pub(super) fn judge(
 fn caller(config: &TenantConfig, scope: &str) -> Caller {
     Caller {
         tenant: config.tenant.clone(),
-        principal: Principal { issuer: "quartermaster".into(), subject: "explain".into() },
+        principal: Principal::new("quartermaster", "explain"),
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,

@@ -1,7 +1,7 @@
 //! One document as a file: a small head between two lines of dashes, then the text.
 //!
 //! The head is written as YAML that is also JSON behind each colon, and read a little more generously, since people write
-//! such files too. `sha256` names the version the file was taken from; whoever imports it changes that version or none.
+//! such files too. `sha256` names the version the file was exported from; an import replaces that version or none.
 
 use memory::documents::DocumentKind;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(super) struct DocumentFile {
     pub(super) content: String,
 }
 
-/// Why a file is no document.
+/// Why a file is not a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileProblem {
     pub(super) line: usize,
@@ -48,7 +48,7 @@ impl DocumentFile {
                 line.split_once(':').ok_or_else(|| wrong("a line of the head is `key: value`".into()))?;
             let (key, value) = (key.trim_end(), value.trim());
             if seen.contains(&key) {
-                return Err(wrong(format!("`{key}` is there twice")));
+                return Err(wrong(format!("`{key}` appears twice")));
             }
             seen.push(key);
             match key {
@@ -57,12 +57,12 @@ impl DocumentFile {
                 "tags" => filed.tags = words(value).map_err(wrong)?,
                 "evidence" => filed.evidence = Some(word(value).map_err(wrong)?),
                 "sha256" => filed.sha256 = Some(word(value).map_err(wrong)?),
-                _ => return Err(wrong("the head knows title, type, tags, evidence and sha256".into())),
+                _ => return Err(wrong("the head can have title, type, tags, evidence and sha256".into())),
             }
         }
         if DocumentKind::parse(&filed.kind).is_none() {
-            let known = DocumentKind::ALL.map(DocumentKind::as_str).join(", ");
-            return Err(FileProblem { line: 1, message: format!("`type` must be one of {known}") });
+            let kinds = DocumentKind::ALL.map(DocumentKind::as_str).join(", ");
+            return Err(FileProblem { line: 1, message: format!("`type` must be one of {kinds}") });
         }
         Ok(filed)
     }
@@ -127,7 +127,7 @@ fn split(text: &str) -> Result<(&str, &str), FileProblem> {
 /// One text: in quotes as JSON has it, or as it stands.
 fn word(value: &str) -> Result<String, String> {
     match value.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(value).map_err(|_| "the quotes do not end as they should".to_owned()),
+        Some(b'"') => serde_json::from_str(value).map_err(|_| "the closing quote is missing".to_owned()),
         Some(b'[' | b'{' | b'|' | b'>' | b'&' | b'*' | b'!' | b'\'') => Err("write it in double quotes".to_owned()),
         Some(_) => Ok(value.to_owned()),
         None => Err("a value is missing".to_owned()),

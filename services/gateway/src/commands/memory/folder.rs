@@ -1,12 +1,13 @@
 //! A folder of documents: `<path>.md` for each, and nothing outside the folder is read or written.
 //!
-//! Links are refused wherever they stand: what a link leads to is somebody else's file.
+//! Symbolic links are refused everywhere: they can lead to somebody else's file.
 
 use super::file::MOST_HEAD;
 use anyhow::{Context, bail};
 use memory::documents::{DocPath, DocumentScope, Prefix};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The largest file that can be a document.
@@ -16,35 +17,35 @@ const MOST_FILES: usize = 5_000;
 
 /// A file that may be a document.
 pub(super) struct FolderFile {
-    /// The document it speaks of.
+    /// The path of the document.
     pub(super) path: DocPath,
     /// Its text, or why it was not read.
     pub(super) text: Result<String, String>,
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 pub(super) struct DocumentFolder {
     /// Every document's file, in the order of their paths.
-    pub(super) found: Vec<FolderFile>,
-    /// Every file that cannot be one, and why.
-    pub(super) odd: Vec<(PathBuf, String)>,
+    pub(super) files: Vec<FolderFile>,
+    /// Every file that cannot be a document, and why.
+    pub(super) unusable: Vec<(PathBuf, String)>,
 }
 
 /// Looks through a folder for documents under a prefix.
 pub(super) fn read(root: &Path, prefix: &Prefix) -> anyhow::Result<DocumentFolder> {
-    let mut walk = FolderWalk { root, prefix, found: Vec::new(), odd: Vec::new() };
+    let mut walk = FolderWalk { root, prefix, files: Vec::new(), unusable: Vec::new() };
     walk.descend(Path::new(""), 0)?;
-    let FolderWalk { mut found, mut odd, .. } = walk;
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    odd.sort();
-    Ok(DocumentFolder { found, odd })
+    let FolderWalk { mut files, mut unusable, .. } = walk;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    unusable.sort();
+    Ok(DocumentFolder { files, unusable })
 }
 
 struct FolderWalk<'a> {
     root: &'a Path,
     prefix: &'a Prefix,
-    found: Vec<FolderFile>,
-    odd: Vec<(PathBuf, String)>,
+    files: Vec<FolderFile>,
+    unusable: Vec<(PathBuf, String)>,
 }
 
 impl FolderWalk<'_> {
@@ -59,7 +60,7 @@ impl FolderWalk<'_> {
                 continue;
             }
             if kind.is_symlink() {
-                self.odd.push((place, "it is a link".to_owned()));
+                self.unusable.push((place, "it is a symbolic link".to_owned()));
             } else if kind.is_dir() && depth < memory::documents::path::MOST_SEGMENTS {
                 self.descend(&place, depth + 1)?;
             } else if kind.is_file() && place.extension().is_some_and(|end| end == "md") {
@@ -70,21 +71,21 @@ impl FolderWalk<'_> {
     }
 
     fn file(&mut self, place: &Path) -> anyhow::Result<()> {
-        if self.found.len() >= MOST_FILES {
+        if self.files.len() >= MOST_FILES {
             bail!("the folder holds more than {MOST_FILES} documents");
         }
         let path = place.with_extension("");
         match path.to_str().map(DocPath::parse) {
             Some(Ok(path)) if path.scope() != DocumentScope::Tenant => {
-                self.odd.push((place.to_owned(), "only documents of the tenant are kept as files".to_owned()));
+                self.unusable.push((place.to_owned(), "only documents of the tenant are kept as files".to_owned()));
             }
             Some(Ok(path)) if self.prefix.holds(path.as_str()) => {
                 let text = text(&self.root.join(place));
-                self.found.push(FolderFile { path, text });
+                self.files.push(FolderFile { path, text });
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => self.odd.push((place.to_owned(), error.to_string())),
-            None => self.odd.push((place.to_owned(), "its name is no text".to_owned())),
+            Some(Err(error)) => self.unusable.push((place.to_owned(), error.to_string())),
+            None => self.unusable.push((place.to_owned(), "its name is not UTF-8".to_owned())),
         }
         Ok(())
     }
@@ -100,7 +101,7 @@ fn text(file: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// Where a document stands in a folder.
+/// The file of a document within the folder.
 pub(super) fn place(path: &DocPath) -> PathBuf {
     PathBuf::from(format!("{path}.md"))
 }
@@ -119,28 +120,29 @@ pub(super) fn write(root: &Path, path: &DocPath, text: &str) -> anyhow::Result<(
         Ok(()) | Err(_) => {}
     }
     let written = (|| {
-        let mut out = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         out.write_all(text.as_bytes())?;
         out.sync_all()?;
         fs::rename(&draft, &file)
     })();
     if written.is_err() {
-        // What failed is told; a draft that stays behind is only untidy.
+        // The failure is reported; a draft that stays behind is only untidy.
         fs::remove_file(&draft).ok();
     }
     written.with_context(cannot)
 }
 
-/// Makes the folders that are missing, and wants those that are there to be folders and no links.
+/// Creates the folders that are missing, and refuses those that are links.
 fn real_folders(root: &Path, below: &Path) -> anyhow::Result<()> {
-    DirBuilder::new().recursive(true).create(root).with_context(|| format!("cannot make {}", root.display()))?;
+    let cannot = |folder: &Path| format!("cannot make {}", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(root).with_context(|| cannot(root))?;
     let mut folder = root.to_owned();
     for part in below.components() {
         folder.push(part);
         match folder.symlink_metadata() {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => bail!("{} is no folder of its own", folder.display()),
-            Err(_) => fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?,
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => bail!("{} is not a folder, or is a symbolic link", folder.display()),
+            Err(_) => DirBuilder::new().mode(0o700).create(&folder).with_context(|| cannot(&folder))?,
         }
     }
     Ok(())
@@ -149,10 +151,19 @@ fn real_folders(root: &Path, below: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn path(text: &str) -> DocPath {
         DocPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn only_their_owner_can_read_exported_documents() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("export");
+        write(&root, &path("tenant/runbooks/a"), "text").unwrap();
+        let mode = |below: &str| fs::metadata(root.join(below)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(""), mode("tenant/runbooks"), mode("tenant/runbooks/a.md")), (0o700, 0o700, 0o600));
     }
 
     fn all() -> Prefix {
@@ -167,13 +178,13 @@ mod tests {
         write(folder.path(), &path("tenant/services/c"), "three").unwrap();
         write(folder.path(), &path("tenant/services/c"), "four").unwrap();
         fs::write(folder.path().join("README.txt"), "not a document").unwrap();
-        let DocumentFolder { found, odd } = read(folder.path(), &all()).unwrap();
-        let told: Vec<_> = found.iter().map(|found| (found.path.as_str(), found.text.as_deref().unwrap())).collect();
-        let wanted =
+        let DocumentFolder { files, unusable } = read(folder.path(), &all()).unwrap();
+        let read_files: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.text.as_deref().unwrap())).collect();
+        let expected =
             [("tenant/runbooks/a/deep", "one"), ("tenant/runbooks/b.v2", "two"), ("tenant/services/c", "four")];
-        assert_eq!((told.as_slice(), odd), (wanted.as_slice(), Vec::new()));
+        assert_eq!((read_files.as_slice(), unusable), (expected.as_slice(), Vec::new()));
         let some = Prefix::parse("tenant/services").unwrap();
-        assert_eq!(read(folder.path(), &some).unwrap().found.len(), 1);
+        assert_eq!(read(folder.path(), &some).unwrap().files.len(), 1);
     }
 
     #[test]
@@ -186,9 +197,9 @@ mod tests {
         fs::write(folder.path().join("tenant/runbooks/Shouting.md"), "x").unwrap();
         fs::create_dir_all(folder.path().join("user/notes")).unwrap();
         fs::write(folder.path().join("user/notes/x.md"), "x").unwrap();
-        let DocumentFolder { found, odd } = read(folder.path(), &all()).unwrap();
-        assert_eq!(found.len(), 1);
-        let names: Vec<_> = odd.iter().map(|(place, _)| place.display().to_string()).collect();
+        let DocumentFolder { files, unusable } = read(folder.path(), &all()).unwrap();
+        assert_eq!(files.len(), 1);
+        let names: Vec<_> = unusable.iter().map(|(place, _)| place.display().to_string()).collect();
         assert_eq!(
             names,
             ["tenant/runbooks/Shouting.md", "tenant/runbooks/link.md", "tenant/services", "user/notes/x.md"]
@@ -207,8 +218,8 @@ mod tests {
         let place = |name: &str| folder.path().join("tenant/runbooks").join(name);
         write(folder.path(), &path("tenant/runbooks/large"), &"x".repeat(MOST_BYTES as usize + 1)).unwrap();
         fs::write(place("odd.md"), b"\xff").unwrap();
-        let DocumentFolder { found, .. } = read(folder.path(), &all()).unwrap();
-        let told: Vec<_> = found.iter().map(|found| found.text.clone().unwrap_err()).collect();
-        assert_eq!(told, [format!("it has more than {MOST_BYTES} bytes"), "it is not UTF-8".to_owned()]);
+        let DocumentFolder { files, .. } = read(folder.path(), &all()).unwrap();
+        let problems: Vec<_> = files.iter().map(|file| file.text.clone().unwrap_err()).collect();
+        assert_eq!(problems, [format!("it has more than {MOST_BYTES} bytes"), "it is not UTF-8".to_owned()]);
     }
 }

@@ -1,5 +1,5 @@
-//! What an import does with one file. Nobody's change is lost: a document that moved since the file was taken from it is
-//! left as it is, and said.
+//! What an import does with one file. Nobody's change is lost: a document that changed since the file was exported is left
+//! as it is, and reported.
 
 use super::file::DocumentFile;
 use crate::http::memory::DocumentSummary;

@@ -1,52 +1,46 @@
-//! The documents of a tenant as a running service gives and takes them.
+//! The documents of a tenant, read and written over the service's API.
 
+use crate::commands::api_client::{ApiClient, ApiRefusal, ApiRequest};
 use crate::http::memory::{DocumentListPage, DocumentSummary, DocumentView, WriteResponse};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use memory::documents::{DocPath, Prefix};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Where documents are asked for, and with which token.
+/// The documents of a tenant, over the API.
 pub(super) struct DocumentService {
-    url: String,
-    token: String,
-    client: egress::HttpClient,
+    client: ApiClient,
 }
 
-/// A no of the service.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ServiceRefusal {
-    pub(super) code: String,
-    pub(super) message: String,
-    /// What a scan found, where one said no.
-    pub(super) findings: Vec<ScanFindingBody>,
-}
-
-/// One thing that a scan found.
+/// One finding of the scan.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct ScanFindingBody {
-    /// In which text of the document.
+    /// The field of the document.
     pub(super) field: String,
-    /// In which line of it.
+    /// The line in that field.
     pub(super) line: usize,
-    /// By which rule.
+    /// The rule that matched.
     pub(super) rule: String,
 }
 
+/// What a scan found, where the scan is why the service refused.
+pub(super) fn findings(refusal: &ApiRefusal) -> Vec<ScanFindingBody> {
+    serde_json::from_value(refusal.details["findings"].clone()).unwrap_or_default()
+}
+
 impl DocumentService {
-    pub(super) fn new(url: &str, token: &str) -> anyhow::Result<DocumentService> {
-        let client = egress::operator_client(&egress::Config::default())?;
-        Ok(DocumentService { url: url.trim_end_matches('/').to_owned(), token: token.trim().to_owned(), client })
+    pub(super) fn new(client: ApiClient) -> DocumentService {
+        DocumentService { client }
     }
 
     /// Every document under a prefix.
-    pub(super) async fn list(&self, prefix: &Prefix) -> anyhow::Result<Result<Vec<DocumentSummary>, ServiceRefusal>> {
+    pub(super) async fn list(&self, prefix: &Prefix) -> anyhow::Result<Result<Vec<DocumentSummary>, ApiRefusal>> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let after = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
-            let query = format!("/v1/memory/documents?prefix={prefix}{after}", prefix = prefix.as_str());
-            match self.send::<DocumentListPage>("GET", &query, None, None).await? {
+            let path = format!("/v1/memory/documents?prefix={prefix}{after}", prefix = prefix.as_str());
+            match self.client.send(ApiRequest::get(&path)).await? {
                 Ok(DocumentListPage { documents, next_cursor }) => {
                     all.extend(documents);
                     cursor = next_cursor;
@@ -59,48 +53,33 @@ impl DocumentService {
         }
     }
 
-    pub(super) async fn get(&self, path: &DocPath) -> anyhow::Result<Result<DocumentView, ServiceRefusal>> {
-        self.send("GET", &format!("/v1/memory/documents/{path}"), None, None).await
+    pub(super) async fn get(&self, path: &DocPath) -> anyhow::Result<Result<DocumentView, ApiRefusal>> {
+        self.send(ApiRequest::get(&format!("/v1/memory/documents/{path}"))).await
     }
 
-    /// Writes a document over the version that is named, or where there is none.
+    /// Writes a document over the version with this digest, or a new one.
     pub(super) async fn put(
         &self,
         path: &DocPath,
         body: Value,
-        base: Option<&str>,
-    ) -> anyhow::Result<Result<WriteResponse, ServiceRefusal>> {
-        self.send("PUT", &format!("/v1/memory/documents/{path}"), Some(body), base).await
+        if_match: Option<&str>,
+    ) -> anyhow::Result<Result<WriteResponse, ApiRefusal>> {
+        let path = format!("/v1/memory/documents/{path}");
+        self.send(ApiRequest { method: "PUT", path: &path, body: Some(body), if_match }).await
     }
 
-    /// Deletes the version that is named.
-    pub(super) async fn delete(&self, path: &DocPath, base: &str) -> anyhow::Result<Result<Value, ServiceRefusal>> {
-        let query = format!("/v1/memory/documents/{path}?reason=not%20among%20the%20imported%20files");
-        self.send("DELETE", &query, None, Some(base)).await
+    /// Deletes the version with this digest.
+    pub(super) async fn delete(&self, path: &DocPath, if_match: &str) -> anyhow::Result<Result<Value, ApiRefusal>> {
+        let path = format!("/v1/memory/documents/{path}?reason=not%20among%20the%20imported%20files");
+        self.send(ApiRequest { method: "DELETE", path: &path, body: None, if_match: Some(if_match) }).await
     }
 
-    async fn send<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<Value>,
-        base: Option<&str>,
-    ) -> anyhow::Result<Result<T, ServiceRefusal>> {
-        let url = format!("{}{path}", self.url);
-        let request = egress::FetchRequest { method, url: &url, bearer: &self.token, body };
-        let asked = egress::ask_if(&self.client, request, base).await;
-        let (status, bytes) = asked.context("the service did not answer")?;
-        if (200..300).contains(&status) {
-            return Ok(Ok(serde_json::from_slice(&bytes).context("the service's answer is none of a memory")?));
+    /// Sends a request about one document of many. A service that cannot work at all ends the command: every other
+    /// document would fail in the same way.
+    async fn send<T: DeserializeOwned>(&self, request: ApiRequest<'_>) -> anyhow::Result<Result<T, ApiRefusal>> {
+        match self.client.send(request).await? {
+            Err(refusal) if refusal.status >= 500 => bail!("{refusal}"),
+            answer => Ok(answer),
         }
-        let told: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        let error = &told["error"];
-        // Half an import is told as what it is only if the service itself says no; anything else ends the command.
-        if !error.is_object() || status >= 500 {
-            bail!("the service answered with status {status}: {}", error["message"].as_str().unwrap_or("no reason"));
-        }
-        let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
-        let findings = serde_json::from_value(error["details"]["findings"].clone()).unwrap_or_default();
-        Ok(Err(ServiceRefusal { code: text("code"), message: text("message"), findings }))
     }
 }

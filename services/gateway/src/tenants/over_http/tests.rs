@@ -1,20 +1,17 @@
 use super::*;
 
 fn config(text: &str) -> TenantConfig {
-    let known = tenancy::KnownNames {
+    let sections = [section::section(), jenkins::section::section(), helm::section::section()];
+    let names = tenancy::KnownNames {
         toolsets: &["k8s", "memory"],
         tools: &["k8s_get"],
-        server: &|_| Ok(()),
-        charts: &|_| Ok(()),
-        sections: &[],
-        curated: &ServerCatalog::none(),
-        own_server: &|_, _| Ok(()),
+        ..tenancy::KnownNames::only(&sections)
     };
-    tenancy::parse(LABEL, text, &known).unwrap_or_else(|problems| panic!("{problems:?}"))
+    tenancy::parse(LABEL, text, &names).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-fn taken(file: &str, said: &str) -> Vec<String> {
-    let problems = beyond(&config(file), &config(said), said);
+fn taken(file: &str, text: &str) -> Vec<String> {
+    let problems = not_granted(&config(file), &config(text), text);
     problems.iter().map(|p| format!("{}:{}:{} {}", p.file, p.line, p.column, p.code)).collect()
 }
 
@@ -44,9 +41,9 @@ fn the_services_own_account_is_the_operators_to_give() {
 #[test]
 fn limits_are_not_raised_over_those_of_the_file() {
     let more = "tenant: acme\nlimits:\n  calls_in_flight: 33\n  calls_per_minute: 601\n  result_bytes: 262145\n";
-    let told = ["config:3:3 operator_only", "config:4:3 operator_only", "config:5:3 operator_only"];
-    assert_eq!(taken("tenant: acme\n", more), told);
-    assert_eq!(taken("tenant: acme\nlimits: { calls_in_flight: 33 }\n", more), told[1..]);
+    let expected = ["config:3:3 operator_only", "config:4:3 operator_only", "config:5:3 operator_only"];
+    assert_eq!(taken("tenant: acme\n", more), expected);
+    assert_eq!(taken("tenant: acme\nlimits: { calls_in_flight: 33 }\n", more), expected[1..]);
     assert_eq!(taken("tenant: acme\n", "tenant: acme\nlimits: { calls_per_minute: 5 }\n"), [] as [&str; 0]);
 }
 
@@ -69,5 +66,5 @@ toolsets:
   jenkins: { url: 'https://ci.example', user: robot, token: { secret: ci }, ca: { secret: ca } }
   helm: { repositories: [{ name: r, url: 'https://charts.example', credential: { secret: ci } }] }
 ";
-    assert_eq!(secrets_of(&config(text)).into_iter().collect::<Vec<_>>(), ["ca", "ci", "kube"]);
+    assert_eq!(config(text).secrets.into_iter().collect::<Vec<_>>(), ["ca", "ci", "kube"]);
 }

@@ -59,16 +59,9 @@ fn the_longest_text_that_is_looked_at_is_still_read() {
 }
 
 #[test]
-fn servers_and_parameters_are_held_to_the_same_budget() {
-    let places = "{{ params.a }}".repeat(5_000);
-    let text = format!(
-        "tenant: acme\nparams: {{ a: {{ default: x }} }}\nservers: [{{ name: s, url: 'https://h.example/{places}' }}]"
-    );
-    assert_eq!(codes(&text), ["bad_value"], "an address is short");
+fn parameters_are_held_to_the_same_budget() {
     let params: String = (0..7_000).map(|n| format!("  p{n}: {{ default: x }}\n")).collect();
     assert_eq!(codes(&format!("tenant: acme\nparams:\n{params}")), ["too_many_values"]);
-    assert_eq!(ends(&format!("tenant: acme\nservers: {}", "[".repeat(100_000))).0, "too_deep");
-    assert_eq!(ends("tenant: acme\nservers: &a [*a]").0, "yaml_alias");
-    let many = format!("tenant: acme\nservers: [{}]", "{ use: x },".repeat(5_000));
-    assert_eq!(codes(&many).len(), 33, "what is beyond the limit is not looked at");
+    assert_eq!(ends(&format!("tenant: acme\nparams: {}", "[".repeat(100_000))).0, "too_deep");
+    assert_eq!(ends("tenant: acme\nparams: &a [*a]").0, "yaml_alias");
 }

@@ -106,7 +106,7 @@ fn answered(failure: Failure, stakes: CallStakes) -> Failure {
 
 fn paused(failure: Failure, pause: Option<Duration>) -> Failure {
     match pause {
-        Some(pause) => failure.retry_after_ms(pause.min(LONGEST_PAUSE).as_millis() as u64),
+        Some(pause) => failure.retry_after(pause.min(LONGEST_PAUSE)),
         None => failure,
     }
 }

@@ -223,7 +223,7 @@ impl Upstreams {
         let many = usable.len();
         let pins = pins::accepted(None, offer, usable, None, now);
         let service = Actor {
-            principal: domain::Principal { issuer: "quartermaster".into(), subject: self.0.store.replica().to_owned() },
+            principal: domain::Principal::new("quartermaster", self.0.store.replica()),
             kind: ActorKind::Service,
             scopes: domain::Scopes::default(),
             token: None,

@@ -175,7 +175,7 @@ pub(crate) fn tool(name: &str, description: &str) -> Value {
 pub(crate) fn admin() -> Caller {
     Caller {
         tenant: tenant(),
-        principal: Principal { issuer: "https://login.example".into(), subject: "ada".into() },
+        principal: Principal::new("https://login.example", "ada"),
         scopes: Scopes::parse("tenant:admin"),
         expires_at: Moment::from_secs(9),
         token: None,

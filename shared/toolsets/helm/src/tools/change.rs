@@ -3,14 +3,14 @@
 use super::chart::{self, ChartText, VersionText};
 use super::grammar::{ChartValues, HelmTimeout, ReleaseName};
 use super::objects::{Difference, differences, identity};
+use super::preview::{self, shown};
 use super::release::{FullRevision, ReleaseRef, RevisionSummary, read};
 use super::settled::{LABEL, after_failure, labelled, probed};
-use super::sheet::{ReleasePreview, shown};
 use super::{HelmDeps, fault, hold, risks};
 use crate::client::charts::Archive;
 use crate::client::invocation::DryRun;
 use crate::client::{Invocation, Subcommand};
-use catalog::{ProbeResult, ToolPreview};
+use catalog::{PreviewBuilder, ProbeResult, ToolPreview};
 use domain::{Code, Failure};
 use kubernetes::client::KnownSecrets;
 use kubernetes::k8s::at;
@@ -165,11 +165,7 @@ impl ReleaseRequest<'_> {
 
     /// What helm says would be.
     async fn rehearsed(&self, plan: &ReleasePlan<'_>, dry: DryRun) -> Result<FullRevision, Failure> {
-        let finished = plan.spot.run(self.asked(plan).dry_run(dry)).await?;
-        match finished.success() {
-            true => read(finished.text()?),
-            false => Err(fault::of(&plan.spot.cluster, &KnownSecrets::default(), &finished)),
-        }
+        read(&plan.spot.text(self.asked(plan).dry_run(dry)).await?)
     }
 
     /// What an approver is shown.
@@ -186,47 +182,47 @@ impl ReleaseRequest<'_> {
             Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
             Some(_) | None => None,
         };
-        let sheet = self.sheet(&plan, now.as_ref(), &then).await?;
+        let mut preview = self.drawn(&plan, now.as_ref(), &then).await?;
         kit.pins.note(permit.run(), &plan.archive.sha256);
         let values = self.values.map(ChartValues::value).unwrap_or_default();
         let shown = plan.spot.cluster.masked_values(values, &known(&plan, now.as_ref(), &then)?);
-        let arguments = marked(args, |args| {
+        preview.arguments(marked(args, |args| {
             if args.get("values").is_some_and(Value::is_object) {
                 args["values"] = shown;
             }
-        });
+        }));
         let verb = if plan.newest.is_some() { "upgrade" } else { "install" };
         let summary =
             format!("{verb} release {}/{} with chart {}", plan.spot.namespace, plan.spot.name, then.chart_name());
-        Ok(Some(sheet.drawn(summary, arguments)))
+        Ok(Some(preview::drawn(preview, summary)))
     }
 
-    async fn sheet(
+    async fn drawn(
         &self,
         plan: &ReleasePlan<'_>,
         now: Option<&FullRevision>,
         then: &FullRevision,
-    ) -> Result<ReleasePreview, Failure> {
+    ) -> Result<PreviewBuilder, Failure> {
         let (spot, archive) = (&plan.spot, &plan.archive);
-        let mut sheet = ReleasePreview::of(spot, plan.newest.as_ref());
-        sheet.judge(format!("chart {} {}, sha256 {}", archive.name, archive.version, archive.sha256));
+        let mut preview = preview::of(spot, plan.newest.as_ref());
+        preview.judge(format!("chart {} {}, sha256 {}", archive.name, archive.version, archive.sha256));
         if !then.app_version().is_empty() {
             let before = plan.newest.as_ref().map(|newest| newest.app_version.as_str()).unwrap_or("none");
-            sheet.line(format!("app version {before} → {}", then.app_version()));
+            preview.line(format!("app version {before} → {}", then.app_version()));
         }
-        self.tell_flags(&mut sheet);
+        self.tell_flags(&mut preview);
         let known = known(plan, now, then)?;
         let (objects, hooks) = (then.objects()?, then.hook_objects()?);
         for hook in then.hooks.iter().filter(|hook| !hook.is_test()) {
-            sheet.judge(format!("hook: {}", hook.line()));
+            preview.judge(format!("hook: {}", hook.line()));
         }
         let installs = now.is_none();
         for (path, _) in &archive.contents.crds {
             match installs {
-                true => sheet.warn(format!(
+                true => preview.warn(format!(
                     "The chart brings custom resource definitions ({path}), which are for the whole cluster and stay."
                 )),
-                false => sheet.warn("The chart's custom resource definitions are not touched by an upgrade."),
+                false => preview.warn("The chart's custom resource definitions are not touched by an upgrade."),
             }
         }
         if installs && !archive.contents.crds.is_empty() && spot.cluster.allowed().is_some() {
@@ -237,24 +233,24 @@ impl ReleaseRequest<'_> {
             .next("ask an admin to install them; the tenant may use some namespaces only"));
         }
         if archive.contents.may_look_up {
-            sheet.warn(
+            preview.warn(
                 "The chart may look things up in the cluster while it is rendered, so it may come out otherwise.",
             );
         }
         let everything: Vec<Value> = objects.iter().chain(&hooks).cloned().collect();
-        risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| sheet.warn(warning));
+        risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
         let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
-        tell_values(&mut sheet, spot, &known, now, then);
-        sheet.differences(differences(&spot.cluster, &known, &before, &objects));
-        Ok(sheet)
+        tell_values(&mut preview, spot, &known, now, then);
+        preview::differences(&mut preview, &differences(&spot.cluster, &known, &before, &objects));
+        Ok(preview)
     }
 
-    fn tell_flags(&self, sheet: &mut ReleasePreview) {
+    fn tell_flags(&self, preview: &mut PreviewBuilder) {
         let wait = if self.wait { "waits until it is ready" } else { "does not wait" };
-        sheet.line(format!("{wait}, at most {} for each step", self.patience.helms_own()));
+        preview.line(format!("{wait}, at most {} for each step", self.patience.helms_own()));
         match self.how {
-            ChangeMode::Install { create_namespace: true } => sheet.line("creates the namespace if it is missing"),
-            ChangeMode::Upgrade { rollback: true, .. } => sheet.line("rolls back by itself if it fails"),
+            ChangeMode::Install { create_namespace: true } => preview.line("creates the namespace if it is missing"),
+            ChangeMode::Upgrade { rollback: true, .. } => preview.line("rolls back by itself if it fails"),
             ChangeMode::Install { create_namespace: false } | ChangeMode::Upgrade { rollback: false, .. } => {}
         }
     }
@@ -337,10 +333,7 @@ impl ReleaseRequest<'_> {
             Some(&spot.namespace),
             (self.cluster.is_some(), self.namespace.is_some()),
         );
-        if all.len() > RESOURCES {
-            let omitted = target::reply::Omitted { items: (all.len() - RESOURCES) as u64, ..Default::default() };
-            common.cut(omitted, "see all with helm_get show=manifest");
-        }
+        common.cut_items(all.len().saturating_sub(RESOURCES), "see all with helm_get show=manifest");
         let (notes, _) =
             target::written::shown(&spot.cluster.masked_text(&made.info.notes, known), target::written::KeptEnd::First);
         Ok(ReleaseOutput {
@@ -368,7 +361,7 @@ fn known(plan: &ReleasePlan<'_>, now: Option<&FullRevision>, then: &FullRevision
 
 /// How the values would differ, and which would be lost.
 fn tell_values(
-    sheet: &mut ReleasePreview,
+    preview: &mut PreviewBuilder,
     spot: &ReleaseRef<'_>,
     known: &KnownSecrets,
     now: Option<&FullRevision>,
@@ -378,14 +371,14 @@ fn tell_values(
     let before = now.map(masked).unwrap_or_else(|| json!({}));
     let after = masked(then);
     if let Some(text) = unified(Some(&before), Some(&after)) {
-        sheet.line("values:");
-        text.lines().skip(2).for_each(|line| sheet.line(line));
+        preview.line("values:");
+        text.lines().skip(2).for_each(|line| preview.line(line));
     }
     let mut lost = Vec::new();
     dropped("", &before, &after, &mut lost);
     if !lost.is_empty() {
         let named: Vec<&str> = lost.iter().take(10).map(String::as_str).collect();
-        sheet.warn(format!("Values the release has now would be lost: {}.", named.join(", ")));
+        preview.warn(format!("Values the release has now would be lost: {}.", named.join(", ")));
     }
 }
 

@@ -4,11 +4,11 @@ use super::grammar::ReleaseName;
 use super::lines::ShownLines;
 use super::objects::{differences, identity, shown};
 use super::release::{FullRevision, ReleaseRef};
-use super::{HelmDeps, TOOLSET, sheet};
+use super::{HelmDeps, TOOLSET, preview};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
 use kubernetes::k8s::at;
-use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields, MOST_BYTES, Omitted, ROOM, size_of, thin};
+use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields, MOST_BYTES, ROOM, size_of, thin};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,8 +122,7 @@ impl Tool for ReleaseGet {
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ReleaseGetOutput, Failure> {
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let spot = ReleaseRef::of(&self.kit, cluster, args.namespace.as_ref(), &args.release)?;
-        let place: Option<ReleaseGetPageToken> =
-            args.cursor.as_ref().map(|cursor| self.kit.cursors.open(permit, &args, cursor)).transpose()?;
+        let place: Option<ReleaseGetPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
         let revision = place.as_ref().map(|place| place.r).or(args.revision);
         let named = (args.cluster.is_some(), args.namespace.is_some());
         let mut got = ReleaseGetOutput {
@@ -157,8 +156,7 @@ impl Tool for ReleaseGet {
         if let Some(next) = page.next {
             let place = ReleaseGetPageToken { r: args.revision.unwrap_or(revision), l: next };
             got.common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &place)?);
-            let lines = u64::try_from(page.left).unwrap_or(u64::MAX);
-            got.common.cut(Omitted { lines, ..Omitted::default() }, "go on with cursor");
+            got.common.cut_lines(page.left, "go on with cursor");
             // What was named on the first page is known.
             got.objects = got.objects.filter(|_| from == 0).map(|objects| objects.into_iter().take(20).collect());
         }
@@ -209,10 +207,8 @@ async fn history(spot: &ReleaseRef<'_>, mut got: ReleaseGetOutput) -> Result<Rel
         })
     };
     got.revisions = Some(past.iter().rev().take(REVISIONS).map(one).collect());
-    if past.len() > REVISIONS {
-        let items = u64::try_from(past.len() - REVISIONS).unwrap_or(u64::MAX);
-        got.common.cut(Omitted { items, ..Omitted::default() }, "the newest are shown; name an older one by revision");
-    }
+    let left = past.len().saturating_sub(REVISIONS);
+    got.common.cut_items(left, "the newest are shown; name an older one by revision");
     Ok(got)
 }
 
@@ -229,9 +225,7 @@ async fn values(
     };
     let mut shown = spot.cluster.masked_values(raw, &standing.secrets(&spot.cluster)?);
     let bytes = thin(&mut shown, ROOM);
-    if bytes > 0 {
-        got.common.cut(Omitted { bytes, ..Omitted::default() }, "the whole of it is too large; see show=manifest");
-    }
+    got.common.cut_bytes(bytes, "the whole of it is too large; see show=manifest");
     got.revision = Some(standing.revision);
     got.values = Some(shown);
     Ok(got)
@@ -270,7 +264,7 @@ async fn difference(
     let found = differences(&spot.cluster, &known, &now.objects()?, &then.objects()?);
     got.revision = Some(goal);
     got.objects = Some(found.iter().take(NAMED).map(|found| format!("{} {}", found.action, found.object)).collect());
-    Ok(sheet::shown(&found).trim_start().to_owned())
+    Ok(preview::shown(&found).trim_start().to_owned())
 }
 
 /// Lists of names give way to what was asked for.
@@ -280,8 +274,8 @@ fn fit(got: &mut ReleaseGetOutput) {
             return;
         };
         let left = names.len() / 2;
-        let items = u64::try_from(names.len() - left).unwrap_or(u64::MAX);
+        let gone = names.len() - left;
         names.truncate(left);
-        got.common.cut(Omitted { items, ..Omitted::default() }, "see show=manifest");
+        got.common.cut_items(gone, "see show=manifest");
     }
 }

@@ -1,7 +1,7 @@
 //! One run at a time works on a release, whichever replica it is on. Who comes second is told at once who is first.
 
 use super::HelmDeps;
-use super::release::ReleaseRef;
+use super::release::{ReleaseRef, RevisionSummary};
 use domain::{Code, Failure, RunId};
 use policy::Permit;
 use serde_json::json;
@@ -54,6 +54,19 @@ pub(super) async fn free(kit: &HelmDeps, permit: &Permit, spot: &ReleaseRef<'_>)
         Some(other) if Some(other) != permit.run() => Err(busy(other)),
         Some(_) | None => Ok(()),
     }
+}
+
+/// The revisions of a release that may be changed now, the newest apart.
+pub(super) async fn changeable(
+    kit: &HelmDeps,
+    permit: &Permit,
+    spot: &ReleaseRef<'_>,
+) -> Result<(Vec<RevisionSummary>, RevisionSummary), Failure> {
+    let (past, newest) = spot.history().await?;
+    // First: a revision that a run of ours is making is pending, and not abandoned.
+    free(kit, permit, spot).await?;
+    spot.unlocked(&newest)?;
+    Ok((past, newest))
 }
 
 /// The run that works on the release.

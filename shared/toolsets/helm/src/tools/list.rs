@@ -8,7 +8,7 @@ use domain::{Effect, Failure};
 use kubernetes::client::{Cluster, KnownSecrets, NamespaceSpan};
 use kubernetes::k8s::at;
 use kubernetes::k8s::grammar::Namespaces;
-use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, rows_that_fit};
+use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields, ROOM, rows_that_fit};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,8 +144,7 @@ impl Tool for ReleaseListTool {
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ReleaseListOutput, Failure> {
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
-        let behind: Option<ReleaseListPageToken> =
-            args.cursor.as_ref().map(|cursor| self.kit.cursors.open(permit, &args, cursor)).transpose()?;
+        let behind: Option<ReleaseListPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
         let kind = cluster.kind("v1/Secret").await?;
         let place = at::places(&cluster, &kind, args.namespace.as_ref()).await?;
         let named = (args.cluster.is_some(), args.namespace.is_some());
@@ -163,8 +162,7 @@ impl Tool for ReleaseListTool {
             let last = &rows[releases.len().saturating_sub(1)];
             let place = ReleaseListPageToken { ns: last.namespace.clone(), name: last.name.clone() };
             common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &place)?);
-            let items = u64::try_from(left).unwrap_or(u64::MAX);
-            common.cut(Omitted { items, ..Omitted::default() }, "narrow with filter, status or namespace");
+            common.cut_items(left, "narrow with filter, status or namespace");
         }
         Ok(ReleaseListOutput { releases, common })
     }

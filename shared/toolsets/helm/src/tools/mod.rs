@@ -3,7 +3,7 @@
 //! Reading order: the small values a call is made of (`grammar`, `chart`); one release and what helm knows of it (`release`);
 //! what a chart renders (`objects`) and which of it is risky (`risks`); what helm says when it refuses (`fault`); how a
 //! release is kept to one run (`hold`) and a chart to the bytes that were shown (`pins`); what an approver is shown
-//! (`sheet`, `lines`); what install and upgrade have in common (`change`), and what is left of a run (`settled`).
+//! (`preview`, `lines`); what install and upgrade have in common (`change`), and what is left of a run (`settled`).
 //! Then one file for each tool.
 //!
 //! Not here: how helm is started and where charts come from (see `helm`), requests and masking (see `cluster`).
@@ -16,10 +16,10 @@ mod hold;
 mod lines;
 mod objects;
 mod pins;
+mod preview;
 mod release;
 mod risks;
 mod settled;
-mod sheet;
 
 mod get;
 mod list;

@@ -4,14 +4,13 @@
 //! ended by its own timeouts.
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
+use super::preview;
 use super::release::{ReleaseRef, RevisionSummary};
 use super::settled::probed;
-use super::sheet::ReleasePreview;
 use super::{HelmDeps, TOOLSET, hold, rollback, uninstall};
 use crate::codes;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure, RunId};
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -54,9 +53,8 @@ enum RecoveryPath<'a> {
 
 impl Args {
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(None).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        let spot = ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)?;
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        let spot = ReleaseRef::to_change(kit, permit, place, &self.release, None)?;
         spot.unprotected()?;
         Ok(spot)
     }
@@ -119,22 +117,22 @@ impl Tool for Recover {
         let (past, newest) = spot.history().await?;
         let other = hold::holder(&self.kit, permit, &spot).await?.filter(|run| Some(*run) != permit.run());
         self.stuck(&newest, other)?;
-        let (mut sheet, action) = match way(&past, &newest)? {
+        let (mut preview, action) = match way(&past, &newest)? {
             RecoveryPath::Back(goal) => {
                 (rollback::drawn(&spot, &newest, goal).await?, format!("roll back to {}", goal.revision))
             }
             RecoveryPath::Away => {
-                let mut sheet = ReleasePreview::of(&spot, Some(&newest));
-                uninstall::describe(&mut sheet, &spot, &spot.standing(Some(newest.revision)).await?).await?;
-                (sheet, "remove the first install".to_owned())
+                let mut preview = preview::of(&spot, Some(&newest));
+                uninstall::describe(&mut preview, &spot, &spot.standing(Some(newest.revision)).await?).await?;
+                (preview, "remove the first install".to_owned())
             }
         };
-        sheet.judge(format!("stuck: revision {} is {} since {}", newest.revision, newest.status, newest.updated));
+        preview.judge(format!("stuck: revision {} is {} since {}", newest.revision, newest.status, newest.updated));
         let labels = spot.labels(newest.revision).await?;
         if let Some(run) = labels[super::settled::LABEL].as_str().and_then(|run| RunId::parse(run).ok()) {
-            sheet.line(format!("begun by run {run}"));
+            preview.line(format!("begun by run {run}"));
         }
-        Ok(Some(sheet.drawn(format!("free release {}/{}: {action}", spot.namespace, spot.name), None)))
+        Ok(Some(preview::drawn(preview, format!("free release {}/{}: {action}", spot.namespace, spot.name))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

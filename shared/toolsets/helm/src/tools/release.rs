@@ -1,12 +1,14 @@
 //! One release, and what helm knows of it: its revisions, and any of them in full.
 
-use super::grammar::ReleaseName;
+use super::grammar::{HelmTimeout, ReleaseName};
 use super::{HelmDeps, fault, objects};
 use crate::client::{HelmResult, Invocation, Subcommand};
 use crate::codes;
 use domain::outcome::near;
 use domain::{Code, Failure, Moment};
 use kubernetes::client::{Cluster, KnownSecrets};
+use kubernetes::k8s::at;
+use policy::Permit;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -167,6 +169,18 @@ impl<'a> ReleaseRef<'a> {
     ) -> Result<ReleaseRef<'a>, Failure> {
         let namespace = cluster.namespace(namespace.map(Label::as_str))?;
         Ok(ReleaseRef { kit, cluster, namespace, name: release.as_str().to_owned() })
+    }
+
+    /// The release that a call changes, with the time that helm has for it and for two looks.
+    pub(super) fn to_change(
+        kit: &'a HelmDeps,
+        permit: &'a Permit,
+        (cluster, namespace): (Option<&Label>, Option<&Label>),
+        release: &ReleaseName,
+        timeout_s: Option<u32>,
+    ) -> Result<ReleaseRef<'a>, Failure> {
+        let cluster = at::cluster(&kit.clusters, permit, cluster)?;
+        ReleaseRef::of(kit, cluster.within(HelmTimeout::of(timeout_s).ours() + LOOK * 2), namespace, release)
     }
 
     /// Wants a namespace that may be changed.

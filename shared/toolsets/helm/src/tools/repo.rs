@@ -5,7 +5,7 @@
 
 use super::{HelmDeps, TOOLSET};
 use crate::client::charts::{ChartRepository, Repositories, TenantRepository, is_secret_name};
-use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::outcome::near;
 use domain::{Code, Effect, Failure};
 use policy::Permit;
@@ -149,25 +149,26 @@ impl Tool for Repo {
 async fn added(repositories: &Repositories<'_>, repository: &ChartRepository) -> Result<ToolPreview, Failure> {
     let checked = repositories.rehearse(repository).await?;
     let ChartRepository { name, url, credential } = repository;
-    let mut lines =
-        vec![format!("add repository {name}"), format!("address: {url}"), format!("host: {}", checked.host)];
-    lines.push(match credential {
+    let mut preview = PreviewBuilder::new(format!("add repository {name}"));
+    preview.line(format!("address: {url}"));
+    preview.line(format!("host: {}", checked.host));
+    preview.line(match credential {
         Some(secret) => format!("opened by the tenant's secret {secret}, which is sent to this host"),
         None => "opened without a credential".to_owned(),
     });
     if let Some(charts) = checked.charts {
-        lines.push(format!("charts: {charts}"));
+        preview.line(format!("charts: {charts}"));
     }
-    let mut warnings = Vec::new();
     if checked.there {
-        warnings.push("It is there already; nothing would change.".to_owned());
+        preview.warn("It is there already; nothing would change.");
     }
     if !checked.clashes.is_empty() {
-        warnings.push(format!("Other repositories have charts of the same name: {}", checked.clashes.join(", ")));
+        preview.warn(format!("Other repositories have charts of the same name: {}", checked.clashes.join(", ")));
     }
     let summary = format!("add chart repository {name} at {}", checked.host);
     let fingerprint = if checked.there { "there" } else { "absent" }.to_owned();
-    Ok(ToolPreview { summary, text: lines.join("\n"), warnings, arguments: None, fingerprint })
+    let text = preview.lines().join("\n");
+    Ok(preview.build(summary, text, fingerprint))
 }
 
 async fn removed(repositories: &Repositories<'_>, name: &str) -> Result<ToolPreview, Failure> {

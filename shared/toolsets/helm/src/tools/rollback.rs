@@ -2,15 +2,14 @@
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
 use super::objects::differences;
+use super::preview;
 use super::release::{ReleaseRef, RevisionSummary, no_revision};
 use super::settled::{after_failure, probed};
-use super::sheet::ReleasePreview;
 use super::{HelmDeps, TOOLSET, fault, hold, risks};
 use crate::client::Subcommand;
-use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure, Moment};
 use kubernetes::client::KnownSecrets;
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -62,9 +61,8 @@ impl Args {
     }
 
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(self.timeout_s).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        ReleaseRef::to_change(kit, permit, place, &self.release, self.timeout_s)
     }
 }
 
@@ -92,15 +90,12 @@ impl Tool for RollbackTool {
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
         let spot = args.spot(&self.kit, permit)?;
         spot.unprotected()?;
-        let (past, newest) = spot.history().await?;
-        // First: a revision that a run of ours is making is pending, and not abandoned.
-        hold::free(&self.kit, permit, &spot).await?;
-        spot.unlocked(&newest)?;
+        let (past, newest) = hold::changeable(&self.kit, permit, &spot).await?;
         let goal = args.goal(&past)?;
-        let sheet = drawn(&spot, &newest, goal).await?;
+        let preview = drawn(&spot, &newest, goal).await?;
         let summary =
             format!("roll release {}/{} back from {} to {}", spot.namespace, spot.name, newest.revision, goal.revision);
-        Ok(Some(sheet.drawn(summary, None)))
+        Ok(Some(preview::drawn(preview, summary)))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
@@ -140,20 +135,20 @@ pub(super) async fn drawn(
     spot: &ReleaseRef<'_>,
     newest: &RevisionSummary,
     goal: &RevisionSummary,
-) -> Result<ReleasePreview, Failure> {
+) -> Result<PreviewBuilder, Failure> {
     let now = spot.standing(Some(newest.revision)).await?;
     let then = spot.standing(Some(goal.revision)).await?;
     let known = now.secrets(&spot.cluster)?.and(then.secrets(&spot.cluster)?);
-    let mut sheet = ReleasePreview::of(spot, Some(newest));
-    sheet.judge(format!("back to revision {}, {}, chart {}", goal.revision, goal.status, goal.chart));
+    let mut preview = preview::of(spot, Some(newest));
+    preview.judge(format!("back to revision {}, {}, chart {}", goal.revision, goal.status, goal.chart));
     for hook in then.hooks.iter().filter(|hook| hook.events.iter().any(|event| event.contains("rollback"))) {
-        sheet.judge(format!("hook: {}", hook.line()));
+        preview.judge(format!("hook: {}", hook.line()));
     }
     let (before, after) = (now.objects()?, then.objects()?);
     let everything: Vec<Value> = after.iter().chain(&then.hook_objects()?).cloned().collect();
-    risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| sheet.warn(warning));
-    sheet.differences(differences(&spot.cluster, &known, &before, &after));
-    Ok(sheet)
+    risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
+    preview::differences(&mut preview, &differences(&spot.cluster, &known, &before, &after));
+    Ok(preview)
 }
 
 /// Goes back, and says which revision came of it.

@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use target::checked_text;
-use target::cursor::Cursor;
-use target::reply::{MOST_ROWS, Omitted, ROOM, ReplyFields, size_of};
+use target::cursor::{Cursor, RowOffset};
+use target::reply::{ReplyFields, page_of_rows};
 
 pub(super) struct ChartSearch {
     pub(super) kit: HelmDeps,
@@ -69,12 +69,6 @@ pub(super) struct RepositoryRow {
     fetched_at: Option<String>,
 }
 
-/// How many rows were shown.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct ChartSearchPageToken {
-    o: usize,
-}
-
 impl Tool for ChartSearch {
     const SPEC: ToolSpec = ToolSpec::new("helm_search", TOOLSET, Effect::Read)
         .says("Search charts", "Search charts in the tenant's repositories; without query, list the repositories.")
@@ -91,10 +85,7 @@ impl Tool for ChartSearch {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ChartSearchOutput, Failure> {
-        let spot: ChartSearchPageToken = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, &args, cursor)?,
-            None => ChartSearchPageToken::default(),
-        };
+        let spot: RowOffset = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?.unwrap_or_default();
         let repositories = self.kit.charts.of(permit);
         let all = repositories.list().await?;
         match &args.query {
@@ -102,12 +93,11 @@ impl Tool for ChartSearch {
             Some(query) => {
                 let (rows, warnings) = found(&repositories, &all, query.as_str(), &args).await?;
                 let mut common = ReplyFields { warnings, untrusted: true, ..ReplyFields::default() };
-                let (charts, left) = page(rows, spot.o);
-                if left > 0 {
-                    let next = ChartSearchPageToken { o: spot.o + charts.len() };
-                    common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &next)?);
-                    let items = u64::try_from(left).unwrap_or(u64::MAX);
-                    common.cut(Omitted { items, ..Omitted::default() }, "go on with next_cursor, or narrow query");
+                let many = rows.len();
+                let (charts, next) = page_of_rows(rows, spot.o);
+                if let Some(next) = next {
+                    common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &RowOffset { o: next })?);
+                    common.cut_items(many - next, "go on with next_cursor, or narrow query");
                 }
                 Ok(ChartSearchOutput { charts: Some(charts), repositories: None, common })
             }
@@ -232,19 +222,4 @@ fn row(chart: &str, entry: &ChartVersion) -> ChartRow {
         description: entry.description.as_deref().map(redact::redact),
         deprecated: entry.deprecated,
     }
-}
-
-/// Rows from a place on, as far as they fit, and how many are left behind.
-fn page(rows: Vec<ChartRow>, from: usize) -> (Vec<ChartRow>, usize) {
-    let all = rows.len().saturating_sub(from);
-    let (mut kept, mut used) = (Vec::new(), 0);
-    for row in rows.into_iter().skip(from).take(MOST_ROWS) {
-        used += size_of(&row) + 1;
-        if used > ROOM {
-            break;
-        }
-        kept.push(row);
-    }
-    let left = all - kept.len();
-    (kept, left)
 }

@@ -2,10 +2,10 @@
 //!
 //! Read out of the archive that was fetched, without helm and without unpacking it.
 
-use super::chart::{self, ChartText, VersionText};
+use super::chart::{self, ChartPageToken, ChartText, VersionText};
 use super::lines::ShownLines;
 use super::{HelmDeps, TOOLSET};
-use crate::client::charts::{Archive, ChartContents, Range};
+use crate::client::charts::{Archive, ChartContents};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use target::cursor::Cursor;
-use target::reply::{Omitted, ROOM, ReplyFields, thin};
+use target::reply::{ROOM, ReplyFields, thin};
 
 pub(super) struct ChartShow {
     pub(super) kit: HelmDeps,
@@ -51,14 +51,6 @@ pub(super) struct ChartShowOutput {
     common: ReplyFields<()>,
 }
 
-/// Which archive is shown, and the line to go on with: a range may mean another version by now.
-#[derive(Debug, Serialize, Deserialize)]
-struct ChartShowPageToken {
-    v: String,
-    d: String,
-    l: usize,
-}
-
 impl Tool for ChartShow {
     const SPEC: ToolSpec = ToolSpec::new("helm_show", TOOLSET, Effect::Read)
         .says("Show a chart", "Chart defaults and docs. chart is repo/name or oci://host/path.")
@@ -76,16 +68,9 @@ impl Tool for ChartShow {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ChartShowOutput, Failure> {
-        let spot: Option<ChartShowPageToken> =
-            args.cursor.as_ref().map(|cursor| self.kit.cursors.open(permit, &args, cursor)).transpose()?;
-        let range = match &spot {
-            Some(spot) => Range::parse(&spot.v).ok_or_else(moved)?,
-            None => chart::range(args.version.as_ref())?,
-        };
-        let archive = self.kit.charts.of(permit).fetch(&args.chart.chart()?, &range).await?;
-        if spot.as_ref().is_some_and(|spot| spot.d != archive.sha256) {
-            return Err(moved());
-        }
+        let spot: Option<ChartPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
+        let archive =
+            chart::archive(&self.kit.charts.of(permit), &args.chart, args.version.as_ref(), spot.as_ref()).await?;
         let mut shown = ChartShowOutput {
             chart: args.chart.to_string(),
             version: archive.version.clone(),
@@ -100,10 +85,9 @@ impl Tool for ChartShow {
         };
         let page = ShownLines::of(&text).page(spot.map_or(0, |spot| spot.l), ROOM);
         if let Some(next) = page.next {
-            let spot = ChartShowPageToken { v: archive.version.clone(), d: archive.sha256.clone(), l: next };
+            let spot = ChartPageToken::at(&archive, next);
             shown.common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &spot)?);
-            let lines = u64::try_from(page.left).unwrap_or(u64::MAX);
-            shown.common.cut(Omitted { lines, ..Omitted::default() }, "go on with next_cursor");
+            shown.common.cut_lines(page.left, "go on with next_cursor");
         }
         if text.is_empty() {
             shown.common.hint = Some("the chart has nothing of that kind".to_owned());
@@ -130,9 +114,7 @@ fn metadata(archive: &Archive, common: &mut ReplyFields<()>) -> Value {
     let mut metadata = archive.contents.metadata.clone();
     masked(&mut metadata);
     let bytes = thin(&mut metadata, ROOM);
-    if bytes > 0 {
-        common.cut(Omitted { bytes, ..Omitted::default() }, "the rest is not shown");
-    }
+    common.cut_bytes(bytes, "the rest is not shown");
     metadata
 }
 
@@ -146,8 +128,4 @@ fn masked(value: &mut Value) {
         Value::Object(fields) => fields.values_mut().for_each(masked),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-fn moved() -> Failure {
-    Failure::new(target::codes::CURSOR_EXPIRED, "the chart is another one by now").next("call again without cursor")
 }

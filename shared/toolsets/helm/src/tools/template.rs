@@ -3,13 +3,13 @@
 //! Rendered without the cluster's help on purpose: a chart's `lookup` sees nothing, so that a call which only reads cannot
 //! pull Secrets through a template. What is rendered is masked like anything a cluster returns.
 
-use super::chart::{self, ChartText, VersionText};
+use super::chart::{self, ChartPageToken, ChartText, VersionText};
 use super::grammar::{ChartValues, ReleaseName};
 use super::lines::ShownLines;
 use super::objects::{self, differences, identity};
 use super::release::{FullRevision, ReleaseRef, read};
 use super::{HelmDeps, TOOLSET, fault};
-use crate::client::charts::{Archive, Range};
+use crate::client::charts::Archive;
 use crate::client::invocation::DryRun;
 use crate::client::{HelmExit, HelmResult, Invocation, Subcommand};
 use catalog::{Progress, Tool, ToolSpec};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use target::cursor::Cursor;
 use target::grammar::Label;
-use target::reply::{Omitted, ROOM, printable, size_of};
+use target::reply::{ROOM, printable, size_of};
 
 /// How many objects, hooks or files are named in an answer.
 const NAMES: usize = 100;
@@ -92,14 +92,6 @@ pub(super) struct TemplateFinding {
     message: String,
 }
 
-/// Which archive is rendered, and the line to go on with: a range may mean another version by now.
-#[derive(Debug, Serialize, Deserialize)]
-struct TemplatePageToken {
-    v: String,
-    d: String,
-    l: usize,
-}
-
 impl Tool for TemplateTool {
     const SPEC: ToolSpec = ToolSpec::new("helm_template", TOOLSET, Effect::Read)
         .says("Render a chart", "Render a chart; output: manifest (default), diff against the live release, or lint.")
@@ -116,18 +108,11 @@ impl Tool for TemplateTool {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<TemplateOutput, Failure> {
-        let mark: Option<TemplatePageToken> =
-            args.cursor.as_ref().map(|cursor| self.kit.cursors.open(permit, &args, cursor)).transpose()?;
+        let mark: Option<ChartPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let spot = ReleaseRef::of(&self.kit, cluster, args.namespace.as_ref(), &args.release)?;
-        let range = match &mark {
-            Some(mark) => Range::parse(&mark.v).ok_or_else(moved)?,
-            None => chart::range(args.version.as_ref())?,
-        };
-        let archive = self.kit.charts.of(permit).fetch(&args.chart.chart()?, &range).await?;
-        if mark.as_ref().is_some_and(|mark| mark.d != archive.sha256) {
-            return Err(moved());
-        }
+        let archive =
+            chart::archive(&self.kit.charts.of(permit), &args.chart, args.version.as_ref(), mark.as_ref()).await?;
         let named = (args.cluster.is_some(), args.namespace.is_some());
         let mut rendered = TemplateOutput {
             version: archive.version.clone(),
@@ -147,10 +132,9 @@ impl Tool for TemplateTool {
         let room = ROOM.saturating_sub(size_of(&rendered));
         let page = lines.page(mark.map_or(0, |mark| mark.l), room);
         if let Some(next) = page.next {
-            let mark = TemplatePageToken { v: archive.version.clone(), d: archive.sha256.clone(), l: next };
+            let mark = ChartPageToken::at(&archive, next);
             rendered.common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &mark)?);
-            let lines = u64::try_from(page.left).unwrap_or(u64::MAX);
-            rendered.common.cut(Omitted { lines, ..Omitted::default() }, "go on with next_cursor");
+            rendered.common.cut_lines(page.left, "go on with next_cursor");
         }
         match args.output {
             Some(TemplateFormat::Diff) => rendered.diff = Some(page.text),
@@ -233,11 +217,7 @@ impl TemplateTool {
             .values(values)
             .positional(&spot.name)
             .positional(archive.path.display());
-        let finished = spot.run(asked).await?;
-        match finished.success() {
-            true => read(finished.text()?),
-            false => Err(fault::of(&spot.cluster, &KnownSecrets::default(), &finished)),
-        }
+        read(&spot.text(asked).await?)
     }
 
     async fn lint(
@@ -255,11 +235,8 @@ impl TemplateTool {
         if found.is_empty() && finished.ended != HelmExit::Exited(0) {
             return Err(fault::of(&spot.cluster, &KnownSecrets::default(), &finished));
         }
-        if found.len() > FINDINGS {
-            let items = u64::try_from(found.len() - FINDINGS).unwrap_or(u64::MAX);
-            common.cut(Omitted { items, ..Omitted::default() }, "correct those first, then lint again");
-            found.truncate(FINDINGS);
-        }
+        common.cut_items(found.len().saturating_sub(FINDINGS), "correct those first, then lint again");
+        found.truncate(FINDINGS);
         Ok(found)
     }
 }
@@ -295,11 +272,8 @@ fn told(found: &[objects::Difference]) -> ShownLines {
 /// Names as far as an answer has room for them.
 fn names(all: impl Iterator<Item = String>, common: &mut ClusterReplyFields) -> Vec<String> {
     let mut names: Vec<String> = all.collect();
-    if names.len() > NAMES {
-        let items = u64::try_from(names.len() - NAMES).unwrap_or(u64::MAX);
-        common.cut(Omitted { items, ..Omitted::default() }, "the text has them all");
-        names.truncate(NAMES);
-    }
+    common.cut_items(names.len().saturating_sub(NAMES), "the text has them all");
+    names.truncate(NAMES);
     names.iter_mut().for_each(|name| target::reply::cut_text(name, 80));
     names
 }
@@ -312,8 +286,4 @@ fn short(text: &str) -> String {
 /// What a cluster says it is goes into a flag, so it has to be a version.
 fn is_version(text: &str) -> bool {
     text.len() <= 64 && crate::client::charts::range::version(text).is_some()
-}
-
-fn moved() -> Failure {
-    Failure::new(target::codes::CURSOR_EXPIRED, "the chart is another one by now").next("call again without cursor")
 }

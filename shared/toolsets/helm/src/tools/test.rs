@@ -3,15 +3,14 @@
 //! How a test ended is the result and no failure; a test that could not be run at all is one.
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
+use super::preview;
 use super::release::{FullRevision, ReleaseRef};
-use super::sheet::ReleasePreview;
 use super::{HelmDeps, TOOLSET, fault, hold, risks};
 use crate::client::Subcommand;
 use crate::codes;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure, Moment};
 use kubernetes::client::KnownSecrets;
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -56,9 +55,8 @@ pub(super) struct TestRun {
 
 impl Args {
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(self.timeout_s).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        let spot = ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)?;
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        let spot = ReleaseRef::to_change(kit, permit, place, &self.release, self.timeout_s)?;
         spot.unprotected()?;
         Ok(spot)
     }
@@ -82,27 +80,24 @@ impl Tool for Test {
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
         let spot = args.spot(&self.kit, permit)?;
-        let (_, newest) = spot.history().await?;
-        // First: a revision that a run of ours is making is pending, and not abandoned.
-        hold::free(&self.kit, permit, &spot).await?;
-        spot.unlocked(&newest)?;
+        let (_, newest) = hold::changeable(&self.kit, permit, &spot).await?;
         let standing = spot.standing(Some(newest.revision)).await?;
         let known = standing.secrets(&spot.cluster)?;
-        let mut sheet = ReleasePreview::of(&spot, Some(&newest));
+        let mut preview = preview::of(&spot, Some(&newest));
         let objects = tests(&standing)?;
         for object in &objects {
             let masked = spot.cluster.masked_object(object.clone(), &known);
             for container in masked.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
                 let (image, command) = (&container["image"], &container["command"]);
-                sheet.judge(format!(
+                preview.judge(format!(
                     "{}: image {image}, command {command} {}",
                     super::objects::identity(object),
                     container["args"]
                 ));
             }
         }
-        risks::judge(&spot, &objects).await?.warnings().into_iter().for_each(|warning| sheet.warn(warning));
-        Ok(Some(sheet.drawn(format!("test release {}/{}", spot.namespace, spot.name), None)))
+        risks::judge(&spot, &objects).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
+        Ok(Some(preview::drawn(preview, format!("test release {}/{}", spot.namespace, spot.name))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -2,14 +2,13 @@
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
 use super::objects::{Difference, differences, identity};
+use super::preview;
 use super::release::{FullRevision, ReleaseRef};
-use super::sheet::ReleasePreview;
 use super::{HelmDeps, TOOLSET, fault, hold, risks};
 use crate::client::Subcommand;
-use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
 use kubernetes::client::KnownSecrets;
-use kubernetes::k8s::at;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -47,9 +46,8 @@ pub(super) struct UninstallOutput {
 
 impl Args {
     fn spot<'p>(&self, kit: &'p HelmDeps, permit: &'p Permit) -> Result<ReleaseRef<'p>, Failure> {
-        let patience = HelmTimeout::of(self.timeout_s).ours() + super::release::LOOK * 2;
-        let cluster = at::cluster(&kit.clusters, permit, self.cluster.as_ref())?.within(patience);
-        ReleaseRef::of(kit, cluster, self.namespace.as_ref(), &self.release)
+        let place = (self.cluster.as_ref(), self.namespace.as_ref());
+        ReleaseRef::to_change(kit, permit, place, &self.release, self.timeout_s)
     }
 }
 
@@ -72,18 +70,15 @@ impl Tool for Uninstall {
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
         let spot = args.spot(&self.kit, permit)?;
         spot.unprotected()?;
-        let (_, newest) = spot.history().await?;
-        // First: a revision that a run of ours is making is pending, and not abandoned.
-        hold::free(&self.kit, permit, &spot).await?;
-        spot.unlocked(&newest)?;
+        let (_, newest) = hold::changeable(&self.kit, permit, &spot).await?;
         let now = spot.standing(Some(newest.revision)).await?;
-        let mut sheet = ReleasePreview::of(&spot, Some(&newest));
-        describe(&mut sheet, &spot, &now).await?;
-        sheet.line(match args.keep_history.unwrap_or(false) {
+        let mut preview = preview::of(&spot, Some(&newest));
+        describe(&mut preview, &spot, &now).await?;
+        preview.line(match args.keep_history.unwrap_or(false) {
             true => "its history stays",
             false => "its history goes too: it cannot be rolled back",
         });
-        Ok(Some(sheet.drawn(format!("uninstall release {}/{}", spot.namespace, spot.name), None)))
+        Ok(Some(preview::drawn(preview, format!("uninstall release {}/{}", spot.namespace, spot.name))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
@@ -159,27 +154,28 @@ pub(super) async fn carry_out(spot: &ReleaseRef<'_>, how: &UninstallOptions) -> 
 
 /// What would go, what would stay, and what is left behind.
 pub(super) async fn describe(
-    sheet: &mut ReleasePreview,
+    preview: &mut PreviewBuilder,
     spot: &ReleaseRef<'_>,
     now: &FullRevision,
 ) -> Result<(), Failure> {
     let (objects, known) = (now.objects()?, now.secrets(&spot.cluster)?);
     let (going, staying): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(|object| !is_kept(object));
     for object in &staying {
-        sheet.judge(format!("stays by its resource policy: {}", identity(object)));
+        preview.judge(format!("stays by its resource policy: {}", identity(object)));
     }
     for hook in now.hooks.iter().filter(|hook| hook.events.iter().any(|event| event.ends_with("-delete"))) {
-        sheet.judge(format!("hook: {}", hook.line()));
+        preview.judge(format!("hook: {}", hook.line()));
     }
     for object in going.iter().filter(|object| object["kind"] == "StatefulSet") {
         if object["spec"]["volumeClaimTemplates"].as_array().is_some_and(|claims| !claims.is_empty()) {
-            sheet.warn(format!("The volumes of {} are left behind.", identity(object)));
+            preview.warn(format!("The volumes of {} are left behind.", identity(object)));
         }
     }
-    risks::judge(spot, &going).await?.warnings().into_iter().for_each(|warning| sheet.warn(warning));
+    risks::judge(spot, &going).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
     // Which objects go is what matters; what is in them is of no use to the approver any more.
     let gone = differences(&spot.cluster, &known, &going, &[]);
-    sheet.differences(gone.into_iter().map(|gone| Difference { text: String::new(), ..gone }).collect());
+    let gone: Vec<Difference> = gone.into_iter().map(|gone| Difference { text: String::new(), ..gone }).collect();
+    preview::differences(preview, &gone);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Whatever the server wrote is masked, cut and put into `details` with `untrusted`; our own sentence stands alone.
 
-use crate::client::line::NoServerAnswer;
+use crate::client::connection::{JenkinsConnection, NoServerAnswer};
 use crate::client::path::BuildSelector;
 use crate::client::request::{MissingSubject, ServerRequest};
 use crate::codes;
@@ -10,77 +10,28 @@ use domain::{Code, Failure};
 use egress::GuardedResponse;
 use serde_json::json;
 use std::time::Duration;
+use target::{NamedTarget, NoAnswerWords};
+
+const WORDS: NoAnswerWords = NoAnswerWords {
+    target: JenkinsConnection::WORDS,
+    narrow: "narrow the call",
+    change: "it",
+    look: "the job's builds and the queue",
+};
 
 /// No answer to a read.
 pub(in crate::client) fn of_read(lost: &NoServerAnswer) -> Failure {
-    match lost {
-        NoServerAnswer::Late => Failure::new(Code::Deadline, "the Jenkins server did not answer in time")
-            .next("narrow the call, or try later"),
-        NoServerAnswer::Broken => unreachable("the connection to the Jenkins server broke"),
-        NoServerAnswer::TooLarge => {
-            let failure = Failure::new(Code::ResultTooLarge, "the Jenkins server's answer is larger than is taken");
-            failure.next("narrow the call")
-        }
-        NoServerAnswer::Credential(_)
-        | NoServerAnswer::Refused
-        | NoServerAnswer::Closed(_)
-        | NoServerAnswer::Crowded
-        | NoServerAnswer::Unconnected => not_sent(lost),
-    }
+    WORDS.read(lost)
 }
 
-/// No answer to a write. Unless it is certain that nothing was sent, nobody knows what came of it.
+/// No answer to a write.
 pub(in crate::client) fn of_write(lost: &NoServerAnswer) -> Failure {
-    match lost {
-        NoServerAnswer::Late => unknown("the Jenkins server did not answer in time"),
-        NoServerAnswer::Broken => unknown("the connection to the Jenkins server broke"),
-        NoServerAnswer::TooLarge => unknown("the Jenkins server's answer is larger than is taken"),
-        NoServerAnswer::Credential(_)
-        | NoServerAnswer::Refused
-        | NoServerAnswer::Closed(_)
-        | NoServerAnswer::Crowded
-        | NoServerAnswer::Unconnected => not_sent(lost),
-    }
-}
-
-fn not_sent(lost: &NoServerAnswer) -> Failure {
-    match lost {
-        NoServerAnswer::Credential(bad) => {
-            Failure::new(target::codes::TOOLSET_NOT_CONFIGURED, format!("the Jenkins server cannot be used: {bad}"))
-                .next("ask an admin of the tenant to correct the server's configuration")
-        }
-        NoServerAnswer::Refused => {
-            Failure::new(target::codes::HOST_DENIED, "the Jenkins server's address leads where it may not")
-                .next("ask an admin to check the server's address; do not retry")
-        }
-        NoServerAnswer::Closed(left) => {
-            let failure = unreachable("the Jenkins server could not be reached lately and is left alone for a moment");
-            failure.retry_after_ms(millis(*left))
-        }
-        NoServerAnswer::Crowded => {
-            Failure::new(target::codes::TARGET_BUSY, "too many calls to this Jenkins server are under way")
-                .next("wait, then call again")
-                .retry_after_ms(1000)
-        }
-        NoServerAnswer::Unconnected | NoServerAnswer::Broken | NoServerAnswer::Late | NoServerAnswer::TooLarge => {
-            unreachable("there is no connection to the Jenkins server")
-        }
-    }
-}
-
-fn unreachable(message: &str) -> Failure {
-    Failure::new(target::codes::TARGET_UNREACHABLE, message).next("wait, then call again").retry_after_ms(5000)
+    WORDS.write(lost)
 }
 
 /// A write was sent, and nobody knows what came of it.
 pub(in crate::client) fn unknown(message: &str) -> Failure {
-    Failure::new(Code::OutcomeUnknown, format!("{message}; it may have happened"))
-        .next("do not call again; look at the job's builds and the queue")
-}
-
-/// A write's answer that leaves open what happened: every error of a server but the one that says it did not begin.
-pub(in crate::client) fn is_ambiguous(status: u16) -> bool {
-    (500..600).contains(&status) && status != 503
+    WORDS.unknown(message)
 }
 
 /// Whether an answer sends the caller to sign in somewhere. What was asked for has then not been looked at.
@@ -114,7 +65,7 @@ pub(in crate::client) fn of_status(request: &ServerRequest, answer: &GuardedResp
     }
     let mut failure = Failure::new(code, message).next(next).details(details);
     if code.retryable() {
-        failure = failure.retry_after_ms(retry_after(answer).map_or(1000, millis));
+        failure = failure.retry_after(retry_after(answer).unwrap_or(Duration::from_secs(1)));
     }
     failure
 }
@@ -204,8 +155,4 @@ pub(in crate::client) fn header<'a>(answer: &'a GuardedResponse, name: &str) -> 
 /// How long the server asks to wait. The other form, a date, is not used by Jenkins.
 pub(in crate::client) fn retry_after(answer: &GuardedResponse) -> Option<Duration> {
     header(answer, "retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

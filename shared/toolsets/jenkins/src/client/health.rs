@@ -1,8 +1,8 @@
 //! Whether a server answers, for whoever looks after the service. It needs no permit, since it is no tool's call: it
 //! asks who we are there and for nothing else, once.
 
+use crate::client::connection::{BodyLimit, MOST_BYTES};
 use crate::client::fault::{self, header};
-use crate::client::line::{BodyLimit, MOST_BYTES};
 use crate::client::mask;
 use crate::client::request::{MissingSubject, ServerRequest};
 use crate::client::servers::JenkinsServers;
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 impl JenkinsServers {
     /// The version that a server says it has, if it says one, or why it cannot be used.
     pub async fn health(&self, name: &str, within: Duration) -> Result<Option<String>, Failure> {
-        let line = self.line(name)?;
+        let connection = self.connection(name)?;
         let request = ServerRequest::get("/whoAmI/api/json", "/whoAmI/api/json", MissingSubject::Server).tree("name");
-        let sent = line.send(&request, BodyLimit::Whole(MOST_BYTES), Instant::now() + within).await;
+        let sent = connection.send(&request, BodyLimit::Whole(MOST_BYTES), Instant::now() + within).await;
         let answer = sent.map_err(|lost| fault::of_read(&lost))?;
         if !(200..300).contains(&answer.status) {
             return Err(fault::of_status(&request, &answer));

@@ -5,9 +5,9 @@
 //! out, and lines end with two bytes. The second is undone here; because of the first a window can overlap the next one
 //! by a few lines, and never misses any.
 
+use crate::client::connection::{BodyLimit, MOST_BYTES};
 use crate::client::fault::header;
 use crate::client::html;
-use crate::client::line::{BodyLimit, MOST_BYTES};
 use crate::client::path::{BuildSelector, JobPath};
 use crate::client::request::{MissingSubject, ServerRequest, Verb};
 use crate::client::server::PermittedServer;

@@ -29,13 +29,13 @@
 
 pub mod build;
 pub mod config;
+mod connection;
 mod credential;
 mod fault;
 mod health;
 mod html;
 pub mod job;
 pub mod jobs;
-mod line;
 pub mod log;
 pub mod mask;
 pub mod path;

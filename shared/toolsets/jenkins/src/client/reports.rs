@@ -1,8 +1,8 @@
 //! What a build is made of and what it left behind: changes, stages, tests, artifacts, script.
 
 use crate::client::build::{Build, ROUTE};
+use crate::client::connection::{BodyLimit, MOST_BYTES};
 use crate::client::html;
-use crate::client::line::{BodyLimit, MOST_BYTES};
 use crate::client::mask;
 use crate::client::path::{ArtifactPath, BuildSelector, JobPath};
 use crate::client::request::{MissingSubject, ServerRequest, Verb};

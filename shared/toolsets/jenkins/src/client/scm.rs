@@ -1,7 +1,7 @@
 //! Where a job's sources come from: from its configuration, or, without the permission to read that, from its last build.
 
 use crate::client::build::BuildAction;
-use crate::client::line::BodyLimit;
+use crate::client::connection::BodyLimit;
 use crate::client::mask;
 use crate::client::path::{BuildSelector, JobPath};
 use crate::client::request::{ServerRequest, Verb};

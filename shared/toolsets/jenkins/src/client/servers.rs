@@ -1,7 +1,7 @@
 //! The Jenkins servers of one tenant. A tool holds these and no others, and reaches one by its permit.
 
 use crate::client::config::{BadServer, JenkinsServerConfig};
-use crate::client::line::JenkinsConnection;
+use crate::client::connection::JenkinsConnection;
 use crate::client::server::PermittedServer;
 use crate::codes;
 use domain::{Failure, Tenant};
@@ -60,7 +60,7 @@ impl JenkinsServers {
         self.0.meant(named)
     }
 
-    pub(in crate::client) fn line(&self, name: &str) -> Result<&Arc<JenkinsConnection>, Failure> {
+    pub(in crate::client) fn connection(&self, name: &str) -> Result<&Arc<JenkinsConnection>, Failure> {
         self.0.find(name)
     }
 

@@ -1,7 +1,7 @@
 //! Who we are on a server, what it is, and who works for it.
 
+use crate::client::connection::{BodyLimit, MOST_BYTES};
 use crate::client::fault::header;
-use crate::client::line::{BodyLimit, MOST_BYTES};
 use crate::client::mask;
 use crate::client::request::{MissingSubject, ServerRequest};
 use crate::client::server::PermittedServer;

@@ -3,8 +3,8 @@
 //! What comes of a request whose answer is lost is unknown, never failed: see `fault`. Jenkins has no dry run, so under
 //! a rehearsal there is no writer at all.
 
+use crate::client::connection::BodyLimit;
 use crate::client::fault;
-use crate::client::line::BodyLimit;
 use crate::client::path::{BuildSelector, JobPath};
 use crate::client::request::{MissingSubject, ServerRequest, Verb};
 use crate::client::server::PermittedServer;
@@ -142,18 +142,18 @@ impl JenkinsWriter<'_> {
 
     /// Sends a write. A redirect is how Jenkins says that it is done; nobody goes there.
     async fn send(&self, request: &ServerRequest) -> Result<GuardedResponse, Failure> {
-        let PermittedServer { line, deadline, .. } = self.server;
-        let sent = line.send(request, BodyLimit::Part(MOST_BYTES), *deadline).await;
+        let PermittedServer { connection, deadline, .. } = self.server;
+        let sent = connection.send(request, BodyLimit::Part(MOST_BYTES), *deadline).await;
         let answer = sent.map_err(|lost| fault::of_write(&lost))?;
         let done = (200..400).contains(&answer.status) && !fault::asks_to_sign_in(&answer);
-        if done && is_at_home(&line.config.url, &answer) {
+        if done && is_at_home(&connection.config.url, &answer) {
             return Ok(answer);
         }
         if done {
             return Err(fault::unknown("somebody in front of the Jenkins server sent us elsewhere"));
         }
         let failure = fault::of_status(request, &answer);
-        if !fault::is_ambiguous(answer.status) {
+        if !target::connection::is_ambiguous(answer.status) {
             return Err(failure);
         }
         let mut unknown = fault::unknown("the Jenkins server failed while it was at it");

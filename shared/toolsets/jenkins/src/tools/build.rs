@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use target::cursor::Cursor;
 use target::grammar::Label;
+use target::reply::page_of_rows;
 
 pub(super) struct OneBuild {
     pub(super) kit: JenkinsDeps,
@@ -101,11 +102,8 @@ impl Tool for OneBuild {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<BuildOutput, Failure> {
-        let (which, from) = match &args.cursor {
-            Some(cursor) => {
-                let spot: BuildPageToken = self.kit.cursors.open(permit, &args, cursor)?;
-                (BuildSelector::Number(spot.number), spot.from)
-            }
+        let (which, from) = match self.kit.cursors.resume::<BuildPageToken>(permit, &args, args.cursor.as_ref())? {
+            Some(spot) => (BuildSelector::Number(spot.number), spot.from),
             None => (BuildText::which(args.build.as_ref()), 0),
         };
         if args.artifact.is_some() && args.show.is_some() {
@@ -179,7 +177,7 @@ impl OneBuild {
         all: Vec<T>,
     ) -> Result<Vec<T>, Failure> {
         let many = all.len();
-        let (rows, next) = pages::rows(all, page.from);
+        let (rows, next) = page_of_rows(all, page.from);
         if let Some(next) = next {
             let (spot, how) = (BuildPageToken { number: shown.number, from: next }, (&self.kit.cursors, page.permit));
             pages::goes_on(&mut shown.common, how, page.args, &spot, items(many - next))?;

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use target::cursor::Cursor;
 use target::grammar::Label;
+use target::reply::page_of_rows;
 
 /// How many builds are on a page.
 const BUILDS: usize = 20;
@@ -143,10 +144,7 @@ impl Tool for OneJob {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<JobOutput, Failure> {
-        let spot: Option<BuildsPageToken> = match &args.cursor {
-            Some(cursor) => Some(self.kit.cursors.open(permit, &args, cursor)?),
-            None => None,
-        };
+        let spot: Option<BuildsPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
         let server = self.kit.server(permit, args.server.as_ref())?;
         let job = args.job.path()?;
         let mut shown =
@@ -157,7 +155,7 @@ impl Tool for OneJob {
                 let declared = server.job(&job).await?.parameters;
                 let run_id = server.run_id_parameter();
                 let others = declared.into_iter().filter(|definition| definition.name != run_id);
-                let (rows, next) = pages::rows(others.map(ParameterRow::from).collect(), 0);
+                let (rows, next) = page_of_rows(others.map(ParameterRow::from).collect(), 0);
                 if next.is_some() {
                     shown.common.cut(pages::items(0), "look at the job in Jenkins for the rest");
                 }

@@ -125,10 +125,7 @@ impl Tool for Jobs {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<JobsOutput, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, &args, cursor)?,
-            None => JobsPageToken::default(),
-        };
+        let spot: JobsPageToken = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?.unwrap_or_default();
         let server = self.kit.server(permit, args.server.as_ref())?;
         let mut common = ServerNote::answer(&server, args.server.is_some());
         let (jobs, next) = gathered(&server, &args, spot, &mut common).await?;

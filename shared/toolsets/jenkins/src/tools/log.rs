@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use target::cursor::Cursor;
 use target::grammar::Label;
 use target::grep::Grep;
-use target::reply::{Omitted, ROOM};
+use target::reply::ROOM;
 use window::{ConsoleLine, LogWindow};
 
 const TAIL: usize = 200;
@@ -86,10 +86,7 @@ impl Tool for Log {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<BuildLogOutput, Failure> {
-        let spot: Option<BuildLogPageToken> = match &args.cursor {
-            Some(cursor) => Some(self.kit.cursors.open(permit, &args, cursor)?),
-            None => None,
-        };
+        let spot: Option<BuildLogPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
         let server = self.kit.server(permit, args.server.as_ref())?;
         let job = args.job.path()?;
         let which = spot.map_or(BuildText::which(args.build.as_ref()), |spot| BuildSelector::Number(spot.number));
@@ -181,10 +178,7 @@ impl Args {
 fn told(found: &mut BuildLogOutput, kept: LogWindow) {
     found.lines = kept.lines.len();
     found.text = kept.lines.iter().map(|line| format!("{}\n", line.text)).collect();
-    if kept.no_room > 0 {
-        let lines = u64::try_from(kept.no_room).unwrap_or(u64::MAX);
-        found.common.cut(Omitted { lines, ..Omitted::default() }, "narrow with grep or tail, or go on with cursor");
-    }
+    found.common.cut_lines(kept.no_room, "narrow with grep or tail, or go on with cursor");
 }
 
 fn stage_told(mut found: BuildLogOutput, log: &crate::client::StageLog, args: &Args) -> BuildLogOutput {

@@ -1,7 +1,7 @@
 //! The Jenkins toolset: looking at jobs and builds, starting and stopping them, through the remote API.
 //!
 //! Reading order: the small values a call is made of (`grammar`, `parameters`), what every answer has in common
-//! (`reply`, `pages`), what an approver is shown of a change (`sheet`), how a lost answer is settled (`patience`).
+//! (`reply`, `pages`), what an approver is shown of a change (`preview`), how a lost answer is settled (`patience`).
 //! Then one file for each tool.
 //!
 //! Not here: requests, credentials, crumbs and masking (see `jenkins`), and who may call what (see `policy`).
@@ -10,8 +10,8 @@ mod grammar;
 mod pages;
 mod parameters;
 mod patience;
+mod preview;
 mod reply;
-mod sheet;
 
 mod build;
 mod job;

@@ -1,4 +1,4 @@
-//! Long answers in pages: rows by their index, texts by their byte.
+//! Long answers in pages: texts by their byte, and how an answer says that it goes on.
 //!
 //! A text is masked as a whole before it is cut, so that a secret cannot hide at the edge of a page.
 
@@ -7,29 +7,13 @@ use domain::Failure;
 use policy::Permit;
 use serde::{Deserialize, Serialize};
 use target::cursor::Cursors;
-use target::reply::{MOST_ROWS, Omitted, ROOM, size_of};
+use target::reply::{Omitted, ROOM, size_of};
 
 /// Where a page of one build begins. The number is part of it, because the newest build may be another one by then.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct BuildPageToken {
     pub(super) number: u32,
     pub(super) from: usize,
-}
-
-/// Rows from an index on, as far as they fit; and where the next page begins.
-pub(super) fn rows<T: Serialize>(all: Vec<T>, from: usize) -> (Vec<T>, Option<usize>) {
-    let many = all.len();
-    let (mut kept, mut used) = (Vec::new(), 0);
-    for row in all.into_iter().skip(from) {
-        let size = size_of(&row) + 1;
-        if !kept.is_empty() && (used + size > ROOM || kept.len() == MOST_ROWS) {
-            break;
-        }
-        used += size;
-        kept.push(row);
-    }
-    let next = from + kept.len();
-    (kept, (next < many).then_some(next))
 }
 
 /// A text from a byte on, in whole lines as far as they fit; and where the next page begins.
@@ -96,21 +80,5 @@ mod tests {
         let (first, next) = text(&"é".repeat(50_000), 0);
         assert!(!first.is_empty() && next == Some(first.len()), "a line longer than a page is cut at a character");
         assert_eq!(text("abc", 7), (String::new(), None));
-    }
-
-    #[test]
-    fn pages_of_rows_are_together_all_rows() {
-        let all: Vec<String> = (0..250).map(|n| format!("{n:0200}")).collect();
-        let (mut from, mut seen) = (0, Vec::new());
-        loop {
-            let (page, next) = rows(all.clone(), from);
-            assert!(page.len() <= MOST_ROWS);
-            seen.extend(page);
-            match next {
-                Some(next) => from = next,
-                None => break,
-            }
-        }
-        assert_eq!(seen, all);
     }
 }

@@ -1,6 +1,5 @@
 //! `jenkins_queue`: what waits, or what became of one item.
 
-use super::pages::{self, items};
 use super::reply::{JenkinsReplyFields, ServerNote, when};
 use super::{JenkinsDeps, TOOLSET};
 use catalog::{Progress, Tool, ToolSpec};
@@ -9,6 +8,7 @@ use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use target::grammar::Label;
+use target::reply::page_of_rows;
 
 pub(super) struct QueueTool {
     pub(super) kit: JenkinsDeps,
@@ -71,9 +71,9 @@ impl Tool for QueueTool {
         }
         let all: Vec<QueueRow> = server.queue().await?.into_iter().map(QueueRow::from).collect();
         let many = all.len();
-        let (rows, next) = pages::rows(all, 0);
+        let (rows, next) = page_of_rows(all, 0);
         if let Some(next) = next {
-            common.cut(items(many - next), "ask for one item by id");
+            common.cut_items(many - next, "ask for one item by id");
         }
         Ok(QueueOutput { items: Some(rows), item: None, common })
     }

@@ -4,10 +4,11 @@
 
 use super::build::pipeline;
 use super::grammar::JobText;
+use super::preview;
 use super::reply::{JenkinsReplyFields, ServerNote};
-use super::sheet::JenkinsPreview;
 use super::{JenkinsDeps, TOOLSET};
 use crate::client::{Build, BuildSelector, JobPath, PermittedServer, mask};
+use catalog::preview::short;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::json::sha256_hex;
 use domain::{Code, Effect, Failure};
@@ -77,27 +78,27 @@ impl Tool for Replay {
         let server = self.kit.server(permit, args.server.as_ref())?;
         let job = args.job.path()?;
         let build = replayable(&server, &job, args).await?;
-        let mut sheet = JenkinsPreview::of(&server);
-        sheet.judge(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
-        sheet.line(format!("run build {} of {job} again", build.number));
+        let mut preview = preview::of(&server);
+        preview.fact(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
+        preview.line(format!("run build {} of {job} again", build.number));
         for given in &build.parameters {
-            sheet.line(format!("  {}: {:?} (as it was)", given.name, given.value));
+            preview.line(format!("  {}: {:?} (as it was)", given.name, given.value));
         }
         for revision in &build.revisions {
             let url = revision.url.as_deref().unwrap_or_default();
-            sheet.line(format!("  revision {} of {url} (as it was)", revision.revision));
+            preview.line(format!("  revision {} of {url} (as it was)", revision.revision));
         }
         if let Some(script) = &args.script {
             let original = server.script(&job, build.number).await?;
             let (before, after) = (sha256_hex(original.as_bytes()), sha256_hex(script.as_bytes()));
-            sheet.judge(json!({ "script": before, "edited": after }));
-            sheet.line(format!("with another script, sha256 {}:", &after[..16]));
-            sheet.line(difference(&original, script));
-            sheet.warn("An edited script is new code that runs on the CI server.");
+            preview.fact(json!({ "script": before, "edited": after }));
+            preview.line(format!("with another script, sha256 {}:", short(&after)));
+            preview.line(difference(&original, script));
+            preview.warn("An edited script is new code that runs on the CI server.");
         }
         let how = if args.script.is_some() { " with an edited script" } else { "" };
-        let arguments = marked(args, |_| {});
-        Ok(Some(sheet.drawn(format!("run build {} of {job} again{how}", build.number), arguments)))
+        preview.arguments(marked(args, |_| {}));
+        Ok(Some(preview::drawn(preview, format!("run build {} of {job} again{how}", build.number))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -3,12 +3,12 @@
 use super::build::{began, pipeline};
 use super::grammar::JobText;
 use super::patience::FirstLooks;
+use super::preview;
 use super::reply::{JenkinsReplyFields, ServerNote, seconds};
-use super::sheet::JenkinsPreview;
 use super::{JenkinsDeps, TOOLSET};
 use crate::client::{Build, BuildSelector, JobPath, PermittedServer, QueueItem, StopSignal};
 use crate::codes;
-use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -111,7 +111,7 @@ impl Tool for Stop {
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
         let what = args.what()?;
         let server = self.kit.server(permit, args.server.as_ref())?;
-        let mut sheet = JenkinsPreview::of(&server);
+        let mut preview = preview::of(&server);
         let summary = match what {
             StopTarget::Build(job, number, how) => {
                 let build = running(&server, &job, number, how).await?;
@@ -120,20 +120,20 @@ impl Tool for Stop {
                     StopSignal::Term => "terminate",
                     StopSignal::Kill => "kill",
                 };
-                self.tell_build(&mut sheet, &server, (&job, &build), how).await;
+                self.tell_build(&mut preview, &server, (&job, &build), how).await;
                 format!("{verb} build {number} of {job}")
             }
             StopTarget::Item(id) => {
                 let item = waiting(&server, id).await?;
-                sheet.judge(json!({ "item": id, "job": item.job }));
-                sheet.line(format!("cancel item {id} of the queue: a build of {}", item.job));
+                preview.fact(json!({ "item": id, "job": item.job }));
+                preview.line(format!("cancel item {id} of the queue: a build of {}", item.job));
                 if let Some(by) = &item.by {
-                    sheet.line(format!("asked for by {by}"));
+                    preview.line(format!("asked for by {by}"));
                 }
                 format!("cancel item {id} of the queue, a build of {}", item.job)
             }
         };
-        Ok(Some(sheet.drawn(summary, None)))
+        Ok(Some(preview::drawn(preview, summary)))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
@@ -193,28 +193,28 @@ impl Tool for Stop {
 impl Stop {
     async fn tell_build(
         &self,
-        sheet: &mut JenkinsPreview,
+        preview: &mut PreviewBuilder,
         server: &PermittedServer<'_>,
         (job, build): (&JobPath, &Build),
         how: StopSignal,
     ) {
-        sheet.judge(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
-        sheet.line(format!("build {} of {job}, begun {}", build.number, began(build)));
+        preview.fact(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
+        preview.line(format!("build {} of {job}, begun {}", build.number, began(build)));
         let so_far = seconds(&self.kit.cursors, true, build.started_ms, 0);
-        sheet.line(format!("it has run for {so_far} s; {}", build.causes.join("; ")));
+        preview.line(format!("it has run for {so_far} s; {}", build.causes.join("; ")));
         if build.pipeline
             && let Ok(stages) = server.stages(job, build.number).await
         {
             let now: Vec<String> =
                 stages.into_iter().filter(|stage| stage.status == "IN_PROGRESS").map(|stage| stage.name).collect();
             if !now.is_empty() {
-                sheet.line(format!("in progress: {}", now.join(", ")));
+                preview.line(format!("in progress: {}", now.join(", ")));
             }
         }
         match how {
             StopSignal::Stop => {}
-            StopSignal::Term => sheet.warn("Steps in progress are not waited for."),
-            StopSignal::Kill => sheet.warn("No cleanup steps are run."),
+            StopSignal::Term => preview.warn("Steps in progress are not waited for."),
+            StopSignal::Kill => preview.warn("No cleanup steps are run."),
         }
     }
 }

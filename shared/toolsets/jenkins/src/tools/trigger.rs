@@ -6,11 +6,11 @@
 use super::grammar::JobText;
 use super::parameters::{BuildSetting, Parameters, form};
 use super::patience::FirstLooks;
+use super::preview;
 use super::reply::{JenkinsReplyFields, ServerNote};
-use super::sheet::JenkinsPreview;
 use super::{JenkinsDeps, TOOLSET};
 use crate::client::{JenkinsJob, JobKind, JobPath, JobStatus, ParameterDefinition, PermittedServer, QueueItem};
-use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -85,28 +85,29 @@ impl Tool for TriggerTool {
         let server = self.kit.server(permit, args.server.as_ref())?;
         let path = args.job.path()?;
         let (job, settings) = judged(&server, permit, args, &path).await?;
-        let mut sheet = JenkinsPreview::of(&server);
-        sheet.line(format!("start a build of {path}"));
-        sheet.judge(json!({ "job": path.as_str(), "parameters": definitions(&job.parameters) }));
-        settings.iter().for_each(|setting| sheet.line(told(setting)));
-        history(&mut sheet, &server, &path).await;
+        let mut preview = preview::of(&server);
+        preview.line(format!("start a build of {path}"));
+        preview.fact(json!({ "job": path.as_str(), "parameters": definitions(&job.parameters) }));
+        settings.iter().for_each(|setting| preview.line(told(setting)));
+        history(&mut preview, &server, &path).await;
         if job.running {
-            sheet.line("a build of it runs now");
+            preview.line("a build of it runs now");
         }
         if job.in_queue {
-            sheet.line("a build of it waits in the queue already");
+            preview.line("a build of it waits in the queue already");
         }
         let declares = job.parameters.iter().any(|definition| definition.name == server.run_id_parameter());
         if !declares {
             let name = server.run_id_parameter();
-            sheet.line(format!("it declares no {name}: if the answer is lost, nobody can tell whether it was started"));
+            preview
+                .line(format!("it declares no {name}: if the answer is lost, nobody can tell whether it was started"));
         }
-        let arguments = marked(args, |shown| {
+        preview.arguments(marked(args, |shown| {
             if let Some(given) = &args.parameters {
                 given.mask(&job.parameters, &mut shown["parameters"]);
             }
-        });
-        Ok(Some(sheet.drawn(format!("start a build of {path}"), arguments)))
+        }));
+        Ok(Some(preview::drawn(preview, format!("start a build of {path}"))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
@@ -234,7 +235,7 @@ fn told(setting: &BuildSetting) -> String {
 }
 
 /// How the newest builds went and which branch is built, where that can be seen.
-async fn history(sheet: &mut JenkinsPreview, server: &PermittedServer<'_>, path: &JobPath) {
+async fn history(preview: &mut PreviewBuilder, server: &PermittedServer<'_>, path: &JobPath) {
     if let Ok(rows) = server.builds(path, 0..SHOWN).await
         && !rows.is_empty()
     {
@@ -242,12 +243,12 @@ async fn history(sheet: &mut JenkinsPreview, server: &PermittedServer<'_>, path:
             Some(result) if !row.running => format!("#{} {result}", row.number),
             Some(_) | None => format!("#{} running", row.number),
         });
-        sheet.line(format!("newest builds: {}", told.collect::<Vec<_>>().join(", ")));
+        preview.line(format!("newest builds: {}", told.collect::<Vec<_>>().join(", ")));
     }
     if let Ok(scm) = server.scm(path).await {
         for source in scm.sources {
             let url = source.url.unwrap_or_default();
-            sheet.line(format!("builds {} of {url}", source.branches.join(", ")));
+            preview.line(format!("builds {} of {url}", source.branches.join(", ")));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::grammar::{DescriptionText, JobText, NameText};
 use super::patience::FirstLooks;
+use super::preview;
 use super::reply::{JenkinsReplyFields, ServerNote};
-use super::sheet::JenkinsPreview;
 use super::{JenkinsDeps, TOOLSET};
 use crate::client::{Build, BuildSelector, mask};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
@@ -87,24 +87,25 @@ impl Tool for UpdateBuild {
         let server = self.kit.server(permit, args.server.as_ref())?;
         let job = args.job.path()?;
         let build = server.build(&job, BuildSelector::Number(args.build)).await?;
-        let mut sheet = JenkinsPreview::of(&server);
-        sheet.judge(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
-        sheet.line(format!("label build {} of {job}", build.number));
+        let mut preview = preview::of(&server);
+        preview.fact(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
+        preview.line(format!("label build {} of {job}", build.number));
         if let Some(name) = &args.display_name {
-            sheet.line(format!("name: {:?} → {:?}", build.display_name, mask::line(name.as_str())));
+            preview.line(format!("name: {:?} → {:?}", build.display_name, mask::line(name.as_str())));
         }
         if let Some(text) = &args.description {
             let before = build.description.as_deref().unwrap_or_default();
-            sheet.line(format!("description: {before:?}"));
-            sheet.line(format!("           → {:?}", mask::text(text.as_str())));
+            preview.line(format!("description: {before:?}"));
+            preview.line(format!("           → {:?}", mask::text(text.as_str())));
         }
         if let Some(keep) = args.keep {
-            sheet.line(format!("kept for ever: {} → {keep}", build.keep));
+            preview.line(format!("kept for ever: {} → {keep}", build.keep));
         }
         if args.keep == Some(false) && build.keep {
-            sheet.warn("A build that is not kept can be deleted by Jenkins itself.");
+            preview.warn("A build that is not kept can be deleted by Jenkins itself.");
         }
-        Ok(Some(sheet.drawn(format!("label build {} of {job}", build.number), marked(args, |_| {}))))
+        preview.arguments(marked(args, |_| {}));
+        Ok(Some(preview::drawn(preview, format!("label build {} of {job}", build.number))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

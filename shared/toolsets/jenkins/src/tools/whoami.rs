@@ -1,6 +1,5 @@
 //! `jenkins_whoami`: who we are on a server, what it is and who works for it.
 
-use super::pages::{self, items};
 use super::reply::{JenkinsReplyFields, ServerNote};
 use super::{JenkinsDeps, TOOLSET};
 use catalog::{Progress, Tool, ToolSpec};
@@ -9,6 +8,7 @@ use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use target::grammar::Label;
+use target::reply::page_of_rows;
 
 /// How many groups are told.
 const GROUPS: usize = 50;
@@ -72,9 +72,9 @@ impl Tool for Whoami {
         }
         let agents: Vec<AgentRow> = who.agents.unwrap_or_default().into_iter().map(AgentRow::from).collect();
         let many = agents.len();
-        let (agents, next) = pages::rows(agents, 0);
+        let (agents, next) = page_of_rows(agents, 0);
         if let Some(next) = next {
-            common.cut(items(many - next), "look at the rest in Jenkins");
+            common.cut_items(many - next, "look at the rest in Jenkins");
         }
         let authorities = who.authorities.into_iter().take(GROUPS).collect();
         Ok(WhoamiOutput { user: who.user, anonymous: who.anonymous, authorities, version: who.version, agents, common })

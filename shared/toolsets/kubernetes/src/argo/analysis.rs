@@ -6,20 +6,20 @@
 
 use super::TOOLSET;
 use super::get::{owner, said};
-use super::kinds::{self, ArgoKindArg, ArgoObject};
+use super::kinds::{self, ArgoKindArg};
 use crate::client::{Cluster, ObjectPatch, marker};
 use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::grammar::{Label, ObjectName};
 use crate::k8s::judged::{self, fingerprint, heading, unprotected};
+use crate::k8s::one::LoadedObject;
 use crate::k8s::reply::{ClusterNote, ClusterReplyFields};
-use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// How often a patch is made anew because the object moved between reading and writing.
 const TRIES: usize = 5;
@@ -95,7 +95,7 @@ fn is_ending(live: &Value) -> bool {
 }
 
 impl Args {
-    async fn look(&self, cluster: &Cluster<'_>) -> Result<ArgoObject, Failure> {
+    async fn look(&self, cluster: &Cluster<'_>) -> Result<LoadedObject, Failure> {
         if (self.action, self.kind) == (AnalysisAction::Retry, AnalysisSubject::AnalysisRun) {
             return Err(Failure::new(target::codes::UNSUPPORTED, "an AnalysisRun is not run again")
                 .next("retry the Rollout or Experiment it belongs to: argo_rollout action=retry"));
@@ -106,7 +106,7 @@ impl Args {
     }
 
     /// What would be written; nothing if it is under way already.
-    fn patch(&self, seen: &ArgoObject) -> Result<Option<ObjectPatch>, Failure> {
+    fn patch(&self, seen: &LoadedObject) -> Result<Option<ObjectPatch>, Failure> {
         let phase = said(&seen.live).0;
         match self.action {
             AnalysisAction::Terminate if is_over(&seen.live) => {
@@ -162,13 +162,13 @@ impl Tool for Analysis {
             cluster.write()?.patch(&seen.target, patch, None).await?;
         }
         let summary = format!("{} {}{noop}", args.action.as_str(), seen.target);
-        let (text, warnings) = drawn(&cluster, &seen, args.action);
+        let preview = drawn(&cluster, &seen, args.action);
         let facts = json!({
             "action": args.action.as_str(), "over": is_over(&seen.live), "ending": is_ending(&seen.live),
             "failed": failed(&seen.live), "spec": seen.live["spec"],
         });
         let fingerprint = fingerprint(&cluster, &seen.target, &seen.live, facts);
-        Ok(Some(judged::drawn(summary, &text, warnings, fingerprint)))
+        Ok(Some(judged::drawn(preview, summary, fingerprint)))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {
@@ -202,7 +202,7 @@ impl Tool for Analysis {
                 break;
             }
             let Some(patch) = args.patch(&seen)? else { return Ok(told(&cluster, &seen, &args, &seen.live)) };
-            match writer.patch(&seen.target, patch, seen.version()).await {
+            match writer.patch(&seen.target, patch, seen.resource_version()).await {
                 Ok(written) => return Ok(told(&cluster, &seen, &args, &written.object)),
                 Err(failure) if failure.code == Code::Conflict => refusal = Some(failure),
                 Err(failure) => return Err(failure),
@@ -212,7 +212,7 @@ impl Tool for Analysis {
     }
 }
 
-fn told(cluster: &Cluster<'_>, seen: &ArgoObject, args: &Args, object: &Value) -> AnalysisOutput {
+fn told(cluster: &Cluster<'_>, seen: &LoadedObject, args: &Args, object: &Value) -> AnalysisOutput {
     let (phase, message) = said(object);
     let common = ClusterNote::answer_at(cluster, &seen.place, (args.cluster.is_some(), args.namespace.is_some()));
     AnalysisOutput { phase, message, common }
@@ -228,32 +228,32 @@ fn failed(live: &Value) -> Vec<(String, u64)> {
     results.map(|result| (redact::message(result["name"].as_str().unwrap_or_default()), bad(result))).collect()
 }
 
-fn drawn(cluster: &Cluster<'_>, seen: &ArgoObject, action: AnalysisAction) -> (String, Vec<String>) {
-    let mut warnings = Vec::new();
-    let mut text = format!("{}: {}\n", action.as_str(), heading(cluster, &seen.target));
+fn drawn(cluster: &Cluster<'_>, seen: &LoadedObject, action: AnalysisAction) -> PreviewBuilder {
+    let mut preview = PreviewBuilder::new(format!("{}: {}", action.as_str(), heading(cluster, &seen.target)));
     let (phase, message) = said(&seen.live);
-    writeln!(text, "now: {phase}{}", message.map(|why| format!(", {why}")).unwrap_or_default()).ok();
+    preview.line(format!("now: {phase}{}", message.map(|why| format!(", {why}")).unwrap_or_default()));
     for result in seen.live["status"]["metricResults"].as_array().into_iter().flatten().take(50) {
         let count = |key: &str| result[key].as_u64().unwrap_or_default();
         let name = redact::message(result["name"].as_str().unwrap_or_default());
         let phase = redact::message(result["phase"].as_str().unwrap_or("Pending"));
         let counts = (count("successful"), count("failed"), count("inconclusive"), count("error"));
         let (ok, failed, inconclusive, error) = counts;
-        writeln!(text, "metric {name}: {phase}; {ok} ok, {failed} failed, {inconclusive} inconclusive, {error} errors")
-            .ok();
+        preview.line(format!(
+            "metric {name}: {phase}; {ok} ok, {failed} failed, {inconclusive} inconclusive, {error} errors"
+        ));
     }
     match owner(&seen.live) {
         Some(owner) => {
-            writeln!(text, "belongs to: {owner}").ok();
+            preview.line(format!("belongs to: {owner}"));
             if action == AnalysisAction::Terminate {
                 let warning = "A measurement under way comes to no conclusion; without one, and without a failure, it";
-                warnings.push(format!("{warning} counts as successful, and {owner} may go on unchecked."));
+                preview.warn(format!("{warning} counts as successful, and {owner} may go on unchecked."));
             }
         }
-        None => drop(writeln!(text, "belongs to: nothing")),
+        None => preview.line("belongs to: nothing"),
     }
     if action == AnalysisAction::Retry {
-        writeln!(text, "its status is cleared, and its templates and analyses start again").ok();
+        preview.line("its status is cleared, and its templates and analyses start again");
     }
-    (text, warnings)
+    preview
 }

@@ -8,7 +8,8 @@ use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::get::visible;
 use crate::k8s::grammar::{Label, ObjectName};
-use crate::k8s::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, thin};
+use crate::k8s::history::no_revision;
+use crate::k8s::reply::{ClusterNote, ClusterReplyFields, ROOM, thin};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
@@ -92,19 +93,13 @@ impl Tool for ArgoHistory {
             Some(wanted) => {
                 let mut template = find(&known, wanted)?.template.clone();
                 let bytes = thin(&mut template, ROOM / 2);
-                if bytes > 0 {
-                    let hint = "read one part with k8s_get kind=ReplicaSet and path";
-                    common.cut(Omitted { bytes, ..Omitted::default() }, hint);
-                }
+                common.cut_bytes(bytes, "read one part with k8s_get kind=ReplicaSet and path");
                 Some(template)
             }
             None => None,
         };
         let left = known.len().saturating_sub(SHOWN);
-        if left > 0 {
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "older revisions are shown by their number");
-        }
+        common.cut_items(left, "older revisions are shown by their number");
         let view = RolloutView::of(&seen.live);
         let line = |kept: &RolloutRevision| RolloutRevisionRow {
             revision: kept.number,
@@ -129,9 +124,6 @@ fn analyses(kept: &RolloutRevision, runs: &[Value]) -> Vec<String> {
 }
 
 pub(super) fn find(known: &[RolloutRevision], wanted: u64) -> Result<&RolloutRevision, Failure> {
-    known.iter().find(|kept| kept.number == wanted).ok_or_else(|| {
-        let numbers: Vec<String> = known.iter().take(20).map(|kept| kept.number.to_string()).collect();
-        Failure::new(crate::codes::REVISION_NOT_FOUND, format!("there is no revision {wanted}"))
-            .next(format!("choose from: {}", numbers.join(", ")))
-    })
+    let numbers = || known.iter().map(|kept| kept.number);
+    known.iter().find(|kept| kept.number == wanted).ok_or_else(|| no_revision(wanted, numbers()))
 }

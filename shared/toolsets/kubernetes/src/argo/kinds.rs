@@ -1,13 +1,13 @@
 //! The kinds of Argo Rollouts, and where their objects are.
 
-use crate::client::{Cluster, Kind, KindScope, MaskDetail, ResourceRef};
+use crate::client::{Cluster, Kind, MaskDetail};
 use crate::codes;
 use crate::k8s::at;
 use crate::k8s::grammar::{Label, ObjectName};
+use crate::k8s::one::LoadedObject;
 use domain::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What a call may be about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,31 +50,16 @@ pub(super) async fn kind(cluster: &Cluster<'_>, sort: ArgoKindArg) -> Result<Kin
     }
 }
 
-/// One object, as it was read.
-pub(super) struct ArgoObject {
-    pub(super) place: KindScope,
-    pub(super) target: ResourceRef,
-    /// As it may be shown.
-    pub(super) live: Value,
-}
-
-impl ArgoObject {
-    /// Its version, as a precondition.
-    pub(super) fn version(&self) -> Option<&str> {
-        self.live["metadata"]["resourceVersion"].as_str()
-    }
-}
-
 /// Finds one object.
 pub(super) async fn find(
     cluster: &Cluster<'_>,
     sort: ArgoKindArg,
     name: &ObjectName,
     namespace: Option<&Label>,
-) -> Result<ArgoObject, Failure> {
+) -> Result<LoadedObject, Failure> {
     let place = at::place(cluster, &kind(cluster, sort).await?, namespace).await?;
     let target = at::target(&place, name)?;
     // Whole, because the mark of a run is no part of a short view.
     let live = at::get(cluster, &place, &target, MaskDetail::Full).await?;
-    Ok(ArgoObject { place, target, live })
+    Ok(LoadedObject { place, target, live })
 }

@@ -15,13 +15,14 @@ mod shown;
 mod template;
 
 use super::TOOLSET;
-use super::kinds::{self, ArgoKindArg, ArgoObject};
+use super::kinds::{self, ArgoKindArg};
 use super::view::RolloutView;
 use crate::client::{Cluster, ClusterWriter, MaskDetail, ObjectPatch};
 use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::grammar::{Image, Label, ObjectName};
 use crate::k8s::judged::unprotected;
+use crate::k8s::one::LoadedObject;
 use crate::k8s::reply::{ClusterNote, ClusterReplyFields};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure, Moment};
@@ -122,7 +123,7 @@ impl Args {
         }
     }
 
-    async fn look(&self, cluster: &Cluster<'_>) -> Result<ArgoObject, Failure> {
+    async fn look(&self, cluster: &Cluster<'_>) -> Result<LoadedObject, Failure> {
         self.check()?;
         let seen = kinds::find(cluster, ArgoKindArg::Rollout, &self.name, self.namespace.as_ref()).await?;
         unprotected(cluster, &seen.target)?;
@@ -230,7 +231,7 @@ impl ArgoRolloutTool {
 }
 
 /// What must be the same for a patch to be made anew: which object, what is wanted of it, and where it is.
-fn judged(seen: &ArgoObject) -> Value {
+fn judged(seen: &LoadedObject) -> Value {
     let view = RolloutView::of(&seen.live);
     json!([seen.live["metadata"]["uid"], view.generation(), view.step(), view.holds(), view.current_hash()])
 }
@@ -275,7 +276,7 @@ async fn afterwards(
 ) -> Result<crate::client::ObjectWriteResult, Failure> {
     let mut refusal = None;
     for _ in 0..TRIES {
-        let live = cluster.get(&send.target, MaskDetail::Clean).await?;
+        let live = cluster.get(&send.target, MaskDetail::Full).await?;
         let patch: ObjectPatch = send.patch.clone();
         match writer.patch(&send.target, patch, live["metadata"]["resourceVersion"].as_str()).await {
             Err(failure) if failure.code == Code::Conflict => refusal = Some(failure),
@@ -287,7 +288,7 @@ async fn afterwards(
 
 fn steered(
     cluster: &Cluster<'_>,
-    seen: &ArgoObject,
+    seen: &LoadedObject,
     args: &Args,
     plan: &ArgoRolloutPlan,
     object: &Value,

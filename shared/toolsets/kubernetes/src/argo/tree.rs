@@ -109,7 +109,7 @@ pub(super) async fn belonging(
 }
 
 /// The newest first; of the same second, by name.
-pub(super) fn newest_first(objects: &mut [Value]) {
+fn newest_first(objects: &mut [Value]) {
     let key = |object: &Value| {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         // RFC 3339 in UTC sorts as text.

@@ -1,6 +1,6 @@
 //! An answer of a cluster, read no further than it is wanted.
 
-use crate::client::line::NoClusterAnswer;
+use crate::client::connection::NoClusterAnswer;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use kube::client::Body;

@@ -1,10 +1,10 @@
 //! Questions about the cluster itself: its version and health, its field docs, and what we may do there.
 
 use crate::client::cluster::Cluster;
+use crate::client::connection::ClientLane;
 use crate::client::fault;
 use crate::client::grammar;
 use crate::client::kinds::Kind;
-use crate::client::line::ClientLane;
 use crate::client::request::{ClusterRequest, JSON};
 use domain::{Code, Failure};
 use http::Method;
@@ -53,8 +53,11 @@ impl Cluster<'_> {
     pub async fn ready(&self) -> Result<ClusterHealth, Failure> {
         let request =
             ClusterRequest::fixed(Method::GET, "/readyz", "/readyz").query("verbose", "").accept("text/plain, */*");
-        let answer =
-            self.line.send(ClientLane::Read, &request, self.deadline).await.map_err(|lost| fault::of_read(&lost))?;
+        let answer = self
+            .connection
+            .send(ClientLane::Read, &request, self.deadline)
+            .await
+            .map_err(|lost| fault::of_read(&lost))?;
         let healthy = answer.status.is_success();
         let status = answer.status;
         let retry_after = answer.retry_after;

@@ -2,17 +2,18 @@
 
 use crate::client::answer::ClusterResponse;
 use crate::client::config::ClusterConfig;
+use crate::client::connection::{ClientLane, ClusterConnection, NoClusterAnswer};
 use crate::client::fault;
 use crate::client::kinds::{ClusterKinds, Kind};
-use crate::client::line::{ClientLane, ClusterConnection, NoClusterAnswer};
 use crate::client::mask::{MaskDetail, Masker};
 use crate::client::request::ClusterRequest;
 use domain::{Code, Failure};
-use http::{Method, StatusCode};
+use http::Method;
 use policy::Permit;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use target::BusyRetries;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// How long the calls through one handle may take together, unless said otherwise.
@@ -21,21 +22,19 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const KINDS_FOR: Duration = Duration::from_secs(300);
 /// The largest answer we take.
 pub(in crate::client) const MOST_BYTES: usize = 32 * 1024 * 1024;
-/// How often a read is repeated, and the first and longest wait between.
-const RETRIES: u32 = 2;
+/// How long before a read is repeated for the first time.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// One cluster of the permit's tenant. Lives no longer than the permit.
 pub struct Cluster<'p> {
-    pub(in crate::client) line: Arc<ClusterConnection>,
+    pub(in crate::client) connection: Arc<ClusterConnection>,
     pub(in crate::client) permit: &'p Permit,
     pub(in crate::client) deadline: Instant,
 }
 
 impl<'p> Cluster<'p> {
-    pub(in crate::client) fn new(line: Arc<ClusterConnection>, permit: &'p Permit) -> Cluster<'p> {
-        Cluster { line, permit, deadline: Instant::now() + DEADLINE }
+    pub(in crate::client) fn new(connection: Arc<ClusterConnection>, permit: &'p Permit) -> Cluster<'p> {
+        Cluster { connection, permit, deadline: Instant::now() + DEADLINE }
     }
 
     /// The same handle, whose calls must all be done within this time from now.
@@ -52,27 +51,27 @@ impl<'p> Cluster<'p> {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.line.config.name
+        &self.connection.config.name
     }
 
     /// Whether it is the sandbox.
     pub fn simulated(&self) -> bool {
-        self.line.config.simulated
+        self.connection.config.simulated
     }
 
     /// Where a call without a namespace goes.
     pub fn default_namespace(&self) -> &str {
-        &self.line.config.default_namespace
+        &self.connection.config.default_namespace
     }
 
     /// The namespaces the tenant may use, as configured; `None` if it has no list.
     pub fn allowed(&self) -> Option<Vec<String>> {
-        self.line.config.namespaces.as_ref().map(|list| list.iter().map(ToString::to_string).collect())
+        self.connection.config.namespaces.as_ref().map(|list| list.iter().map(ToString::to_string).collect())
     }
 
     /// Whether nothing may be changed in this namespace, whoever signs.
     pub fn protects(&self, namespace: &str) -> bool {
-        self.line.config.protects(namespace)
+        self.connection.config.protects(namespace)
     }
 
     /// The kind a caller means: `Deployment`, `deployments`, `deploy`, `rollouts.argoproj.io`, `apps/v1/Deployment`.
@@ -92,17 +91,17 @@ impl<'p> Cluster<'p> {
     }
 
     pub(in crate::client) fn config(&self) -> &ClusterConfig {
-        &self.line.config
+        &self.connection.config
     }
 
     pub(in crate::client) fn masker(&self) -> &Masker {
-        &self.line.masker
+        &self.connection.masker
     }
 
     /// What discovery says, and whether it was asked just now.
     async fn discovered(&self, anew: bool) -> Result<(Arc<ClusterKinds>, bool), Failure> {
         // Whoever asks a silent cluster holds this for as long as it may; others wait no longer than they may.
-        let lock = timeout_at(self.deadline, self.line.kinds.lock()).await;
+        let lock = timeout_at(self.deadline, self.connection.kinds.lock()).await;
         let mut known = lock.map_err(|_| fault::of_read(&NoClusterAnswer::Late))?;
         if let Some((at, kinds)) = &*known
             && !anew
@@ -157,7 +156,8 @@ impl<'p> Cluster<'p> {
 
     /// A GET whose answer is JSON, not yet masked.
     pub(in crate::client) async fn read_json(&self, request: &ClusterRequest) -> Result<Value, Failure> {
-        let bytes = self.read_bytes(request).await?;
+        let answer = self.read(ClientLane::Read, request).await?;
+        let bytes = answer.bytes(MOST_BYTES, self.deadline).await.map_err(|lost| fault::of_read(&lost))?;
         serde_json::from_slice(&bytes).map_err(|_| {
             let failure =
                 Failure::new(target::codes::TARGET_UNREACHABLE, "the address answers, but not like a Kubernetes API");
@@ -176,39 +176,28 @@ impl<'p> Cluster<'p> {
         Ok(value)
     }
 
-    /// A GET whose answer is taken whole.
-    pub(in crate::client) async fn read_bytes(&self, request: &ClusterRequest) -> Result<Vec<u8>, Failure> {
-        let answer = self.read(ClientLane::Read, request).await?;
-        answer.bytes(MOST_BYTES, self.deadline).await.map_err(|lost| fault::of_read(&lost))
-    }
-
     /// A GET, repeated while the server is busy and the deadline allows. Anything but a 2xx is a failure.
     pub(in crate::client) async fn read(
         &self,
         lane: ClientLane,
         request: &ClusterRequest,
     ) -> Result<ClusterResponse, Failure> {
-        let (mut wait, mut left) = (FIRST_WAIT, if request.is_get() { RETRIES } else { 0 });
+        let mut retries = if request.is_get() { BusyRetries::new(FIRST_WAIT) } else { BusyRetries::none() };
         loop {
-            let answer = self.line.send(lane, request, self.deadline).await.map_err(|lost| fault::of_read(&lost))?;
+            let answer =
+                self.connection.send(lane, request, self.deadline).await.map_err(|lost| fault::of_read(&lost))?;
             let status = answer.status;
             if status.is_success() {
                 return Ok(answer);
             }
             let asked = answer.retry_after;
-            let busy = matches!(
-                status,
-                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
-            );
-            let pause = asked.unwrap_or(wait);
-            if !busy || left == 0 || Instant::now() + pause >= self.deadline {
+            let Some(wait) = retries.next_wait(status.as_u16(), asked, self.deadline) else {
                 let body = answer.bytes(64 * 1024, self.deadline).await.unwrap_or_default();
                 return Err(fault::of_status(self.masker(), &request.about, status, asked, &body));
-            }
+            };
             // The slot is for others while this call waits.
             drop(answer);
-            sleep(pause).await;
-            (wait, left) = ((wait * 2).min(LONGEST_WAIT), left - 1);
+            sleep(wait).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::cluster::Cluster;
 use crate::client::config::{BadCluster, ClusterConfig};
-use crate::client::line::ClusterConnection;
+use crate::client::connection::ClusterConnection;
 use crate::client::mask::Masker;
 use crate::codes;
 use domain::{Failure, Tenant};
@@ -66,7 +66,7 @@ impl Clusters {
         self.0.meant(named)
     }
 
-    pub(in crate::client) fn line(&self, name: &str) -> Result<&Arc<ClusterConnection>, Failure> {
+    pub(in crate::client) fn connection(&self, name: &str) -> Result<&Arc<ClusterConnection>, Failure> {
         self.0.find(name)
     }
 

@@ -4,7 +4,7 @@
 //! so what may be repeated is repeated by [`crate::client::cluster`], which knows that it only reads. And it would wait for
 //! ever.
 
-use crate::client::line::ClientLane;
+use crate::client::connection::ClientLane;
 use std::time::Duration;
 
 /// One client for reads, one for writes, and one that bears silence.

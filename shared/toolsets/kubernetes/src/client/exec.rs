@@ -3,9 +3,9 @@
 //! Neither can be rehearsed, so a writer that only dry-runs refuses both. A command is a list of words, each sent as
 //! one; there is no shell and no terminal.
 
+use crate::client::connection::{ClientLane, NoClusterAnswer};
 use crate::client::fault;
 use crate::client::grammar;
-use crate::client::line::{ClientLane, NoClusterAnswer};
 use crate::client::place::ResourceRef;
 use crate::client::request::{ClusterRequest, RequestSubject};
 use crate::client::write::ClusterWriter;
@@ -101,22 +101,16 @@ impl ClusterWriter<'_> {
             namespace: pod.namespace().map(str::to_owned),
             name: Some(pod.name().to_owned()),
         };
-        let line = &self.cluster.line;
-        let (client, _slot) = line.stream_client(deadline).await.map_err(|lost| fault::of_write(&lost))?;
+        let connection = &self.cluster.connection;
+        let (client, _slot) = connection.stream_client(deadline).await.map_err(|lost| fault::of_write(&lost))?;
         let api: Api<Pod> = Api::namespaced(client, pod.namespace().unwrap_or_default());
         let params = AttachParams { container: exec.container.clone(), ..AttachParams::default() }
             .stdin(exec.stdin.is_some())
             .stdout(true)
             .stderr(true)
             .tty(false);
-        let span = tracing::info_span!(
-            "kubernetes",
-            otel.name = "GET /api/{version}/namespaces/{namespace}/pods/{name}/exec",
-            otel.kind = "client",
-            http.request.method = "GET",
-            http.route = "/api/{version}/namespaces/{namespace}/pods/{name}/exec",
-            quartermaster.tenant = line.tenant.as_str(),
-        );
+        const ROUTE: &str = "/api/{version}/namespaces/{namespace}/pods/{name}/exec";
+        let span = target::request_span!("kubernetes", "GET", ROUTE, connection.tenant);
         let opened = timeout_at(deadline, api.exec(pod.name(), exec.command.clone(), &params).instrument(span)).await;
         match opened {
             Ok(Ok(process)) => self.follow(process, exec.stdin.as_deref(), deadline, &about).await,
@@ -192,9 +186,9 @@ impl ClusterWriter<'_> {
             ClusterRequest::beneath(Method::GET, "get", &behind, ("proxy", PROXY)).onward(&probe.path).accept("*/*");
         let began = Instant::now();
         let deadline = self.cluster.deadline.min(began + PROBE_TIME);
-        let line = &self.cluster.line;
+        let connection = &self.cluster.connection;
         let mut answer =
-            line.send(ClientLane::Write, &request, deadline).await.map_err(|lost| fault::of_write(&lost))?;
+            connection.send(ClientLane::Write, &request, deadline).await.map_err(|lost| fault::of_write(&lost))?;
         let latency = began.elapsed();
         let (status, content_type) = (answer.status, answer.content_type.take());
         let (bytes, truncated) = answer.beginning(BODY_MAX, deadline).await;

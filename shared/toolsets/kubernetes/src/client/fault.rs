@@ -2,7 +2,7 @@
 //!
 //! Whatever the target wrote is masked, cut and put into `details` with `untrusted`; our own sentence stands alone.
 
-use crate::client::line::NoClusterAnswer;
+use crate::client::connection::{ClusterConnection, NoClusterAnswer};
 use crate::client::mask::Masker;
 use crate::client::request::RequestSubject;
 use crate::codes;
@@ -10,82 +10,43 @@ use domain::{Code, Failure};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::time::Duration;
+use target::{NamedTarget, NoAnswerWords, connection};
 
 /// How much of a target's message is passed on.
 const MESSAGE_MAX: usize = 500;
 /// How many of its causes are.
 const CAUSES_MAX: usize = 10;
 
+const WORDS: NoAnswerWords = NoAnswerWords {
+    target: ClusterConnection::WORDS,
+    narrow: "narrow the call by name, namespace or selector",
+    change: "the change",
+    look: "the target",
+};
+
 /// No answer to a read.
 pub(in crate::client) fn of_read(lost: &NoClusterAnswer) -> Failure {
-    match lost {
-        NoClusterAnswer::Late => {
-            Failure::new(Code::Deadline, "the cluster did not answer in time").next("narrow the call, or try later")
-        }
-        NoClusterAnswer::Broken => unreachable("the connection to the cluster broke"),
-        NoClusterAnswer::TooLarge => {
-            let failure = Failure::new(Code::ResultTooLarge, "the cluster's answer is larger than is taken");
-            failure.next("narrow the call by name, namespace or selector")
-        }
-        NoClusterAnswer::Credential(_)
-        | NoClusterAnswer::Closed(_)
-        | NoClusterAnswer::Crowded
-        | NoClusterAnswer::Unconnected => not_sent(lost),
-    }
+    WORDS.read(lost)
 }
 
-/// No answer to a write. Unless it is certain that nothing was sent, nobody knows what came of it.
+/// No answer to a write.
 pub(in crate::client) fn of_write(lost: &NoClusterAnswer) -> Failure {
-    match lost {
-        NoClusterAnswer::Late => unknown("the cluster did not answer in time"),
-        NoClusterAnswer::Broken => unknown("the connection to the cluster broke"),
-        NoClusterAnswer::TooLarge => unknown("the cluster's answer is larger than is taken"),
-        NoClusterAnswer::Credential(_)
-        | NoClusterAnswer::Closed(_)
-        | NoClusterAnswer::Crowded
-        | NoClusterAnswer::Unconnected => not_sent(lost),
-    }
-}
-
-fn not_sent(lost: &NoClusterAnswer) -> Failure {
-    match lost {
-        NoClusterAnswer::Credential(bad) => {
-            Failure::new(target::codes::TOOLSET_NOT_CONFIGURED, format!("the cluster cannot be used: {bad}"))
-                .next("ask an admin of the tenant to correct the cluster's configuration")
-        }
-        NoClusterAnswer::Closed(left) => {
-            let failure = unreachable("the cluster could not be reached lately and is left alone for a moment");
-            failure.retry_after_ms(millis(*left))
-        }
-        NoClusterAnswer::Crowded => {
-            Failure::new(target::codes::TARGET_BUSY, "too many calls to this cluster are under way")
-                .next("wait, then call again")
-                .retry_after_ms(1000)
-        }
-        NoClusterAnswer::Unconnected | NoClusterAnswer::Broken | NoClusterAnswer::Late | NoClusterAnswer::TooLarge => {
-            unreachable("there is no connection to the cluster")
-        }
-    }
-}
-
-fn unreachable(message: &str) -> Failure {
-    Failure::new(target::codes::TARGET_UNREACHABLE, message).next("wait, then call again").retry_after_ms(5000)
+    WORDS.write(lost)
 }
 
 /// A write was sent, and nobody knows what came of it.
 pub(in crate::client) fn unknown(message: &str) -> Failure {
-    Failure::new(Code::OutcomeUnknown, format!("{message}; the change may have happened"))
-        .next("do not call again; look at the target")
+    WORDS.unknown(message)
 }
 
-/// A write's answer that leaves open what happened: every error of a server but the one that says it did not begin.
+/// Whether a write's answer leaves open what happened.
 pub(in crate::client) fn is_ambiguous(status: StatusCode, body: &[u8]) -> bool {
     // A webhook that could not be asked stops the change before it is stored; a body that does not fit is no change.
     let stopped = || {
         let said = StatusObject::read(body);
         said.message.contains("failed calling webhook") || said.is_mistyped()
     };
-    status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE && !stopped()
+    connection::is_ambiguous(status.as_u16()) && !stopped()
 }
 
 /// An answer that is no success.
@@ -101,7 +62,7 @@ pub(in crate::client) fn of_status(
     let message = format!("cannot {}: {why}", what(about));
     let mut failure = Failure::new(code, message).next(next).details(details(masker, about, status, &said));
     if code.retryable() {
-        failure = failure.retry_after_ms(retry_after.map_or(1000, millis));
+        failure = failure.retry_after(retry_after.unwrap_or(Duration::from_secs(1)));
     }
     failure
 }
@@ -290,8 +251,4 @@ impl StatusObject {
         managers.dedup();
         managers
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

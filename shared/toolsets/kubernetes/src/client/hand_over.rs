@@ -4,9 +4,9 @@
 //! other; a token that is renewed on disk is good for longer than the one call the file is made for.
 
 use crate::client::cluster::Cluster;
+use crate::client::connection::NoClusterAnswer;
 use crate::client::fault;
 use crate::client::kubeconfig::{self, BadSource};
-use crate::client::line::NoClusterAnswer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{Code, Failure};

@@ -2,8 +2,8 @@
 //! asks for the version and for nothing else, once, and nothing a tenant keeps there is in the answer.
 
 use crate::client::clusters::Clusters;
+use crate::client::connection::ClientLane;
 use crate::client::fault;
-use crate::client::line::ClientLane;
 use crate::client::request::ClusterRequest;
 use domain::Failure;
 use http::Method;
@@ -17,13 +17,14 @@ const MOST_BYTES: usize = 64 * 1024;
 impl Clusters {
     /// The version that a cluster says it has, if it says one, or why it cannot be used.
     pub async fn health(&self, name: &str, within: Duration) -> Result<Option<String>, Failure> {
-        let line = self.line(name)?;
+        let connection = self.connection(name)?;
         let (request, deadline) = (ClusterRequest::fixed(Method::GET, "/version", "/version"), Instant::now() + within);
-        let answer = line.send(ClientLane::Read, &request, deadline).await.map_err(|lost| fault::of_read(&lost))?;
+        let answer =
+            connection.send(ClientLane::Read, &request, deadline).await.map_err(|lost| fault::of_read(&lost))?;
         let (status, retry_after) = (answer.status, answer.retry_after);
         let body = answer.bytes(MOST_BYTES, deadline).await.map_err(|lost| fault::of_read(&lost))?;
         if !status.is_success() {
-            return Err(fault::of_status(&line.masker, &request.about, status, retry_after, &body));
+            return Err(fault::of_status(&connection.masker, &request.about, status, retry_after, &body));
         }
         let version: Value = serde_json::from_slice(&body).map_err(|_| {
             let message = "the address answers, but not like a Kubernetes API";

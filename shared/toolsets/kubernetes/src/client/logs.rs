@@ -1,8 +1,8 @@
 //! Logs of one container: bounded, masked, whole lines.
 
 use crate::client::cluster::Cluster;
+use crate::client::connection::ClientLane;
 use crate::client::grammar;
-use crate::client::line::ClientLane;
 use crate::client::place::ResourceRef;
 use crate::client::request::ClusterRequest;
 use crate::codes;

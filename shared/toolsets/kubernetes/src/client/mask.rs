@@ -13,11 +13,10 @@ mod words;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use domain::Tenant;
-use hmac::{Hmac, KeyInit, Mac};
+use domain::json::hex;
+use domain::{KeyedDigest, Tenant};
 pub use known::KnownSecrets;
 use serde_json::Value;
-use sha2::Sha256;
 
 /// How much of an object is given. Masked it is either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub(in crate::client) struct Masker {
 impl Masker {
     /// A masker with a key of this tenant's own.
     pub(in crate::client) fn new(key: &[u8; 32], tenant: &Tenant, kinds: &[String]) -> Masker {
-        let own = hmac(key, &[b"cluster mask", tenant.as_str().as_bytes()]);
+        let own = KeyedDigest::new(key).part(b"cluster mask").part(tenant.as_str().as_bytes()).finish();
         Masker { key: own, kinds: kinds.iter().map(|kind| kind.to_ascii_lowercase()).collect() }
     }
 
@@ -64,12 +63,8 @@ impl Masker {
 
     /// The mark for some bytes.
     fn mark(&self, bytes: &[u8]) -> String {
-        let mac = hmac(&self.key, &[bytes]);
-        let mut mark = format!("masked:{}:", bytes.len());
-        for byte in &mac[..6] {
-            mark.push_str(&format!("{byte:02x}"));
-        }
-        mark
+        let digest = KeyedDigest::new(&self.key).part(bytes).finish();
+        format!("masked:{}:{}", bytes.len(), hex(&digest[..6]))
     }
 
     /// The mark for a value under `data`: for what it encodes, so that `data` and `stringData` compare.
@@ -85,16 +80,6 @@ impl Masker {
         let kind = kind.to_ascii_lowercase();
         kind == "secret" || self.kinds.contains(&kind)
     }
-}
-
-fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    // A key of any length is a key; the fallback is never taken.
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()));
-    for part in parts {
-        mac.update(&part.len().to_be_bytes());
-        mac.update(part);
-    }
-    mac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]

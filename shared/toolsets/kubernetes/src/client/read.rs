@@ -95,7 +95,7 @@ impl Cluster<'_> {
 
     /// One page of a kind.
     pub async fn list(&self, place: &KindScope, query: &ListQuery, detail: MaskDetail) -> Result<ObjectPage, Failure> {
-        self.pages(place, query, |mut list: Value| {
+        self.pages(crate::client::request::JSON, place, query, |mut list: Value| {
             self.masker().object(&mut list, detail);
             let (kind, version) = (place.kind.kind(), place.kind.api_version());
             let named = |item: &Value| {
@@ -113,7 +113,7 @@ impl Cluster<'_> {
     pub async fn table(&self, place: &KindScope, query: &ListQuery) -> Result<Table, Failure> {
         let mut columns = Vec::new();
         let page = self
-            .pages_as("application/json;as=Table;v=v1;g=meta.k8s.io", place, query, |mut list: Value| {
+            .pages("application/json;as=Table;v=v1;g=meta.k8s.io", place, query, |mut list: Value| {
                 self.masker().object(&mut list, MaskDetail::Clean);
                 let shown: Vec<usize> = indices_of_shown(&list["columnDefinitions"]);
                 let name = |n: &usize| list["columnDefinitions"][*n]["name"].as_str().unwrap_or_default().to_owned();
@@ -178,16 +178,8 @@ impl Cluster<'_> {
         }
     }
 
+    /// One page of a kind in the form that `accept` names; `items` takes the objects out of an answer.
     async fn pages(
-        &self,
-        place: &KindScope,
-        query: &ListQuery,
-        items: impl FnMut(Value) -> Vec<Value>,
-    ) -> Result<ObjectPage, Failure> {
-        self.pages_as(crate::client::request::JSON, place, query, items).await
-    }
-
-    async fn pages_as(
         &self,
         accept: &'static str,
         place: &KindScope,
@@ -212,12 +204,14 @@ impl Cluster<'_> {
         let cursor = query.cursor.as_deref();
         let namespaces = match &place.span {
             NamespaceSpan::Each(namespaces) => namespaces,
-            NamespaceSpan::One(namespace) => return self.one_page(&ask(Some(namespace), limit, cursor), items).await,
+            NamespaceSpan::One(namespace) => {
+                return Ok(page_of(self.read_json(&ask(Some(namespace), limit, cursor)).await?, items));
+            }
             NamespaceSpan::Cluster | NamespaceSpan::All => {
-                return self.one_page(&ask(None, limit, cursor), items).await;
+                return Ok(page_of(self.read_json(&ask(None, limit, cursor)).await?, items));
             }
             NamespaceSpan::Named(names) => {
-                let mut page = self.one_page(&ask(None, limit, cursor), items).await?;
+                let mut page = page_of(self.read_json(&ask(None, limit, cursor)).await?, items);
                 let known = |item: &Value| names.iter().any(|name| item["metadata"]["name"] == name.as_str());
                 page.items.retain(known);
                 page.remaining = None;
@@ -232,8 +226,9 @@ impl Cluster<'_> {
                 all.cursor = Some(format!("{namespace}{SPLIT}"));
                 break;
             }
-            match self.one_page(&ask(Some(namespace), room, inner.as_deref()), &mut items).await {
-                Ok(page) => {
+            match self.read_json(&ask(Some(namespace), room, inner.as_deref())).await {
+                Ok(list) => {
+                    let page = page_of(list, &mut items);
                     all.items.extend(page.items);
                     inner = page.cursor;
                 }
@@ -254,22 +249,18 @@ impl Cluster<'_> {
         }
         Ok(all)
     }
+}
 
-    async fn one_page(
-        &self,
-        request: &ClusterRequest,
-        mut items: impl FnMut(Value) -> Vec<Value>,
-    ) -> Result<ObjectPage, Failure> {
-        let list = self.read_json(request).await?;
-        let meta = &list["metadata"];
-        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        Ok(ObjectPage {
-            cursor: text(&meta["continue"]),
-            remaining: meta["remainingItemCount"].as_u64(),
-            version: text(&meta["resourceVersion"]),
-            items: items(list),
-            warnings: Vec::new(),
-        })
+/// An answer to a list as a page.
+fn page_of(list: Value, items: impl FnOnce(Value) -> Vec<Value>) -> ObjectPage {
+    let meta = &list["metadata"];
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    ObjectPage {
+        cursor: text(&meta["continue"]),
+        remaining: meta["remainingItemCount"].as_u64(),
+        version: text(&meta["resourceVersion"]),
+        items: items(list),
+        warnings: Vec::new(),
     }
 }
 

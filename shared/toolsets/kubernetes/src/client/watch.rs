@@ -6,7 +6,7 @@
 
 use crate::client::answer::ClusterResponse;
 use crate::client::cluster::Cluster;
-use crate::client::line::ClientLane;
+use crate::client::connection::ClientLane;
 use crate::client::mask::MaskDetail;
 use crate::client::place::ResourceRef;
 use crate::client::request::ClusterRequest;
@@ -105,7 +105,7 @@ impl Cluster<'_> {
             .query("allowWatchBookmarks", "true")
             .query("timeoutSeconds", time.as_secs().max(1).to_string())
             .maybe("resourceVersion", version);
-        let answer = match self.line.send(ClientLane::Stream, &request, self.deadline).await {
+        let answer = match self.connection.send(ClientLane::Stream, &request, self.deadline).await {
             Ok(answer) if answer.status.is_success() => answer,
             // 410, 429 and all others alike: the next look tells the truth, and fails if there is something to tell.
             Ok(_) | Err(_) => return None,

@@ -6,9 +6,9 @@
 //! without it: it respects budgets, and whatever is evicted is started again elsewhere.
 
 use crate::client::cluster::{Cluster, MOST_BYTES};
+use crate::client::connection::ClientLane;
 use crate::client::fault;
 use crate::client::kinds::Kind;
-use crate::client::line::ClientLane;
 use crate::client::marker;
 use crate::client::mask::MaskDetail;
 use crate::client::place::{KindScope, NamespaceSpan, ResourceRef};
@@ -322,7 +322,7 @@ impl ClusterWriter<'_> {
         let request = if self.is_dry() { request.query("dryRun", "All") } else { request };
         let lost = |lost| if self.is_dry() { fault::of_read(&lost) } else { fault::of_write(&lost) };
         let deadline = self.cluster.deadline;
-        let answer = self.cluster.line.send(ClientLane::Write, &request, deadline).await.map_err(lost)?;
+        let answer = self.cluster.connection.send(ClientLane::Write, &request, deadline).await.map_err(lost)?;
         let (status, retry_after) = (answer.status, answer.retry_after);
         if !status.is_success() {
             let body = answer.bytes(64 * 1024, deadline).await.unwrap_or_default();
@@ -337,7 +337,9 @@ impl ClusterWriter<'_> {
         }
         let bytes = answer.bytes(MOST_BYTES, deadline).await.map_err(lost)?;
         let mut object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        self.cluster.masker().object(&mut object, MaskDetail::Clean);
+        // Whole: what is left out here could be changed without anybody seeing it.
+        self.cluster.masker().object(&mut object, MaskDetail::Full);
+        let object = marker::take(object);
         Ok(ObjectWriteResult { object, created: status == StatusCode::CREATED })
     }
 

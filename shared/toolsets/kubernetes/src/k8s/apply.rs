@@ -8,7 +8,7 @@ use super::at;
 use super::diff_text::unified;
 use super::grammar::Label;
 use super::manifest::{ManifestObject, ObjectManifest};
-use super::preview::PreviewBuilder;
+use super::preview;
 use super::radius;
 use super::reply::{ClusterNote, ClusterReplyFields};
 use super::shown_arguments;
@@ -97,40 +97,39 @@ impl Tool for Apply {
         let cluster = self.cluster(permit, args)?;
         let plan = ApplyPlan::of(&cluster, args.manifest.objects()?, args.namespace.as_ref()).await?;
         let writer = cluster.write()?;
-        let mut sheet = PreviewBuilder::of(&cluster);
-        sheet.judge(plan.kinds());
+        let mut preview = preview::of(&cluster);
+        preview.judge(plan.kinds());
         let (mut made, mut changed) = (0, 0);
         for step in &plan.steps {
             let shown = |object: &ManifestObject| {
-                crate::client::SealedValue::from(body(object)).shown(&cluster, MaskDetail::Clean)
+                crate::client::SealedValue::from(body(object)).shown(&cluster, MaskDetail::Full)
             };
             match Box::pin(plan.attempt(&cluster, &writer, step, args.force())).await? {
                 DryRunResult::Untried => {
-                    sheet.untried(&step.name(), &shown(step.object));
+                    preview::untried(&mut preview, &step.name(), &shown(step.object));
                     made += 1;
                 }
                 DryRunResult::Create { target, then } => {
-                    sheet.creates(&target, &shown(step.object), &then);
+                    preview::creates(&mut preview, &target, &shown(step.object), &then);
                     made += 1;
                 }
                 DryRunResult::Change { target, live, then, managers } => {
-                    changed += usize::from(sheet.changes(&target, &live, &then));
+                    changed += usize::from(preview::changes(&mut preview, &target, &live, &then));
                     for manager in managers {
-                        sheet.warn(format!("Takes over fields of {target} that belong to {manager}."));
+                        preview.warn(format!("Takes over fields of {target} that belong to {manager}."));
                     }
-                    Box::pin(radius::tell(&mut sheet, &cluster, &target, &live, &then)).await?;
+                    Box::pin(radius::tell(&mut preview, &cluster, &target, &live, &then)).await?;
                 }
             }
         }
         let count = plan.steps.len();
         let masked = shown_arguments::manifest(&cluster, &args.manifest);
-        let arguments = shown_arguments::marked(args, |shown| {
+        preview.arguments(shown_arguments::marked(args, |shown| {
             if let Some(manifest) = masked {
                 shown["manifest"] = json!(manifest);
             }
-        });
-        let drawn = sheet.drawn(format!("apply {count} objects: create {made}, change {changed}"));
-        Ok(Some(ToolPreview { arguments, ..drawn }))
+        }));
+        Ok(Some(preview::drawn(preview, format!("apply {count} objects: create {made}, change {changed}"))))
     }
 
     /// Every object carries the mark of the run: done. None carries one of ours: not done. Where some do, or another run
@@ -235,7 +234,7 @@ async fn send(
     target: &ResourceRef,
     force: Force,
 ) -> Result<AppliedObject, Failure> {
-    let live = cluster.find(target, MaskDetail::Clean).await?;
+    let live = cluster.find(target, MaskDetail::Full).await?;
     let written = writer.apply(target, body(step.object), force).await?;
     let action = match live {
         None => "create",

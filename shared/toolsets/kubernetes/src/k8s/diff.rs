@@ -4,7 +4,7 @@ use super::at;
 use super::diff_text::unified;
 use super::grammar::Label;
 use super::manifest::{ManifestObject, ObjectManifest};
-use super::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, size_of};
+use super::reply::{ClusterNote, ClusterReplyFields, ROOM, size_of};
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, Force, MaskDetail, ResourceRef, Wildcard};
 use crate::codes;
@@ -14,7 +14,7 @@ use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use target::cursor::Cursor;
+use target::cursor::{Cursor, RowOffset};
 
 pub(super) struct Diff {
     pub(super) kit: K8sDeps,
@@ -61,12 +61,6 @@ pub(super) enum DiffAction {
     Unverified,
 }
 
-/// How many objects were shown.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct DiffPageToken {
-    o: usize,
-}
-
 impl Tool for Diff {
     const SPEC: ToolSpec = ToolSpec::new("k8s_diff", TOOLSET, Effect::Read)
         .says("Diff manifests", "Server-side dry run of YAML manifests and the diff against live objects.")
@@ -87,10 +81,7 @@ impl Tool for Diff {
     }
 
     async fn run(&self, permit: &Permit, args: Args, progress: &Progress) -> Result<DiffOutput, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, &args, cursor)?,
-            None => DiffPageToken::default(),
-        };
+        let spot: RowOffset = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?.unwrap_or_default();
         let objects = args.manifest.objects()?;
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let named = (args.cluster.is_some(), args.namespace.is_some() || objects.iter().all(|o| o.namespace.is_some()));
@@ -102,9 +93,8 @@ impl Tool for Diff {
             let size = size_of(&line);
             if used + size > ROOM && !lines.is_empty() {
                 let shown = spot.o + lines.len();
-                common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &DiffPageToken { o: shown })?);
-                let items = u64::try_from(objects.len() - shown).unwrap_or_default();
-                common.cut(Omitted { items, ..Omitted::default() }, "go on with next_cursor, or diff fewer objects");
+                common.next_cursor = Some(self.kit.cursors.seal(permit, &args, &RowOffset { o: shown })?);
+                common.cut_items(objects.len() - shown, "go on with next_cursor, or diff fewer objects");
                 break;
             }
             used += size;
@@ -144,7 +134,7 @@ async fn compare(
     let wanted = if kind.namespaced() { wanted } else { object.namespace.as_deref() };
     let place = cluster.place(&kind, wanted, Wildcard::Refused).await?;
     let target = place.object(&object.name)?;
-    let live = cluster.find(&target, MaskDetail::Clean).await?;
+    let live = cluster.find(&target, MaskDetail::Full).await?;
     match dry(cluster, &target, object).await {
         Ok((then, conflicts)) => {
             let diff = unified(live.as_ref(), Some(&then));

@@ -4,7 +4,7 @@ mod explain;
 
 use super::at;
 use super::grammar::{KindText, Label, ObjectName, is_label};
-use super::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, cut_text, rows_that_fit};
+use super::reply::{ClusterNote, ClusterReplyFields, ROOM, cut_text, rows_that_fit};
 use super::{K8sDeps, TOOLSET};
 use crate::client::{AccessReview, Cluster, Kind, ListQuery, MaskDetail, Wildcard};
 use catalog::{Progress, Tool, ToolSpec};
@@ -14,7 +14,7 @@ use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use target::cursor::Cursor;
+use target::cursor::{Cursor, RowOffset};
 
 /// Nodes and namespaces that are looked at.
 const MOST: u32 = 500;
@@ -103,11 +103,6 @@ pub(super) struct AccessRow {
     rules: Option<Vec<String>>,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct DiscoverPageToken {
-    o: usize,
-}
-
 impl Tool for Discover {
     const SPEC: ToolSpec = ToolSpec::new("k8s_discover", TOOLSET, Effect::Read)
         .says(
@@ -191,10 +186,7 @@ impl Discover {
         args: &Args,
         common: &mut ClusterReplyFields,
     ) -> Result<Vec<Map<String, Value>>, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, args, cursor)?,
-            None => DiscoverPageToken::default(),
-        };
+        let spot: RowOffset = self.kit.cursors.resume(permit, args, args.cursor.as_ref())?.unwrap_or_default();
         let filter = args.target.as_deref().unwrap_or_default().to_ascii_lowercase();
         let holds = |kind: &Kind| {
             let names = [kind.plural().to_owned(), kind.kind().to_ascii_lowercase(), kind.api_version()];
@@ -205,10 +197,9 @@ impl Discover {
         let rows: Vec<Map<String, Value>> = kinds.iter().skip(spot.o).map(resource).collect();
         let (rows, left) = rows_that_fit(rows, ROOM);
         if left > 0 {
-            common.next_cursor =
-                Some(self.kit.cursors.seal(permit, args, &DiscoverPageToken { o: spot.o + rows.len() })?);
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "filter with target, such as target=apps");
+            let next = RowOffset { o: spot.o + rows.len() };
+            common.next_cursor = Some(self.kit.cursors.seal(permit, args, &next)?);
+            common.cut_items(left, "filter with target, such as target=apps");
         }
         Ok(rows)
     }
@@ -270,10 +261,7 @@ async fn may(cluster: &Cluster<'_>, args: &Args, common: &mut ClusterReplyFields
         }
         let left = rules.len().saturating_sub(SHOWN);
         rules.truncate(SHOWN);
-        if left > 0 {
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "ask for one verb and kind");
-        }
+        common.cut_items(left, "ask for one verb and kind");
         return Ok(AccessRow { allowed: None, reason: None, rules: Some(rules) });
     };
     let target = args.target.as_deref().ok_or_else(|| wants_target("pods, or deployments/web"))?;

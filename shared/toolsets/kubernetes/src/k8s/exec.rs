@@ -12,14 +12,13 @@ use super::reply::{ClusterNote, ClusterReplyFields};
 use super::written::{KeptEnd, shown};
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, KindScope, MaskDetail, ResourceRef};
-use catalog::{Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, Progress, Tool, ToolPreview, ToolSpec};
 use domain::json::sha256_hex;
 use domain::{Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// How long a command may take unless the call says otherwise.
@@ -162,34 +161,33 @@ impl Tool for ExecTool {
 /// several, hide behind a control character or run backwards.
 fn drawn(cluster: &Cluster<'_>, seen: &ExecContainer, args: &Args) -> ToolPreview {
     let words: Vec<String> = args.command.words().iter().map(|word| format!("{word:?}")).collect();
-    let mut text = format!("run a command: {}\n", heading(cluster, &seen.target));
-    writeln!(text, "container: {} ({})", seen.container, seen.image()).ok();
-    writeln!(text, "service account: {}", seen.account()).ok();
-    writeln!(text, "time: {} s", args.timeout().as_secs()).ok();
+    let mut preview = PreviewBuilder::new(format!("run a command: {}", heading(cluster, &seen.target)));
+    preview.line(format!("container: {} ({})", seen.container, seen.image()));
+    preview.line(format!("service account: {}", seen.account()));
+    preview.line(format!("time: {} s", args.timeout().as_secs()));
     if let Some(stdin) = &args.stdin {
-        writeln!(text, "stdin: {} bytes, sha256 {}", stdin.len(), sha256_hex(stdin.as_bytes())).ok();
+        preview.line(format!("stdin: {} bytes, sha256 {}", stdin.len(), sha256_hex(stdin.as_bytes())));
     }
-    writeln!(text, "command, one word each:").ok();
+    preview.line("command, one word each:");
     for word in &words {
-        writeln!(text, "  {word}").ok();
+        preview.line(format!("  {word}"));
     }
     let facts = json!({ "container": seen.container, "image": seen.image(), "account": seen.account() });
     let program = words.first().map_or("", String::as_str);
     let summary = format!("run {program} in {} ({})", seen.target, seen.container);
-    judged::drawn(summary, &text, warnings(seen), fingerprint(cluster, &seen.target, &seen.pod, facts))
+    warn(&mut preview, seen);
+    judged::drawn(preview, summary, fingerprint(cluster, &seen.target, &seen.pod, facts))
 }
 
-fn warnings(seen: &ExecContainer) -> Vec<String> {
+fn warn(preview: &mut PreviewBuilder, seen: &ExecContainer) {
     let spec = &seen.pod["spec"];
     let privileged = seen.container().is_some_and(|container| container["securityContext"]["privileged"] == true);
     let on_host = ["hostPID", "hostNetwork", "hostIPC"].iter().any(|field| spec[field] == true);
-    let mut warnings = Vec::new();
     if privileged || on_host {
-        warnings.push("the container is privileged or shares the node's own processes or network".to_owned());
+        preview.warn("the container is privileged or shares the node's own processes or network");
     }
     let phase = seen.pod["status"]["phase"].as_str().unwrap_or("Unknown");
     if phase != "Running" {
-        warnings.push(format!("the pod is not running ({phase})"));
+        preview.warn(format!("the pod is not running ({phase})"));
     }
-    warnings
 }

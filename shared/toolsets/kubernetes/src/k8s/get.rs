@@ -10,7 +10,7 @@ use super::clean;
 use super::grammar::{KindText, Label, Namespaces, ObjectName};
 use super::pick::Pick;
 use super::project::{self, ObjectRow};
-use super::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, size_of, thin};
+use super::reply::{ClusterNote, ClusterReplyFields, ROOM, size_of, thin};
 use super::selector::{FieldSelector, LabelSelector};
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, ResourceRef};
@@ -166,7 +166,15 @@ impl Tool for K8sGet {
                 let target = at::target(&place, name)?;
                 Box::pin(self.one(&cluster, &place, &target, &args)).await
             }
-            None => Box::pin(self.several(permit, &cluster, &place, &args)).await,
+            None => {
+                let token = self.page_token(permit, &args)?;
+                let page = Box::pin(self.page(&cluster, &place, &args, token.c.clone())).await?;
+                if page.rows.is_empty() && args.cursor.is_none() {
+                    at::explain_empty(&cluster, &place).await?;
+                }
+                let answer = K8sGetOutput::of(&place, ClusterNote::answer_at(&cluster, &place, args.named()));
+                self.fitted(permit, answer, &args, token, page)
+            }
         }
     }
 }
@@ -190,7 +198,7 @@ impl K8sGet {
             let mut value = path.get(&object)?.clone();
             let bytes = thin(&mut value, ROOM);
             found.value = Some(value);
-            note(&mut found.common, bytes, "pick a smaller part with path");
+            found.common.cut_bytes(bytes, "pick a smaller part with path");
             return Ok(found);
         }
         match args.view() {
@@ -201,13 +209,13 @@ impl K8sGet {
             GetView::Full => {
                 let bytes = thin(&mut object, ROOM);
                 found.object = Some(object);
-                note(&mut found.common, bytes, "pick a part with path, such as path=spec");
+                found.common.cut_bytes(bytes, "pick a part with path, such as path=spec");
             }
             GetView::Describe => {
                 found.around = describe::around(cluster, target, &object, self.kit.cursors.now()).await?;
                 let bytes = thin(&mut object, ROOM.saturating_sub(size_of(&found.around)));
                 found.object = Some(object);
-                note(&mut found.common, bytes, "pick a part with path, such as path=spec");
+                found.common.cut_bytes(bytes, "pick a part with path, such as path=spec");
             }
         }
         Ok(found)
@@ -231,11 +239,5 @@ impl K8sGet {
         let mut rows = list::table_rows(table.columns, table.rows, false);
         let found = rows.iter().position(|r| r.get("name").and_then(Value::as_str) == Some(target.name()));
         Ok(found.map_or(row, |n| rows.swap_remove(n)).into())
-    }
-}
-
-fn note(common: &mut ClusterReplyFields, bytes: u64, hint: &str) {
-    if bytes > 0 {
-        common.cut(Omitted { bytes, ..Omitted::default() }, hint);
     }
 }

@@ -17,6 +17,13 @@ pub(crate) const TEMPLATE_HASH: &str = "pod-template-hash";
 /// How many are looked through; a workload keeps ten unless told otherwise.
 const MOST: u32 = 500;
 
+/// There is no revision of this number among those that are there.
+pub(crate) fn no_revision(wanted: u64, numbers: impl Iterator<Item = u64>) -> Failure {
+    let numbers: Vec<String> = numbers.take(20).map(|number| number.to_string()).collect();
+    Failure::new(codes::REVISION_NOT_FOUND, format!("there is no revision {wanted}"))
+        .next(format!("choose from: {}", numbers.join(", ")))
+}
+
 /// A kind of workload that rolls out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {

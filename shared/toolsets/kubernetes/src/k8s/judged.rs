@@ -7,31 +7,27 @@
 
 use crate::client::{Cluster, ResourceRef};
 use catalog::ToolPreview;
+use catalog::preview::{PreviewBuilder, digest, judged_line, target_name};
 use domain::Failure;
-use domain::json::{canonical, sha256_hex};
 use serde_json::{Value, json};
-
-/// How many letters of a fingerprint are shown.
-const DIGEST: usize = 16;
 
 /// The fingerprint of a target, as it was read, and of what was judged about it.
 pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &ResourceRef, object: &Value, facts: Value) -> String {
     let (kind, uid) = (target.kind().full_name(), &object["metadata"]["uid"]);
     let all = json!([cluster.name(), kind, target.namespace(), target.name(), uid, facts]);
-    sha256_hex(canonical(&all).as_bytes())
+    digest(&all)
 }
 
 /// The preview. Its text ends with the beginning of the fingerprint: two texts are the same only if what was judged is,
 /// although the text itself does not say all of it.
-pub(crate) fn drawn(summary: String, text: &str, warnings: Vec<String>, fingerprint: String) -> ToolPreview {
-    let text = format!("{}\njudged: sha256 {}\n", text.trim_end(), &fingerprint[..DIGEST]);
-    ToolPreview { summary, text, warnings, arguments: None, fingerprint }
+pub(crate) fn drawn(preview: PreviewBuilder, summary: String, fingerprint: String) -> ToolPreview {
+    let text = format!("{}\n{}\n", preview.lines().join("\n").trim_end(), judged_line(&fingerprint));
+    preview.build(summary, text, fingerprint)
 }
 
 /// The beginning of every preview: where it would happen.
 pub(crate) fn heading(cluster: &Cluster<'_>, target: &ResourceRef) -> String {
-    let simulated = if cluster.simulated() { " (simulated)" } else { "" };
-    format!("{target} on cluster {}{simulated}", cluster.name())
+    format!("{target} on cluster {}", target_name(cluster.name(), cluster.simulated()))
 }
 
 /// Wants a namespace that may be changed. A deed that cannot be rehearsed is refused here, before anybody is asked.

@@ -8,7 +8,7 @@ mod merge;
 use super::at;
 use super::grammar::{Label, ObjectName, Span};
 use super::grep::Grep;
-use super::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, size_of};
+use super::reply::{ClusterNote, ClusterReplyFields, ROOM, size_of};
 use super::selector::LabelSelector;
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, KindScope, ListQuery, LogQuery, MaskDetail, ResourceRef};
@@ -116,10 +116,7 @@ impl Tool for PodLogsTool {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<PodLogsOutput, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, &args, cursor)?,
-            None => PodLogsPageToken::default(),
-        };
+        let spot: PodLogsPageToken = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?.unwrap_or_default();
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let kind = cluster.kind("v1/Pod").await?;
         let place = at::place(&cluster, &kind, args.namespace.as_ref()).await?;
@@ -176,10 +173,7 @@ impl PodLogsTool {
             let spot = PodLogsPageToken { before: Some(before), depth };
             common.next_cursor = Some(self.kit.cursors.seal(permit, args, &spot)?);
         }
-        if cut > 0 {
-            let lines = u64::try_from(cut).unwrap_or_default();
-            common.cut(Omitted { lines, ..Omitted::default() }, "narrow with grep, since, tail or container");
-        }
+        common.cut_lines(cut, "narrow with grep, since, tail or container");
         Ok(PodLogsOutput { streams, text, skipped, common })
     }
 }

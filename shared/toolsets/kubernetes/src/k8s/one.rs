@@ -11,7 +11,7 @@ use serde_json::Value;
 /// How often a write is tried whose object has got another resource version but is otherwise the same.
 pub(crate) const TRIES: usize = 4;
 
-/// One object, as it is now.
+/// One object, as it was read.
 pub(crate) struct LoadedObject {
     pub(crate) place: KindScope,
     pub(crate) target: ResourceRef,
@@ -28,7 +28,7 @@ impl LoadedObject {
         namespace: Option<&Label>,
     ) -> Result<LoadedObject, Failure> {
         let (place, target) = LoadedObject::name(cluster, permit, kind, name, namespace).await?;
-        let live = at::get(cluster, &place, &target, MaskDetail::Clean).await?;
+        let live = at::get(cluster, &place, &target, MaskDetail::Full).await?;
         Ok(LoadedObject { place, target, live })
     }
 
@@ -62,7 +62,7 @@ impl LoadedObject {
         if refusal.code != Code::Conflict {
             return Err(refusal);
         }
-        let anew = at::get(cluster, &self.place, &self.target, MaskDetail::Clean).await?;
+        let anew = at::get(cluster, &self.place, &self.target, MaskDetail::Full).await?;
         let same = |pointer: &str| self.live.pointer(pointer) == anew.pointer(pointer);
         if !same("/metadata/uid") || version(&self.live) != version(&anew) || same("/metadata/resourceVersion") {
             return Err(refusal);

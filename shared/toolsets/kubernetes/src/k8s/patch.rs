@@ -7,7 +7,7 @@ use super::diff_text::unified;
 use super::grammar::{KindText, Label, ObjectName};
 use super::kind_name::is_wide;
 use super::one::{LoadedObject, TRIES};
-use super::preview::PreviewBuilder;
+use super::preview;
 use super::radius;
 use super::reply::{ClusterNote, ClusterReplyFields};
 use super::shown_arguments;
@@ -90,21 +90,21 @@ impl Tool for K8sPatch {
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let (mut one, asked) = found(&cluster, permit, args).await?;
         let then = send(&cluster, &cluster.write()?, &mut one, &asked, permit).await?;
-        let mut sheet = PreviewBuilder::of(&cluster);
-        let changes = sheet.changes(&one.target, &one.live, &then);
+        let mut preview = preview::of(&cluster);
+        let changes = preview::changes(&mut preview, &one.target, &one.live, &then);
         if touches_lifetime(&args.patch) {
-            sheet.warn("It touches finalizers or owners, which decide whether objects live on.");
+            preview.warn("It touches finalizers or owners, which decide whether objects live on.");
         }
-        radius::tell(&mut sheet, &cluster, &one.target, &one.live, &then).await?;
+        radius::tell(&mut preview, &cluster, &one.target, &one.live, &then).await?;
         let what = if changes { "patch" } else { "patch without any change to" };
         let kind = one.target.kind();
         let masked = shown_arguments::patch(&cluster, kind.kind(), kind.is("", "Secret"), &args.patch);
-        let arguments = shown_arguments::marked(args, |shown| {
+        preview.arguments(shown_arguments::marked(args, |shown| {
             if let Some(patch) = masked {
                 shown["patch"] = Value::from(patch);
             }
-        });
-        Ok(Some(ToolPreview { arguments, ..sheet.drawn(format!("{what} {}", one.target)) }))
+        }));
+        Ok(Some(preview::drawn(preview, format!("{what} {}", one.target))))
     }
 
     /// The mark of the run says that it happened. One of another run may have replaced it, so then nobody can tell.

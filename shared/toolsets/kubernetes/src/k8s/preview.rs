@@ -1,9 +1,8 @@
-//! What an approver is shown of a change, and what must still be so when it is carried out.
+//! What an approver is shown of a change of objects, and what must still be so when it is carried out.
 //!
-//! A sheet keeps the two apart. What is *shown* may be shortened and may hold numbers that move by themselves (pods that
-//! are ready); what is *judged* goes into the fingerprint: which object, its uid and generation (or a digest of the
-//! object without its status, for kinds that count no generations), every difference in full, and the warnings. So a
-//! status that moves leaves a yes alone, and whatever the approver judged voids it.
+//! What is judged, and goes into the fingerprint: which object, its uid and generation (or a digest of the object without
+//! its status, for kinds that count no generations), every difference in full, and the warnings. So a status that moves
+//! leaves a yes alone, and whatever the approver judged voids it.
 //!
 //! The shown text carries the uid and a digest of the whole difference. Two texts are therefore the same only if they
 //! are about the same objects and the same difference, also where some of it was cut.
@@ -15,7 +14,8 @@ use super::diff_text::unified;
 use super::kind_name::is_wide;
 use crate::client::{Cluster, ResourceRef};
 use catalog::ToolPreview;
-use domain::{Failure, json};
+use catalog::preview::{PreviewBlock, PreviewBuilder, digest, short, target_name};
+use domain::Failure;
 use serde_json::{Value, json};
 
 /// The most lines and bytes that are shown. Whoever shows them folds what is longer, and nothing is to be lost in a fold.
@@ -23,142 +23,109 @@ const MOST_LINES: usize = 180;
 const MOST_BYTES: usize = 20 * 1024;
 /// Below so many lines a difference is shown without the lines around it.
 const CROWDED: usize = 12;
-/// How many letters of a digest are shown.
-const DIGEST: usize = 16;
 
-/// A preview in the making.
-#[derive(Debug)]
-pub(crate) struct PreviewBuilder {
-    judged: Vec<Value>,
-    lines: Vec<String>,
-    differences: Vec<(String, String)>,
-    warnings: Vec<String>,
+/// An empty preview about this cluster.
+pub(crate) fn of(cluster: &Cluster<'_>) -> PreviewBuilder {
+    let mut preview = PreviewBuilder::new(format!("cluster {}", target_name(cluster.name(), cluster.simulated())));
+    preview.fact(json!({ "cluster": cluster.name() }));
+    preview
 }
 
-impl PreviewBuilder {
-    /// An empty sheet about this cluster.
-    pub(crate) fn of(cluster: &Cluster<'_>) -> PreviewBuilder {
-        let simulated = if cluster.simulated() { " (simulated)" } else { "" };
-        let lines = vec![format!("cluster {}{simulated}", cluster.name())];
-        PreviewBuilder {
-            judged: vec![json!({ "cluster": cluster.name() })],
-            lines,
-            differences: Vec::new(),
-            warnings: Vec::new(),
+/// The object a change is about, as it is now. Kinds that reach far are named as such.
+pub(crate) fn about(preview: &mut PreviewBuilder, what: &str, target: &ResourceRef, live: &Value) {
+    let title = identified(preview, what, target, live);
+    preview.line(title);
+}
+
+/// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid), so
+/// what was asked for is judged.
+pub(crate) fn creates(preview: &mut PreviewBuilder, target: &ResourceRef, asked: &Value, then: &Value) {
+    preview.fact(json!({ "object": name(target), "uid": null, "asked": digest(asked) }));
+    wide(preview, target);
+    let (_, then) = named_only(None, then);
+    let text = unified(None, Some(&then)).unwrap_or_default();
+    difference(preview, &format!("create {target}"), &digest(asked), text);
+}
+
+/// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
+pub(crate) fn untried(preview: &mut PreviewBuilder, what: &str, asked: &Value) {
+    preview.fact(json!({ "untried": what, "asked": digest(asked) }));
+    let (_, shown) = named_only(None, asked);
+    let text = unified(None, Some(&shown)).unwrap_or_default();
+    difference(preview, &format!("create {what}, untried"), &digest(asked), text);
+}
+
+/// An object that would be changed, and whether it would be at all.
+pub(crate) fn changes(preview: &mut PreviewBuilder, target: &ResourceRef, now: &Value, then: &Value) -> bool {
+    let (before, after) = (cleaned(now), cleaned(then));
+    let mut found = Vec::new();
+    differences("", Some(&before), Some(&after), &mut found);
+    let any = !found.is_empty();
+    let title = identified(preview, if any { "change" } else { "leave as it is:" }, target, now);
+    let digest = digest(&Value::Array(found));
+    preview.fact(json!({ "difference": digest }));
+    if any {
+        let (now, then) = named_only(Some(now), then);
+        difference(preview, &title, &digest, unified(now.as_ref(), Some(&then)).unwrap_or_default());
+    } else {
+        preview.line(title);
+    }
+    any
+}
+
+/// What a look found. Where the cluster lets nobody look, the approver is told that instead; a kind the cluster does not
+/// have is nothing to look at; whatever else went wrong leaves no preview.
+pub(crate) fn seen<T>(
+    preview: &mut PreviewBuilder,
+    looked: Result<T, Failure>,
+    what: &str,
+) -> Result<Option<T>, Failure> {
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) if failure.code == crate::codes::UNKNOWN_KIND => Ok(None),
+        Err(failure) if failure.code == target::codes::FORBIDDEN => {
+            preview.warn(format!("The tenant's credential may not look at {what}, so they are not counted here."));
+            Ok(None)
         }
+        Err(failure) => Err(failure),
     }
+}
 
-    /// The object a change is about, as it is now. Kinds that reach far are named as such.
-    pub(crate) fn about(&mut self, what: &str, target: &ResourceRef, live: &Value) {
-        let title = self.identified(what, target, live);
-        self.line(title);
+/// The finished preview.
+pub(crate) fn drawn(preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
+    let text = folded(preview.lines(), preview.blocks());
+    let fingerprint = format!("k8s:{}", preview.digest());
+    preview.build(summary, text, fingerprint)
+}
+
+/// Lines and differences within their bounds; the differences share the room that the lines leave.
+fn folded(lines: &[String], differences: &[PreviewBlock]) -> String {
+    let many = differences.len().max(1);
+    let each = |overhead: usize| MOST_LINES.saturating_sub(lines.len() + overhead * many) / many;
+    // A title and a blank line for each; where that leaves too little, only the title.
+    let (most, blank) = if each(2) < CROWDED { (each(1), "") } else { (each(2), "\n") };
+    let mut text = lines.join("\n");
+    for PreviewBlock { title, text: difference } in differences {
+        text.push_str(&format!("{blank}\n{title}{}", cut(difference, most.max(1), MOST_BYTES / many)));
     }
+    text
+}
 
-    /// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid),
-    /// so what was asked for is judged.
-    pub(crate) fn creates(&mut self, target: &ResourceRef, asked: &Value, then: &Value) {
-        self.judged.push(json!({ "object": name(target), "uid": null, "asked": digest(asked) }));
-        self.wide(target);
-        let (_, then) = named_only(None, then);
-        self.difference(&format!("create {target}"), &digest(asked), unified(None, Some(&then)).unwrap_or_default());
-    }
+fn difference(preview: &mut PreviewBuilder, title: &str, digest: &str, text: String) {
+    preview.block(format!("{title}, sha256 {}", short(digest)), text);
+}
 
-    /// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
-    pub(crate) fn untried(&mut self, what: &str, asked: &Value) {
-        self.judged.push(json!({ "untried": what, "asked": digest(asked) }));
-        let (_, shown) = named_only(None, asked);
-        let title = format!("create {what}, untried");
-        self.difference(&title, &digest(asked), unified(None, Some(&shown)).unwrap_or_default());
-    }
+/// Judges which object it is, and gives the line that says so.
+fn identified(preview: &mut PreviewBuilder, what: &str, target: &ResourceRef, live: &Value) -> String {
+    let uid = live["metadata"]["uid"].as_str().unwrap_or("none");
+    preview.fact(json!({ "object": name(target), "uid": uid, "version": version(live) }));
+    wide(preview, target);
+    format!("{what} {target}, uid {uid}")
+}
 
-    /// An object that would be changed, and whether it would be at all.
-    pub(crate) fn changes(&mut self, target: &ResourceRef, now: &Value, then: &Value) -> bool {
-        let (before, after) = (cleaned(now), cleaned(then));
-        let mut found = Vec::new();
-        differences("", Some(&before), Some(&after), &mut found);
-        let any = !found.is_empty();
-        let title = self.identified(if any { "change" } else { "leave as it is:" }, target, now);
-        let digest = digest(&Value::Array(found));
-        self.judged.push(json!({ "difference": digest }));
-        if any {
-            let (now, then) = named_only(Some(now), then);
-            self.difference(&title, &digest, unified(now.as_ref(), Some(&then)).unwrap_or_default());
-        } else {
-            self.line(title);
-        }
-        any
-    }
-
-    /// Says something that may be otherwise by the time it is done.
-    pub(crate) fn line(&mut self, line: impl Into<String>) {
-        self.lines.push(line.into());
-    }
-
-    /// Says something that must still be so.
-    pub(crate) fn judge(&mut self, line: impl Into<String>) {
-        let line = line.into();
-        self.judged.push(Value::from(line.as_str()));
-        self.lines.push(line);
-    }
-
-    /// Warns. A warning is judged, so it holds no number that moves by itself.
-    pub(crate) fn warn(&mut self, warning: impl Into<String>) {
-        let warning = warning.into();
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-    }
-
-    /// What a look found. Where the cluster lets nobody look, the approver is told that instead; a kind the cluster
-    /// does not have is nothing to look at; whatever else went wrong leaves no preview.
-    pub(crate) fn seen<T>(&mut self, looked: Result<T, Failure>, what: &str) -> Result<Option<T>, Failure> {
-        match looked {
-            Ok(found) => Ok(Some(found)),
-            Err(failure) if failure.code == crate::codes::UNKNOWN_KIND => Ok(None),
-            Err(failure) if failure.code == target::codes::FORBIDDEN => {
-                self.warn(format!("The tenant's credential may not look at {what}, so they are not counted here."));
-                Ok(None)
-            }
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// The finished preview.
-    pub(crate) fn drawn(self, summary: impl Into<String>) -> ToolPreview {
-        let judged = json!({ "judged": self.judged, "warnings": self.warnings });
-        let many = self.differences.len().max(1);
-        let each = |overhead: usize| MOST_LINES.saturating_sub(self.lines.len() + overhead * many) / many;
-        // A title and a blank line for each; where that leaves too little, only the title.
-        let (lines, blank) = if each(2) < CROWDED { (each(1), "") } else { (each(2), "\n") };
-        let mut text = self.lines.join("\n");
-        for (title, difference) in &self.differences {
-            text.push_str(&format!("{blank}\n{title}{}", cut(difference, lines.max(1), MOST_BYTES / many)));
-        }
-        ToolPreview {
-            summary: summary.into(),
-            text,
-            warnings: self.warnings,
-            arguments: None,
-            fingerprint: format!("k8s:{}", json::sha256_hex(json::canonical(&judged).as_bytes())),
-        }
-    }
-
-    fn difference(&mut self, title: &str, digest: &str, text: String) {
-        self.differences.push((format!("{title}, sha256 {}", &digest[..DIGEST]), text));
-    }
-
-    /// Judges which object it is, and gives the line that says so.
-    fn identified(&mut self, what: &str, target: &ResourceRef, live: &Value) -> String {
-        let uid = live["metadata"]["uid"].as_str().unwrap_or("none");
-        self.judged.push(json!({ "object": name(target), "uid": uid, "version": version(live) }));
-        self.wide(target);
-        format!("{what} {target}, uid {uid}")
-    }
-
-    fn wide(&mut self, target: &ResourceRef) {
-        if is_wide(target.kind().plural()) {
-            self.warn(format!("A {} reaches further than one workload.", target.kind().kind()));
-        }
+fn wide(preview: &mut PreviewBuilder, target: &ResourceRef) {
+    if is_wide(target.kind().plural()) {
+        preview.warn(format!("A {} reaches further than one workload.", target.kind().kind()));
     }
 }
 
@@ -197,10 +164,6 @@ fn cleaned(object: &Value) -> Value {
     let mut object = object.clone();
     clean::for_diff(&mut object);
     object
-}
-
-fn digest(value: &Value) -> String {
-    json::sha256_hex(json::canonical(value).as_bytes())
 }
 
 /// Every place where two values differ, with what stands there.
@@ -315,10 +278,9 @@ mod tests {
         let long = (0..100).map(|n| format!("+line {n}")).collect::<Vec<_>>().join("\n");
         let long = format!("--- now\n+++ then\n@@ -1 +1 @@\n{long}");
         for many in [1, 7, 50] {
-            let lines = vec!["cluster a".into()];
-            let mut sheet = PreviewBuilder { judged: vec![], lines, differences: vec![], warnings: vec![] };
-            (0..many).for_each(|n| sheet.difference(&format!("object {n}"), &"0".repeat(64), long.clone()));
-            let text = sheet.drawn("all").text;
+            let mut preview = PreviewBuilder::new("cluster a");
+            (0..many).for_each(|n| difference(&mut preview, &format!("object {n}"), &"0".repeat(64), long.clone()));
+            let text = drawn(preview, "all").text;
             assert!((0..many).all(|n| text.contains(&format!("object {n}, sha256 0000"))), "{text}");
             assert!(text.lines().count() <= MOST_LINES && text.contains("+line 0"), "{text}");
         }

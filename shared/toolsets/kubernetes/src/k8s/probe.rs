@@ -11,7 +11,7 @@ use super::reply::{ClusterNote, ClusterReplyFields, printable};
 use super::written::{KeptEnd, shown};
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, ResourceRef, Wildcard};
-use catalog::{Progress, Tool, ToolPreview, ToolSpec};
+use catalog::{PreviewBuilder, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -113,15 +113,17 @@ impl Tool for HttpProbe {
         let scheme = if args.https.unwrap_or_default() { "https" } else { "http" };
         let (port, path) = (args.port.number(), args.path());
         let facts = json!({ "port": port, "path": path, "scheme": scheme, "behind": judged });
-        let warnings = match args.kind {
-            ProbeOutput::Service if !has_port(&seen.live, port) => vec![format!("the service has no port {port}")],
-            ProbeOutput::Pod | ProbeOutput::Service => Vec::new(),
-        };
-        let (summary, heading) =
-            (format!("GET {scheme} port {port} of {}: {path}", seen.target), heading(&cluster, &seen.target));
-        let text = format!("GET through the API server: {heading}\n{behind}\nport: {port} ({scheme})\npath: {path}\n");
+        let heading = heading(&cluster, &seen.target);
+        let mut preview = PreviewBuilder::new(format!("GET through the API server: {heading}"));
+        preview.line(behind);
+        preview.line(format!("port: {port} ({scheme})"));
+        preview.line(format!("path: {path}"));
+        if args.kind == ProbeOutput::Service && !has_port(&seen.live, port) {
+            preview.warn(format!("the service has no port {port}"));
+        }
+        let summary = format!("GET {scheme} port {port} of {}: {path}", seen.target);
         let fingerprint = fingerprint(&cluster, &seen.target, &seen.live, facts);
-        Ok(Some(judged::drawn(summary, &text, warnings, fingerprint)))
+        Ok(Some(judged::drawn(preview, summary, fingerprint)))
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ProbeAnswer, Failure> {

@@ -5,8 +5,9 @@
 
 use super::budgets::selects;
 use super::pages;
-use super::preview::PreviewBuilder;
+use super::preview;
 use crate::client::{Cluster, KindScope, ListQuery, ResourceRef, Wildcard};
+use catalog::PreviewBuilder;
 use domain::Failure;
 use serde_json::Value;
 
@@ -87,22 +88,22 @@ pub(crate) fn pod_labels(target: &ResourceRef, live: &Value) -> Option<Value> {
 /// Tells what a change of one object means beyond its own fields: replicas that somebody else sets, budgets, pods that are
 /// replaced, a controller that would undo it. `then` is the object as it would be.
 pub(crate) async fn tell(
-    sheet: &mut PreviewBuilder,
+    preview: &mut PreviewBuilder,
     cluster: &Cluster<'_>,
     target: &ResourceRef,
     live: &Value,
     then: &Value,
 ) -> Result<(), Failure> {
     if let Some(owner) = controller(live) {
-        sheet.warn(format!("It belongs to {owner}, which may set it back."));
+        preview.warn(format!("It belongs to {owner}, which may set it back."));
     }
     let (before, after) = (&live["spec"]["template"], &then["spec"]["template"]);
     if before.is_object() && after.is_object() && before != after {
-        sheet.line("its pods are replaced by new ones");
+        preview.line("its pods are replaced by new ones");
     }
     match (live["spec"]["replicas"].as_u64(), then["spec"]["replicas"].as_u64()) {
         (Some(from), Some(to)) if from != to && target.kind().has("scale") => {
-            Box::pin(tell_replicas(sheet, cluster, target, live, to)).await.map(drop)
+            Box::pin(tell_replicas(preview, cluster, target, live, to)).await.map(drop)
         }
         _ => Ok(()),
     }
@@ -110,28 +111,29 @@ pub(crate) async fn tell(
 
 /// Tells what another number of replicas means, and which autoscaler sets it besides.
 pub(crate) async fn tell_replicas(
-    sheet: &mut PreviewBuilder,
+    preview: &mut PreviewBuilder,
     cluster: &Cluster<'_>,
     target: &ResourceRef,
     live: &Value,
     to: u64,
 ) -> Result<Option<Autoscaler>, Failure> {
     if to == 0 {
-        sheet.warn("0 replicas stops the service.");
+        preview.warn("0 replicas stops the service.");
     }
-    let found = sheet.seen(autoscaler(cluster, target).await, "autoscalers")?.flatten();
+    let found = preview::seen(preview, autoscaler(cluster, target).await, "autoscalers")?.flatten();
     if let Some(Autoscaler { name, between: (fewest, most) }) = &found {
-        sheet.warn(match to {
+        preview.warn(match to {
             0 => format!("Autoscaler {name} ({fewest} to {most} replicas) does nothing while there are 0."),
             _ => format!("Autoscaler {name} ({fewest} to {most} replicas) sets the replicas too and would undo it."),
         });
     }
     if let (Some(namespace), Some(labels)) = (target.namespace(), pod_labels(target, live)) {
-        for budget in sheet.seen(budgets(cluster, namespace, &labels).await, "disruption budgets")?.unwrap_or_default()
+        for budget in preview::seen(preview, budgets(cluster, namespace, &labels).await, "disruption budgets")?
+            .unwrap_or_default()
         {
-            sheet.line(format!("budget {}: {}, {} may go now", budget.name, budget.demands, budget.allowed));
+            preview.line(format!("budget {}: {}, {} may go now", budget.name, budget.demands, budget.allowed));
             if budget.floor.is_some_and(|floor| to < floor) {
-                sheet.warn(format!("It goes below what budget {} demands ({}).", budget.name, budget.demands));
+                preview.warn(format!("It goes below what budget {} demands ({}).", budget.name, budget.demands));
             }
         }
     }

@@ -120,7 +120,7 @@ async fn look<'a>(cluster: &'a Cluster<'a>, permit: &Permit, args: &Args) -> Res
         Err(failure) if failure.code == Code::NotFound => return Err(at::not_found(cluster, &place, &target).await),
         read => read?,
     };
-    let live = sealed.shown(cluster, MaskDetail::Clean);
+    let live = sealed.shown(cluster, MaskDetail::Full);
     Ok(ReadWorkload { cluster, workload, place, target, sealed, live })
 }
 

@@ -2,8 +2,8 @@
 
 use super::at;
 use super::grammar::{KindText, Label, ObjectName};
-use super::history::{Workload, WorkloadRevision, revisions};
-use super::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, thin};
+use super::history::{Workload, WorkloadRevision, no_revision, revisions};
+use super::reply::{ClusterNote, ClusterReplyFields, ROOM, thin};
 use super::rollout_rules::standing;
 use super::{K8sDeps, TOOLSET};
 use crate::client::MaskDetail;
@@ -113,19 +113,13 @@ impl Tool for RolloutStatus {
             Some(wanted) => {
                 let mut template = find(&revisions, wanted)?.template.clone();
                 let bytes = thin(&mut template, ROOM / 2);
-                if bytes > 0 {
-                    let hint = "read one part with k8s_get kind=ReplicaSet or ControllerRevision and path";
-                    common.cut(Omitted { bytes, ..Omitted::default() }, hint);
-                }
+                common.cut_bytes(bytes, "read one part with k8s_get kind=ReplicaSet or ControllerRevision and path");
                 Some(template)
             }
             None => None,
         };
         let left = revisions.len().saturating_sub(SHOWN);
-        if left > 0 {
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "older revisions are shown by their number");
-        }
+        common.cut_items(left, "older revisions are shown by their number");
         Ok(RolloutStatusOutput {
             done: stands.done,
             failed: stands.failed,
@@ -143,9 +137,6 @@ impl Tool for RolloutStatus {
 }
 
 fn find(revisions: &[WorkloadRevision], wanted: u64) -> Result<&WorkloadRevision, Failure> {
-    revisions.iter().find(|r| r.number == wanted).ok_or_else(|| {
-        let known: Vec<String> = revisions.iter().take(20).map(|r| r.number.to_string()).collect();
-        Failure::new(codes::REVISION_NOT_FOUND, format!("there is no revision {wanted}"))
-            .next(format!("choose from: {}", known.join(", ")))
-    })
+    let numbers = || revisions.iter().map(|revision| revision.number);
+    revisions.iter().find(|revision| revision.number == wanted).ok_or_else(|| no_revision(wanted, numbers()))
 }

@@ -135,13 +135,13 @@ async fn plan(cluster: &Cluster<'_>, args: &Args, name: &str) -> Result<PlannedR
                 }
                 read => read?,
             };
-            let live = sealed.shown(cluster, MaskDetail::Clean);
+            let live = sealed.shown(cluster, MaskDetail::Full);
             let made = CreatedKind::Job(spec::from_cronjob(name, &sealed, &live, args)?);
             PlannedRun { place, of, live, made }
         }
         RunContent::Debug { pod, image } => {
             let of = at::target(&place, pod)?;
-            let live = at::get(cluster, &place, &of, MaskDetail::Clean).await?;
+            let live = at::get(cluster, &place, &of, MaskDetail::Full).await?;
             PlannedRun { place, of, live, made: CreatedKind::Debugger(spec::debugger(name, image, args)) }
         }
     };

@@ -5,7 +5,7 @@
 use super::at;
 use super::grammar::{KindText, Label, ObjectName};
 use super::one::{LoadedObject, TRIES};
-use super::preview::PreviewBuilder;
+use super::preview;
 use super::radius;
 use super::reply::{ClusterNote, ClusterReplyFields};
 use super::{K8sDeps, TOOLSET};
@@ -77,17 +77,17 @@ impl Tool for ScaleTool {
         believed(args, from)?;
         // Whatever would refuse it is heard now, and not after somebody signed.
         cluster.write()?.set_scale(&one.target, to, None).await?;
-        let mut sheet = PreviewBuilder::of(&cluster);
-        sheet.about("scale", &one.target, &one.live);
-        sheet.judge(format!("replicas {from} → {to}"));
+        let mut preview = preview::of(&cluster);
+        preview::about(&mut preview, "scale", &one.target, &one.live);
+        preview.judge(format!("replicas {from} → {to}"));
         if let Some(ready) = ready(&one.live) {
-            sheet.line(format!("ready now: {ready}"));
+            preview.line(format!("ready now: {ready}"));
         }
         if let Some(owner) = radius::controller(&one.live) {
-            sheet.warn(format!("It belongs to {owner}, which may set it back."));
+            preview.warn(format!("It belongs to {owner}, which may set it back."));
         }
-        radius::tell_replicas(&mut sheet, &cluster, &one.target, &one.live, u64::from(to)).await?;
-        Ok(Some(sheet.drawn(format!("scale {} from {from} to {to} replicas", one.target))))
+        radius::tell_replicas(&mut preview, &cluster, &one.target, &one.live, u64::from(to)).await?;
+        Ok(Some(preview::drawn(preview, format!("scale {} from {from} to {to} replicas", one.target))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -3,7 +3,7 @@
 use super::at;
 use super::grammar::{Label, Namespaces, ObjectName};
 use super::measure::{cpu_milli, memory_mi, percent};
-use super::reply::{ClusterNote, ClusterReplyFields, MOST_ROWS, Omitted, ROOM, size_of};
+use super::reply::{ClusterNote, ClusterReplyFields, MOST_ROWS, ROOM, size_of};
 use super::selector::LabelSelector;
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, MetricsSubject};
@@ -156,10 +156,7 @@ impl Tool for Top {
         let fit = fitting(&items);
         let left = items.len() - fit;
         items.truncate(fit);
-        if left > 0 {
-            let items = u64::try_from(left).unwrap_or_default();
-            common.cut(Omitted { items, ..Omitted::default() }, "narrow with namespace, selector or name");
-        }
+        common.cut_items(left, "narrow with namespace, selector or name");
         common.untrusted = false;
         Ok(TopOutput { items, window_s, common })
     }

@@ -39,7 +39,6 @@ pub use plan::{DocumentWriteResult, op};
 pub use promote::PromotionRequest;
 pub use reading::{DocumentPage, StoreFacts};
 pub use search::{DocumentHit, DocumentQuery, SearchResults};
-pub use sketch::WritePreview;
 pub use stores::{BadStore, Quota, StoreRules, Stores, WriteAccess};
 pub use text::normalise;
 pub use write::{DocumentPatch, Write};

@@ -15,7 +15,7 @@ const EXCERPT: usize = 600;
 /// A store that did not answer, as a failure of the call.
 pub(in crate::documents) fn no_store(error: &StoreError) -> Failure {
     tracing::warn!(%error, "the state store failed the memory");
-    Failure::new(error.code(), "the state store did not answer").next("try again shortly").retry_after_ms(1_000)
+    error.failure("")
 }
 
 /// Nothing is there. Near names come from the same scope, so they tell the caller nothing it could not list.

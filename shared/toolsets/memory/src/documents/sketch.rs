@@ -8,31 +8,19 @@ use crate::documents::plan::{PlannedWrite, WritePlan, op, trust_moves};
 use crate::documents::promote::{self, PromotionRequest};
 use crate::documents::write::{DocumentPatch, Write};
 use crate::documents::{DocumentAuthor, Documents, diff};
+use catalog::ToolPreview;
 use domain::{Failure, json::sha256_hex};
 use std::fmt::Write as _;
 use store::Document;
 
-/// A write as it is shown before it happens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WritePreview {
-    /// One line.
-    pub summary: String,
-    /// What changes, for a person to read.
-    pub text: String,
-    /// Warnings that go with it.
-    pub warnings: Vec<String>,
-    /// What must still be so when it is carried out.
-    pub fingerprint: String,
-}
-
 impl Documents {
     /// What keeping a document would do.
-    pub async fn sketch_write(&self, author: &DocumentAuthor, write: &Write) -> Result<WritePreview, Failure> {
+    pub async fn sketch_write(&self, author: &DocumentAuthor, write: &Write) -> Result<ToolPreview, Failure> {
         Ok(of_planned(&self.plan_write(author, write).await?, author))
     }
 
     /// What changing a document would do.
-    pub async fn sketch_patch(&self, author: &DocumentAuthor, patch: &DocumentPatch) -> Result<WritePreview, Failure> {
+    pub async fn sketch_patch(&self, author: &DocumentAuthor, patch: &DocumentPatch) -> Result<ToolPreview, Failure> {
         Ok(of_planned(&self.plan_patch(author, patch).await?, author))
     }
 
@@ -41,7 +29,7 @@ impl Documents {
         &self,
         author: &DocumentAuthor,
         promote: &PromotionRequest,
-    ) -> Result<WritePreview, Failure> {
+    ) -> Result<ToolPreview, Failure> {
         let (plan, source) = self.plan_promote(author, promote).await?;
         let drawn = of_plan(&plan, author);
         let mut text = format!(
@@ -61,7 +49,7 @@ impl Documents {
         if plan.before.is_some() {
             writeln!(text, "\nthe whole text:\n{}", quoted(&plan.draft.content)).unwrap_or_default();
         }
-        Ok(WritePreview {
+        Ok(ToolPreview {
             summary: format!("adopt {} as {} ({})", source.path, plan.path, plan.draft.kind),
             text,
             fingerprint: promote::fingerprint(&plan, &source),
@@ -70,11 +58,7 @@ impl Documents {
     }
 
     /// What forgetting a document would do.
-    pub async fn sketch_forget(
-        &self,
-        author: &DocumentAuthor,
-        forget: &ForgetRequest,
-    ) -> Result<WritePreview, Failure> {
+    pub async fn sketch_forget(&self, author: &DocumentAuthor, forget: &ForgetRequest) -> Result<ToolPreview, Failure> {
         let (_, last) = self.plan_forget(author, forget).await?;
         let (what, after) = match forget.extent {
             ForgetDepth::Deleted => ("delete".to_owned(), "its versions can be read for 90 days, then they are gone"),
@@ -98,32 +82,34 @@ impl Documents {
         if forget.extent == ForgetDepth::Deleted {
             writeln!(text, "\nthe text now:\n{}", quoted(&last.content)).unwrap_or_default();
         }
-        Ok(WritePreview {
+        Ok(ToolPreview {
             summary: format!("{what} {}", last.path),
             text,
             warnings: taint(author),
+            arguments: None,
             fingerprint: forget::fingerprint(forget, &last),
         })
     }
 }
 
-fn of_planned(planned: &PlannedWrite, author: &DocumentAuthor) -> WritePreview {
+fn of_planned(planned: &PlannedWrite, author: &DocumentAuthor) -> ToolPreview {
     match planned {
         PlannedWrite::New(plan) => of_plan(plan, author),
         PlannedWrite::Same(found) => unchanged(found),
     }
 }
 
-fn unchanged(found: &Document) -> WritePreview {
-    WritePreview {
+fn unchanged(found: &Document) -> ToolPreview {
+    ToolPreview {
         summary: format!("nothing changes: {} says this already", found.path),
         text: format!("{} has this very text as its version {} (sha256 {})", found.path, found.version, found.sha256),
         warnings: Vec::new(),
+        arguments: None,
         fingerprint: format!("{} {}", found.path, found.sha256),
     }
 }
 
-fn of_plan(plan: &WritePlan, author: &DocumentAuthor) -> WritePreview {
+fn of_plan(plan: &WritePlan, author: &DocumentAuthor) -> ToolPreview {
     let WritePlan { path, draft, before, .. } = plan;
     let kind = match before.as_ref().map(|found| found.kind.as_str()) {
         Some(old) if old != draft.kind => format!("{old} -> {}", draft.kind),
@@ -155,10 +141,11 @@ fn of_plan(plan: &WritePlan, author: &DocumentAuthor) -> WritePreview {
         false => format!("scan: {}", draft.findings.join("; ")),
     });
     let verb = op(draft.op);
-    WritePreview {
+    ToolPreview {
         summary: format!("{verb} {path} ({}, {} bytes)", draft.kind, draft.content.len()),
         text,
         warnings: plan.warnings.iter().cloned().chain(taint(author)).collect(),
+        arguments: None,
         fingerprint: format!(
             "{path} {} {}",
             before.as_ref().map_or("absent", |found| found.sha256.as_str()),

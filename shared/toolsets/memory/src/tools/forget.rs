@@ -1,7 +1,7 @@
 //! `memory_forget`: deletes a document, or removes the text of its versions for good.
 
 use super::args::PathText;
-use super::{MemoryDeps, TOOLSET, drawn, effect};
+use super::{MemoryDeps, TOOLSET, effect};
 use crate::documents::{DocPath, DocumentAuthor, ForgetDepth, Forgotten};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
@@ -72,11 +72,7 @@ impl Tool for ForgetTool {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        self.0
-            .notebook
-            .sketch_forget(&DocumentAuthor::of(permit), &args.forget()?)
-            .await
-            .map(|sketch| Some(drawn(sketch)))
+        self.0.notebook.sketch_forget(&DocumentAuthor::of(permit), &args.forget()?).await.map(Some)
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -1,7 +1,7 @@
 //! `memory_history`: the versions of a document, newest first, and what became of proposals to adopt it.
 
 use super::args::PathText;
-use super::room::{ROOM, fitting, shortened, size};
+use super::room::{fitting, shortened};
 use super::shape::VersionOrigin;
 use super::{MemoryDeps, STORED_TEXT, TOOLSET};
 use crate::documents::{DocPath, DocumentReader, Promotion, op, trust};
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::Document;
 use target::cursor::Cursor;
+use target::reply::{ROOM, size_of};
 
 /// Versions on one page.
 const SHOWN: usize = 10;
@@ -104,15 +105,15 @@ impl Tool for HistoryTool {
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<MemoryHistoryOutput, Failure> {
         let MemoryDeps { notebook, cursors } = &self.0;
-        let before = args.cursor.as_ref().map(|cursor| cursors.open::<u64>(permit, &args, cursor)).transpose()?;
+        let before = cursors.resume::<u64>(permit, &args, args.cursor.as_ref())?;
         let past = notebook.history(&DocumentReader::of(permit), &args.path, before, SHOWN).await?;
         let mut promotions: Vec<Proposal> = past.promotions.into_iter().map(proposal).collect();
         promotions.truncate(fitting(&promotions, PROMOTIONS_ROOM));
         let (mut versions, mut next) = (past.versions.into_iter().map(line).collect::<Vec<_>>(), past.next);
-        let room = ROOM - size(&promotions);
-        let whole = size(&versions) <= room;
+        let room = ROOM - size_of(&promotions);
+        let whole = size_of(&versions) <= room;
         for chars in [2_000, 600, 150] {
-            if size(&versions) > room {
+            if size_of(&versions) > room {
                 versions.iter_mut().for_each(|line| line.shorten(chars));
             }
         }

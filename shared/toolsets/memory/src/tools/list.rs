@@ -1,7 +1,7 @@
 //! `memory_list`: the documents under a path, or the stores there are.
 
 use super::args::PrefixText;
-use super::room::{ROOM, fitting};
+use super::room::fitting;
 use super::shape::DocumentRow;
 use super::{MemoryDeps, STORED_TEXT, TOOLSET};
 use crate::documents::{DocumentKind, DocumentReader, Prefix, StoreFacts as Kept};
@@ -11,6 +11,7 @@ use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use target::cursor::Cursor;
+use target::reply::ROOM;
 
 /// Lines in one answer.
 const MOST: usize = 100;
@@ -82,7 +83,7 @@ impl Tool for MemoryListTool {
             let stores = notebook.shelves(&reader).await?.into_iter().map(store).collect();
             return Ok(MemoryListOutput { stores: Some(stores), untrusted: true, ..MemoryListOutput::default() });
         };
-        let after = args.cursor.as_ref().map(|cursor| cursors.open::<String>(permit, &args, cursor)).transpose()?;
+        let after = cursors.resume::<String>(permit, &args, args.cursor.as_ref())?;
         let page = notebook.list(&reader, path, after.as_deref(), MOST).await?;
         let mut items: Vec<DocumentRow> = page.items.into_iter().map(DocumentRow::of).collect();
         let fit = fitting(&items, ROOM);

@@ -15,9 +15,9 @@ mod room;
 mod search;
 mod shape;
 
-use crate::documents::{Documents, WritePreview};
+use crate::documents::Documents;
 use catalog::validate::BadSchema;
-use catalog::{CatalogEntry, CompiledTools, ToolPreview};
+use catalog::{CatalogEntry, CompiledTools};
 use domain::Effect;
 use std::sync::Arc;
 use target::Cursors;
@@ -57,9 +57,4 @@ fn effect(path: &crate::documents::DocPath, beyond: Effect) -> Effect {
         crate::documents::DocumentScope::Session => Effect::Read,
         crate::documents::DocumentScope::User | crate::documents::DocumentScope::Tenant => beyond,
     }
-}
-
-fn drawn(sketch: WritePreview) -> ToolPreview {
-    let WritePreview { summary, text, warnings, fingerprint } = sketch;
-    ToolPreview { summary, text, warnings, arguments: None, fingerprint }
 }

@@ -3,7 +3,7 @@
 use super::args::PathText;
 use super::room::shortened;
 use super::shape::VersionOrigin;
-use super::{MemoryDeps, STORED_TEXT, TOOLSET, drawn, effect};
+use super::{MemoryDeps, STORED_TEXT, TOOLSET, effect};
 use crate::documents::{DocPath, DocumentAuthor, Edit, PatchChange, trust};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
@@ -103,11 +103,7 @@ impl Tool for MemoryPatch {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        self.0
-            .notebook
-            .sketch_patch(&DocumentAuthor::of(permit), &args.patch()?)
-            .await
-            .map(|sketch| Some(drawn(sketch)))
+        self.0.notebook.sketch_patch(&DocumentAuthor::of(permit), &args.patch()?).await.map(Some)
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

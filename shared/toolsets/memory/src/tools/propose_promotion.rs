@@ -4,7 +4,7 @@
 //! time, and a no comes with a reason that the document's history shows. Running it is what approval brings about.
 
 use super::args::PathText;
-use super::{MemoryDeps, TOOLSET, drawn};
+use super::{MemoryDeps, TOOLSET};
 use crate::documents::{DocPath, DocumentAuthor, PromotionRequest, trust};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
@@ -70,11 +70,7 @@ impl Tool for ProposePromotion {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        self.0
-            .notebook
-            .sketch_promote(&DocumentAuthor::of(permit), &args.promote())
-            .await
-            .map(|sketch| Some(drawn(sketch)))
+        self.0.notebook.sketch_promote(&DocumentAuthor::of(permit), &args.promote()).await.map(Some)
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

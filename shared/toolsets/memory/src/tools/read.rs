@@ -105,8 +105,7 @@ impl Tool for Read {
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ReadOutput, Failure> {
         let MemoryDeps { notebook, cursors } = &self.0;
-        let spot =
-            args.cursor.as_ref().map(|cursor| cursors.open::<ReadPageToken>(permit, &args, cursor)).transpose()?;
+        let spot = cursors.resume::<ReadPageToken>(permit, &args, args.cursor.as_ref())?;
         let version = spot.as_ref().map(|spot| spot.version).or(args.version);
         let document = notebook.read(&DocumentReader::of(permit), &args.path, version).await?;
         let from = spot.map_or(0, |spot| spot.at);

@@ -4,7 +4,7 @@
 //! scope are changes, and a person is asked.
 
 use super::args::{KindName, PathText};
-use super::{MemoryDeps, TOOLSET, drawn, effect};
+use super::{MemoryDeps, TOOLSET, effect};
 use crate::documents::{DocPath, DocumentAuthor, DocumentKind, DocumentWriteResult, Write, trust};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
@@ -84,7 +84,7 @@ impl Tool for Remember {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        self.0.notebook.sketch_write(&DocumentAuthor::of(permit), &args.write()).await.map(|sketch| Some(drawn(sketch)))
+        self.0.notebook.sketch_write(&DocumentAuthor::of(permit), &args.write()).await.map(Some)
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -1,9 +1,8 @@
 //! How much fits into one answer. What does not is shortened first, then left for the next page.
 
 use serde::Serialize;
+use target::reply::size_of;
 
-/// The most JSON in one answer, without the frame around it.
-pub(super) const ROOM: usize = 22 * 1024;
 /// What a text that is the answer may take of it; the rest is for what stands beside it.
 const TEXT_ROOM: usize = 16 * 1024;
 
@@ -13,15 +12,10 @@ pub(super) fn fitting<T: Serialize>(items: &[T], room: usize) -> usize {
     items
         .iter()
         .take_while(|item| {
-            used += size(item) + 1;
+            used += size_of(item) + 1;
             used <= room
         })
         .count()
-}
-
-/// The bytes of a value as JSON.
-pub(super) fn size(value: &impl Serialize) -> usize {
-    serde_json::to_string(value).map_or(usize::MAX / 2, |text| text.len())
 }
 
 /// Where a page of a text that begins at `from` ends: at a line, unless one line is all of the page.
@@ -58,7 +52,7 @@ mod tests {
         let (mut at, mut pages) = (0, Vec::new());
         while at < text.len() {
             let end = page_end(&text, at);
-            assert!(size(&&text[at..end]) <= TEXT_ROOM + 2 && end > at);
+            assert!(size_of(&&text[at..end]) <= TEXT_ROOM + 2 && end > at);
             assert!(text[at..end].ends_with('\n'));
             pages.push(&text[at..end]);
             at = end;

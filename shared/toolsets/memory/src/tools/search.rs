@@ -1,7 +1,7 @@
 //! `memory_search`: finds documents by words, in every scope the caller can read.
 
 use super::args::{KindName, ScopeName};
-use super::room::{ROOM, fitting, shortened, size};
+use super::room::{fitting, shortened};
 use super::shape::VersionOrigin;
 use super::{MemoryDeps, STORED_TEXT, TOOLSET};
 use crate::documents::{DocumentHit, DocumentKind, DocumentQuery, DocumentReader, DocumentScope, trust};
@@ -10,6 +10,7 @@ use domain::{Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use target::reply::{ROOM, size_of};
 
 const SHOWN: usize = 6;
 
@@ -89,7 +90,7 @@ impl Tool for MemorySearch {
         let query = DocumentQuery { text: query, scope, kind, limit: limit.map_or(SHOWN, usize::from) };
         let found = self.0.notebook.search(&DocumentReader::of(permit), &query).await?;
         let mut hits: Vec<SearchHitRow> = found.hits.into_iter().map(line).collect();
-        if size(&hits) > ROOM {
+        if size_of(&hits) > ROOM {
             hits.iter_mut().for_each(|hit| shortened(&mut hit.excerpt, 160));
         }
         let omitted = Some(hits.len() - fitting(&hits, ROOM)).filter(|left| *left > 0);

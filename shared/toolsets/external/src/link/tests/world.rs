@@ -113,7 +113,7 @@ pub(crate) fn rehearsal() -> Permit {
 
 fn decided(effect: Effect, approved: bool) -> Decision {
     let toolset = ToolsetName::parse("mcp_double").unwrap();
-    let principal = Principal { issuer: "https://login.example".into(), subject: "agent".into() };
+    let principal = Principal::new("https://login.example", "agent");
     let caller = Caller {
         tenant: tenant(),
         principal: principal.clone(),

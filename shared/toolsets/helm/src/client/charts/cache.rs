@@ -6,7 +6,7 @@
 
 use super::archive::ChartContents;
 use domain::Tenant;
-use sha2::{Digest, Sha256};
+use domain::json::sha256_hex;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -54,7 +54,7 @@ impl Cache {
         let mut bytes = Vec::new();
         let most = super::archive::MOST_BYTES as u64 + 1;
         File::open(self.place(tenant, sha256)).ok()?.take(most).read_to_end(&mut bytes).ok()?;
-        (hex_digest(&bytes) == sha256).then_some(bytes)
+        (sha256_hex(&bytes) == sha256).then_some(bytes)
     }
 
     /// Keeps the bytes and hands the archive out.
@@ -64,7 +64,7 @@ impl Cache {
         bytes: &[u8],
         contents: ChartContents,
     ) -> io::Result<Archive> {
-        let sha256 = hex_digest(bytes);
+        let sha256 = sha256_hex(bytes);
         let path = self.place(tenant, &sha256);
         let held = self.hold(&path);
         if self.find(tenant, &sha256).is_none() {
@@ -142,11 +142,6 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&beside, path)
     });
     written.inspect_err(|_| drop(fs::remove_file(&beside)))
-}
-
-/// The sha256 in hex.
-pub(in crate::client) fn hex_digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

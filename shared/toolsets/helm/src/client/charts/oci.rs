@@ -4,13 +4,13 @@
 //! are to be had; it may send us to any listed host, but the tenant's credential goes to the registry's own host alone.
 
 use super::archive;
-use super::cache::hex_digest;
 use super::credential::Basic;
 use super::failures::{no_chart, no_version, not_the_chart};
 use super::index::{is_sha256, newest};
 use super::place::Registry;
 use super::range::Range;
 use super::web::{ChartRequest, ChartWeb, refused, unreachable};
+use domain::json::sha256_hex;
 use domain::{Failure, Tenant};
 use egress::header::WWW_AUTHENTICATE;
 use egress::{GuardedResponse, Url};
@@ -107,7 +107,7 @@ impl Pull<'_> {
         let ask = ChartRequest { url: &url, accept: None, authorization, cap: archive::MOST_BYTES };
         let answer = self.web.download(self.tenant, &ask).await?;
         match answer.status {
-            200 if hex_digest(&answer.body) == layer.sha256 => Ok(answer.body),
+            200 if sha256_hex(&answer.body) == layer.sha256 => Ok(answer.body),
             200 => Err(not_the_chart("its digest is another than the registry says")),
             status => Err(refused(status, &url)),
         }

@@ -1,7 +1,7 @@
 //! The repositories of one tenant, for the length of one call.
 
 use super::archive::{self, ChartContents};
-use super::cache::{Archive, hex_digest};
+use super::cache::Archive;
 use super::credential::Basic;
 use super::failures::{bad_archive, full, no_chart, no_registry, no_version, not_the_chart, taken};
 use super::index::{self, ChartIndex, ChartVersion, best, newest};
@@ -11,6 +11,7 @@ use super::place::{ChartSource, Registry};
 use super::range::{Range, version};
 use super::web::{ChartRequest, refused, unreachable};
 use super::{ChartRef, ChartRepository, Charts, records};
+use domain::json::sha256_hex;
 use domain::outcome::near;
 use domain::{Code, Effect, Failure, Moment};
 use egress::Url;
@@ -295,7 +296,7 @@ impl<'p> Repositories<'p> {
             404 => return Err(no_chart(name, Vec::new())),
             status => return Err(refused(status, &place)),
         }
-        if entry.digest.as_ref().is_some_and(|digest| *digest != hex_digest(&answer.body)) {
+        if entry.digest.as_ref().is_some_and(|digest| *digest != sha256_hex(&answer.body)) {
             return Err(not_the_chart("its digest is another than the index says"));
         }
         self.keep(answer.body, name, &entry.version).await

@@ -63,9 +63,7 @@ impl ChartWeb {
         let mut tried = 0;
         loop {
             tried += 1;
-            let go = line.breaker.enter(Instant::now()).map_err(|pause| {
-                unreachable(ask.url).retry_after_ms(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
-            })?;
+            let go = line.breaker.enter(Instant::now()).map_err(|pause| unreachable(ask.url).retry_after(pause))?;
             let answer = self.client.send(request(ask), ask.cap).await;
             let now = Instant::now();
             match answer {

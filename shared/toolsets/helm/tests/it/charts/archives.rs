@@ -2,7 +2,6 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use sha2::{Digest, Sha256};
 use std::io::Write;
 use tar::{Builder, EntryType, Header};
 
@@ -34,5 +33,5 @@ pub(crate) fn archive(files: &[(String, &str)]) -> Vec<u8> {
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    domain::json::sha256_hex(bytes)
 }

@@ -167,7 +167,7 @@ impl World {
     fn call_of(&self, tool: &str, parsed: &ParsedCall) -> Call {
         let caller = Caller {
             tenant: self.tenant.clone(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+            principal: Principal::new("https://login.example", "agent"),
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
@@ -205,7 +205,7 @@ fn approval() -> PermitApproval {
 
 /// The evidence of a run of this call that was approved so.
 fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal { issuer: "https://login.example".into(), subject: "ana".into() };
+    let somebody = Principal::new("https://login.example", "ana");
     let by = approval.by.first().cloned().unwrap_or(somebody);
     let answer = run::Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at };
     let asked = RunRequest::new(call, approval.at);

@@ -1,29 +1,22 @@
 //! The objects of a kind, page by page, or all that belong to one Rollout.
 
 use super::super::kinds::ArgoKindArg;
-use super::super::tree::{belonging, newest_first};
+use super::super::tree::belonging;
 use super::super::view::{REVISION, RolloutView};
 use super::{ArgoGet, ArgoGetOutput, Args};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, Wildcard};
 use crate::k8s::at;
+use crate::k8s::grammar::ObjectName;
 use crate::k8s::measure::age;
-use crate::k8s::pages::ObjectsPageToken;
+use crate::k8s::pages::{ObjectsPageToken, UncutPage};
 use crate::k8s::project::{ObjectRow, head};
-use crate::k8s::reply::{ClusterNote, Omitted, ROOM, rows_that_fit};
+use crate::k8s::reply::ClusterNote;
 use domain::{Failure, Moment};
 use policy::Permit;
 use serde_json::{Value, json};
 
 const PAGE: u32 = 100;
 const NARROW: &str = "narrow with namespace or rollout, or go on with next_cursor";
-
-/// One page, before it is cut.
-struct UncutPage {
-    objects: Vec<Value>,
-    next: Option<String>,
-    remaining: Option<u64>,
-    warnings: Vec<String>,
-}
 
 impl ArgoGet {
     pub(super) async fn several(
@@ -33,51 +26,45 @@ impl ArgoGet {
         place: &KindScope,
         args: &Args,
     ) -> Result<ArgoGetOutput, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, args, cursor)?,
-            None => ObjectsPageToken::default(),
+        let spot: ObjectsPageToken = self.kit.cursors.resume(permit, args, args.cursor.as_ref())?.unwrap_or_default();
+        let now = self.kit.cursors.now();
+        let rows = |objects: Vec<Value>| {
+            objects.iter().map(|object| row(args.sort(), object, args.everywhere(), now)).collect::<Vec<ObjectRow>>()
         };
-        let UncutPage { objects, next, remaining, warnings } = match &args.rollout {
-            Some(_) => owned(cluster, place, args).await?,
+        let page = match &args.rollout {
+            Some(name) => {
+                UncutPage { rows: rows(owned(cluster, place, args.sort(), name).await?), ..UncutPage::default() }
+            }
             None => {
                 let query = ListQuery { limit: PAGE, cursor: spot.c.clone(), ..ListQuery::default() };
                 let page = cluster.list(place, &query, MaskDetail::Clean).await?;
-                UncutPage { objects: page.items, next: page.cursor, remaining: page.remaining, warnings: page.warnings }
+                let (next, remaining, warnings) = (page.cursor, page.remaining, page.warnings);
+                UncutPage { rows: rows(page.items), next, remaining, warnings }
             }
         };
-        if objects.is_empty() && args.cursor.is_none() {
+        if page.rows.is_empty() && args.cursor.is_none() {
             at::explain_empty(cluster, place).await?;
         }
-        let now = self.kit.cursors.now();
-        let rows = objects.iter().skip(spot.o).map(|object| row(args.sort(), object, args.everywhere(), now));
-        let (rows, left) = rows_that_fit(rows.collect(), ROOM);
         let mut found =
             ArgoGetOutput { common: ClusterNote::answer_at(cluster, place, args.named()), ..ArgoGetOutput::default() };
-        if let Some(spot) = spot.after(rows.len(), left, next) {
-            found.common.next_cursor = Some(self.kit.cursors.seal(permit, args, &spot)?);
-            let items = u64::try_from(left).unwrap_or_default() + remaining.unwrap_or_default();
-            found.common.cut(Omitted { items, ..Omitted::default() }, NARROW);
-            found.remaining = remaining.map(|_| items).or((left > 0).then_some(items));
-        }
-        found.common.warnings = warnings;
-        found.count = Some(rows.len());
-        found.items = Some(rows);
+        let page = page.cut(spot, &mut found.common, NARROW, |next| self.kit.cursors.seal(permit, args, next))?;
+        (found.count, found.remaining, found.items) = (Some(page.rows.len()), page.remaining, Some(page.rows));
         Ok(found)
     }
 }
 
 /// What belongs to one Rollout, newest first. The cluster cannot select by owner, so all are looked at, up to a bound.
-async fn owned(cluster: &Cluster<'_>, place: &KindScope, args: &Args) -> Result<UncutPage, Failure> {
-    let mut objects = Vec::new();
-    if let Some(name) = &args.rollout {
-        let kind = super::kinds::kind(cluster, ArgoKindArg::Rollout).await?;
-        let above = cluster.place(&kind, place.namespace(), Wildcard::Refused).await?;
-        let target = at::target(&above, name)?;
-        let rollout = at::get(cluster, &above, &target, MaskDetail::Clean).await?;
-        objects = belonging(cluster, args.sort(), place.namespace(), &rollout["metadata"]["uid"]).await?;
-    }
-    newest_first(&mut objects);
-    Ok(UncutPage { objects, next: None, remaining: None, warnings: Vec::new() })
+async fn owned(
+    cluster: &Cluster<'_>,
+    place: &KindScope,
+    sort: ArgoKindArg,
+    rollout: &ObjectName,
+) -> Result<Vec<Value>, Failure> {
+    let kind = super::kinds::kind(cluster, ArgoKindArg::Rollout).await?;
+    let above = cluster.place(&kind, place.namespace(), Wildcard::Refused).await?;
+    let target = at::target(&above, rollout)?;
+    let rollout = at::get(cluster, &above, &target, MaskDetail::Clean).await?;
+    belonging(cluster, sort, place.namespace(), &rollout["metadata"]["uid"]).await
 }
 
 /// One object in a line.

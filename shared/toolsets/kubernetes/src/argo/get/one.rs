@@ -9,7 +9,7 @@ use crate::client::{Cluster, KindScope, MaskDetail, ResourceRef};
 use crate::k8s::at;
 use crate::k8s::get::{conditions, visible};
 use crate::k8s::project::ObjectRow;
-use crate::k8s::reply::{ClusterNote, ClusterReplyFields, Omitted, ROOM, rows_that_fit};
+use crate::k8s::reply::{ClusterNote, ClusterReplyFields, ROOM, rows_that_fit};
 use domain::Failure;
 use serde_json::{Value, json};
 
@@ -114,10 +114,7 @@ fn said_of(object: &Value) -> (Option<String>, Option<String>) {
 /// Rows as far as their tenths of an answer go. What is cut is counted.
 fn fitting(rows: Vec<ObjectRow>, tenths: usize, common: &mut ClusterReplyFields) -> Vec<ObjectRow> {
     let (rows, left) = rows_that_fit(rows, ROOM * tenths / 10);
-    if left > 0 {
-        let items = u64::try_from(left).unwrap_or_default();
-        common.cut(Omitted { items, ..Omitted::default() }, "list them with kind and rollout, or leave full out");
-    }
+    common.cut_items(left, "list them with kind and rollout, or leave full out");
     rows
 }
 

@@ -1,11 +1,11 @@
 //! What an action writes: patches, in their order, and what they mean. Looks, and changes nothing.
 
-use super::super::kinds::ArgoObject;
 use super::super::view::RolloutView;
 use super::{ArgoRolloutAction, Args, promote, template};
 use crate::client::{Cluster, ObjectPatch, ResourceRef};
 use crate::codes;
 use crate::k8s::images::Images;
+use crate::k8s::one::LoadedObject;
 use domain::{Failure, Moment};
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ pub(super) struct PlannedPatch {
 }
 
 impl PlannedPatch {
-    fn merge(seen: &ArgoObject, door: PatchSubresource, patch: Value) -> PlannedPatch {
-        let version = seen.version().map(str::to_owned);
+    fn merge(seen: &LoadedObject, door: PatchSubresource, patch: Value) -> PlannedPatch {
+        let version = seen.resource_version().map(str::to_owned);
         PlannedPatch { door, target: seen.target.clone(), version, patch: ObjectPatch::Merge(patch.into()) }
     }
 }
@@ -53,7 +53,7 @@ impl ArgoRolloutPlan {
     /// The plan for an action. `decided` is when it was.
     pub(super) async fn of(
         cluster: &Cluster<'_>,
-        seen: &ArgoObject,
+        seen: &LoadedObject,
         args: &Args,
         decided: Moment,
     ) -> Result<ArgoRolloutPlan, Failure> {
@@ -72,7 +72,7 @@ impl ArgoRolloutPlan {
     }
 }
 
-fn pause(seen: &ArgoObject, view: RolloutView<'_>, wanted: bool) -> ArgoRolloutPlan {
+fn pause(seen: &LoadedObject, view: RolloutView<'_>, wanted: bool) -> ArgoRolloutPlan {
     let send = PlannedPatch::merge(seen, PatchSubresource::Object, json!({ "spec": { "paused": wanted } }));
     ArgoRolloutPlan {
         sends: (view.is_paused() != wanted).then_some(send).into_iter().collect(),
@@ -81,12 +81,12 @@ fn pause(seen: &ArgoObject, view: RolloutView<'_>, wanted: bool) -> ArgoRolloutP
 }
 
 /// The patch that lifts a person's pause, if there is one.
-fn unpause(seen: &ArgoObject, view: RolloutView<'_>) -> Option<PlannedPatch> {
+fn unpause(seen: &LoadedObject, view: RolloutView<'_>) -> Option<PlannedPatch> {
     view.is_paused()
         .then(|| PlannedPatch::merge(seen, PatchSubresource::Object, json!({ "spec": { "paused": false } })))
 }
 
-fn promote(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
+fn promote(seen: &LoadedObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
     let next = promote::next(view)?;
     let status =
         next.status.map(|status| PlannedPatch::merge(seen, PatchSubresource::Status, json!({ "status": status })));
@@ -95,7 +95,7 @@ fn promote(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, 
     Ok(ArgoRolloutPlan { sends, step_from: view.step(), step_to: next.step_to, ..ArgoRolloutPlan::default() })
 }
 
-fn promote_full(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
+fn promote_full(seen: &LoadedObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
     if view.is_promoted() {
         return Err(Failure::new(codes::ALREADY_STABLE, "the newest version serves already").next(unseen(view)));
     }
@@ -106,7 +106,7 @@ fn promote_full(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutP
     Ok(ArgoRolloutPlan { sends, step_from: view.step(), step_to, ..ArgoRolloutPlan::default() })
 }
 
-fn abort(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
+fn abort(seen: &LoadedObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
     if view.is_promoted() {
         return Err(Failure::new(codes::NOT_IN_PROGRESS, "no new version is on its way").next(unseen(view)));
     }
@@ -115,7 +115,7 @@ fn abort(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Fa
     Ok(ArgoRolloutPlan { sends, step_from: view.step(), step_to: view.step().map(|_| 0), ..ArgoRolloutPlan::default() })
 }
 
-fn retry(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
+fn retry(seen: &LoadedObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Failure> {
     if !view.is_aborted() {
         return Err(Failure::new(codes::NOT_ABORTED, "the Rollout was not aborted")
             .next("look at it with argo_get; a pause is lifted with action=promote or action=resume"));
@@ -129,7 +129,7 @@ fn retry(seen: &ArgoObject, view: RolloutView<'_>) -> Result<ArgoRolloutPlan, Fa
     })
 }
 
-fn restart(seen: &ArgoObject, view: RolloutView<'_>, decided: Moment) -> ArgoRolloutPlan {
+fn restart(seen: &LoadedObject, view: RolloutView<'_>, decided: Moment) -> ArgoRolloutPlan {
     // To the second: the controller compares it with what it noted, and keeps no fractions.
     let at = decided.to_string();
     let send = PlannedPatch::merge(seen, PatchSubresource::Object, json!({ "spec": { "restartAt": at } }));

@@ -1,7 +1,6 @@
 //! Whether an action whose answer was lost has happened, from one look. Nothing: nobody can tell.
 
 use super::super::history::find as find_revision;
-use super::super::kinds::ArgoObject;
 use super::super::tree;
 use super::super::view::RolloutView;
 use super::promote::{RolloutMove, moved_since};
@@ -9,11 +8,12 @@ use super::template::TemplateHolder;
 use super::{ArgoRolloutAction, Args};
 use crate::client::Cluster;
 use crate::k8s::images;
+use crate::k8s::one::LoadedObject;
 use domain::Moment;
 
 pub(super) async fn settled(
     cluster: &Cluster<'_>,
-    seen: &ArgoObject,
+    seen: &LoadedObject,
     args: &Args,
     decided: Option<Moment>,
 ) -> Option<bool> {

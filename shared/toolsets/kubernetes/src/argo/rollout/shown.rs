@@ -1,6 +1,5 @@
 //! What an approver is shown of an action: where the Rollout is, what happens next, and what is skipped or lost by it.
 
-use super::super::kinds::ArgoObject;
 use super::super::tree::{self, RolloutRevision};
 use super::super::view::{RolloutView, Strategy, step_words};
 use super::plan::ArgoRolloutPlan;
@@ -10,45 +9,44 @@ use crate::k8s::diff_text::unified;
 use crate::k8s::get::visible;
 use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
-use catalog::ToolPreview;
+use crate::k8s::one::LoadedObject;
+use catalog::{PreviewBuilder, ToolPreview};
 use domain::Failure;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// Steps that are written out.
 const MOST_STEPS: usize = 40;
 
 pub(super) async fn drawn(
     cluster: &Cluster<'_>,
-    seen: &ArgoObject,
+    seen: &LoadedObject,
     args: &Args,
     plan: &ArgoRolloutPlan,
 ) -> Result<ToolPreview, Failure> {
     let view = RolloutView::of(&seen.live);
     let action = args.action.as_str();
     let known = visible(tree::revisions(cluster, &seen.target, &seen.live).await)?.unwrap_or_default();
-    let mut sheet =
-        ArgoRolloutPreview { text: format!("{action}: {}\n", heading(cluster, &seen.target)), warnings: Vec::new() };
-    sheet.now(view);
+    let mut preview = PreviewBuilder::new(format!("{action}: {}", heading(cluster, &seen.target)));
+    now(&mut preview, view);
     match args.action {
-        ArgoRolloutAction::Pause => sheet.line("then: it stays where it is until it is resumed"),
-        ArgoRolloutAction::Resume => sheet.resume(view),
-        ArgoRolloutAction::Promote => sheet.promote(view, &known, plan),
-        ArgoRolloutAction::PromoteFull => sheet.promote_full(view, &known),
-        ArgoRolloutAction::Abort => sheet.abort(view, &known),
-        ArgoRolloutAction::Retry => sheet.retry(view),
+        ArgoRolloutAction::Pause => preview.line("then: it stays where it is until it is resumed"),
+        ArgoRolloutAction::Resume => resume(&mut preview, view),
+        ArgoRolloutAction::Promote => promote(&mut preview, view, &known, plan),
+        ArgoRolloutAction::PromoteFull => promote_full(&mut preview, view, &known),
+        ArgoRolloutAction::Abort => abort(&mut preview, view, &known),
+        ArgoRolloutAction::Retry => retry(&mut preview, view),
         ArgoRolloutAction::Restart => {
             let (pods, few) = (view.replicas(), view.max_unavailable());
-            sheet.line(format!("then: {pods} pods are replaced, at most {few} of them missing at a time"));
+            preview.line(format!("then: {pods} pods are replaced, at most {few} of them missing at a time"));
         }
-        ArgoRolloutAction::Undo => sheet.undo(view, plan),
-        ArgoRolloutAction::SetImage => sheet.set_image(view, plan),
+        ArgoRolloutAction::Undo => undo(&mut preview, view, plan),
+        ArgoRolloutAction::SetImage => set_image(&mut preview, view, plan),
     }
     let to = plan.revision.map(|to| format!(" to revision {to}")).unwrap_or_default();
     let noop = if plan.sends.is_empty() { " (nothing would change)" } else { "" };
     let summary = format!("{action} {}{to}{noop}", seen.target);
     let fingerprint = fingerprint(cluster, &seen.target, &seen.live, facts(view, args.action, plan));
-    Ok(judged::drawn(summary, &sheet.text, sheet.warnings, fingerprint))
+    Ok(judged::drawn(preview, summary, fingerprint))
 }
 
 /// What must still be so. Where the Rollout is by itself counts only for what is about that.
@@ -71,149 +69,134 @@ fn facts(view: RolloutView<'_>, action: ArgoRolloutAction, plan: &ArgoRolloutPla
     })
 }
 
-struct ArgoRolloutPreview {
-    text: String,
-    warnings: Vec<String>,
+fn now(preview: &mut PreviewBuilder, view: RolloutView<'_>) {
+    let (phase, why) = view.phase();
+    preview.line(format!("now: {phase}{}", why.map(|why| format!(", {why}")).unwrap_or_default()));
+    preview.line(format!("strategy: {}", view.strategy().as_str()));
+    if let Some(step) = view.step() {
+        preview.line(at_step("step", view, step));
+    }
+    if let Some(weight) = view.weight() {
+        preview.line(format!("traffic: {weight}% to the new version"));
+    }
+    if let Some((name, phase)) = view.analysis() {
+        preview.line(format!("analysis: {name}, {phase}"));
+    }
 }
 
-impl ArgoRolloutPreview {
-    fn line(&mut self, line: impl AsRef<str>) {
-        writeln!(self.text, "{}", line.as_ref()).ok();
+fn resume(preview: &mut PreviewBuilder, view: RolloutView<'_>) {
+    match view.holds().is_empty() {
+        true => preview.line("then: it goes on with its steps"),
+        false => preview.line("then: it is still held by its own step; promote goes on from there"),
     }
+}
 
-    fn warn(&mut self, warning: impl Into<String>) {
-        self.warnings.push(warning.into());
+fn promote(preview: &mut PreviewBuilder, view: RolloutView<'_>, known: &[RolloutRevision], plan: &ArgoRolloutPlan) {
+    if plan.sends.is_empty() {
+        preview.line("then: nothing; a promote is under way already");
+        return;
     }
-
-    fn now(&mut self, view: RolloutView<'_>) {
-        let (phase, why) = view.phase();
-        self.line(format!("now: {phase}{}", why.map(|why| format!(", {why}")).unwrap_or_default()));
-        self.line(format!("strategy: {}", view.strategy().as_str()));
-        if let Some(step) = view.step() {
-            self.line(at_step("step", view, step));
-        }
-        if let Some(weight) = view.weight() {
-            self.line(format!("traffic: {weight}% to the new version"));
-        }
-        if let Some((name, phase)) = view.analysis() {
-            self.line(format!("analysis: {name}, {phase}"));
-        }
+    if view.is_paused() {
+        preview.line("then: the pause that a person set is lifted");
     }
-
-    fn resume(&mut self, view: RolloutView<'_>) {
-        match view.holds().is_empty() {
-            true => self.line("then: it goes on with its steps"),
-            false => self.line("then: it is still held by its own step; promote goes on from there"),
+    match (view.strategy(), plan.step_from, plan.step_to) {
+        (Strategy::Canary, Some(from), Some(to)) => {
+            preview.line(at_step("next", view, to));
+            preview.line(format!("traffic: {}% -> {}%", view.weight_at(from), view.weight_at(to)));
         }
+        (Strategy::BlueGreen, _, _) => switch(preview, view, known),
+        (Strategy::Canary | Strategy::Other, _, _) => {}
     }
+    if view.is_inconclusive() {
+        preview.warn("The analysis of this step came to no conclusion, and is passed over.");
+    } else if view.analysis().is_some_and(|(_, phase)| phase == "Running") {
+        preview.warn("The analysis of this step is still running, and is not waited for.");
+    }
+}
 
-    fn promote(&mut self, view: RolloutView<'_>, known: &[RolloutRevision], plan: &ArgoRolloutPlan) {
-        if plan.sends.is_empty() {
-            self.line("then: nothing; a promote is under way already");
-            return;
+fn promote_full(preview: &mut PreviewBuilder, view: RolloutView<'_>, known: &[RolloutRevision]) {
+    let skipped = view.steps().get(view.step().unwrap_or_default()..).unwrap_or_default();
+    for (n, step) in skipped.iter().take(MOST_STEPS).enumerate() {
+        preview.line(format!("skipped: step {}, {}", view.step().unwrap_or_default() + n + 1, step_words(step)));
+    }
+    if skipped.len() > MOST_STEPS {
+        preview.line(format!("skipped: {} more steps", skipped.len() - MOST_STEPS));
+    }
+    let analyses = skipped.iter().filter(|step| step["analysis"].is_object()).count();
+    match view.strategy() {
+        Strategy::BlueGreen => {
+            switch(preview, view, known);
+            preview.warn("Pauses and analyses before the switch are skipped.");
         }
-        if view.is_paused() {
-            self.line("then: the pause that a person set is lifted");
-        }
-        match (view.strategy(), plan.step_from, plan.step_to) {
-            (Strategy::Canary, Some(from), Some(to)) => {
-                self.line(at_step("next", view, to));
-                self.line(format!("traffic: {}% -> {}%", view.weight_at(from), view.weight_at(to)));
-            }
-            (Strategy::BlueGreen, _, _) => self.switch(view, known),
-            (Strategy::Canary | Strategy::Other, _, _) => {}
-        }
-        if view.is_inconclusive() {
-            self.warn("The analysis of this step came to no conclusion, and is passed over.");
-        } else if view.analysis().is_some_and(|(_, phase)| phase == "Running") {
-            self.warn("The analysis of this step is still running, and is not waited for.");
+        Strategy::Canary | Strategy::Other => {
+            preview.line("traffic: 100% to the new version");
+            preview.warn(format!("{} steps are skipped, {analyses} of them analyses.", skipped.len()));
         }
     }
+}
 
-    fn promote_full(&mut self, view: RolloutView<'_>, known: &[RolloutRevision]) {
-        let skipped = view.steps().get(view.step().unwrap_or_default()..).unwrap_or_default();
-        for (n, step) in skipped.iter().take(MOST_STEPS).enumerate() {
-            self.line(format!("skipped: step {}, {}", view.step().unwrap_or_default() + n + 1, step_words(step)));
-        }
-        if skipped.len() > MOST_STEPS {
-            self.line(format!("skipped: {} more steps", skipped.len() - MOST_STEPS));
-        }
-        let analyses = skipped.iter().filter(|step| step["analysis"].is_object()).count();
-        match view.strategy() {
-            Strategy::BlueGreen => {
-                self.switch(view, known);
-                self.warn("Pauses and analyses before the switch are skipped.");
-            }
-            Strategy::Canary | Strategy::Other => {
-                self.line("traffic: 100% to the new version");
-                self.warn(format!("{} steps are skipped, {analyses} of them analyses.", skipped.len()));
-            }
+fn switch(preview: &mut PreviewBuilder, view: RolloutView<'_>, known: &[RolloutRevision]) {
+    let service = view.strategy_text()["blueGreen"]["activeService"].as_str().unwrap_or_default();
+    let (from, to) = (told(known, view.stable_hash()), told(known, view.current_hash()));
+    preview.line(format!("then: service {} switches from {from} to {to}", redact::message(service)));
+}
+
+fn abort(preview: &mut PreviewBuilder, view: RolloutView<'_>, known: &[RolloutRevision]) {
+    preview.line(format!("then: {} serves alone", told(known, view.stable_hash())));
+    preview.line("note: spec.template still holds the new version; undo or set_image changes that");
+}
+
+fn retry(preview: &mut PreviewBuilder, view: RolloutView<'_>) {
+    preview.line("then: the new version comes in again, from the first step");
+    steps(preview, view);
+}
+
+fn undo(preview: &mut PreviewBuilder, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
+    if let Some(workload) = view.workload_ref() {
+        let text = |key: &str| redact::message(workload[key].as_str().unwrap_or_default());
+        preview.line(format!("written to: {} {}", text("kind"), text("name")));
+    }
+    images(preview, plan.images.as_ref());
+    match plan.is_stable {
+        true => preview.line("then: that version is the stable one, so no steps are run"),
+        false => {
+            preview.line("then: it is kept as a new revision, and the steps run again");
+            steps(preview, view);
         }
     }
+    let framed = |template: &Value| json!({ "spec": { "template": template } });
+    let diff = plan.templates.as_ref().and_then(|(now, then)| unified(Some(&framed(now)), Some(&framed(then))));
+    preview.line(format!("\n{}", diff.unwrap_or_else(|| "nothing would change".to_owned())));
+}
 
-    fn switch(&mut self, view: RolloutView<'_>, known: &[RolloutRevision]) {
-        let service = view.strategy_text()["blueGreen"]["activeService"].as_str().unwrap_or_default();
-        let (from, to) = (told(known, view.stable_hash()), told(known, view.current_hash()));
-        self.line(format!("then: service {} switches from {from} to {to}", redact::message(service)));
+fn set_image(preview: &mut PreviewBuilder, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
+    images(preview, plan.images.as_ref());
+    if plan.sends.is_empty() {
+        preview.line("then: nothing; it has these images already");
+        return;
     }
+    preview.line("then: a new revision comes in");
+    steps(preview, view);
+}
 
-    fn abort(&mut self, view: RolloutView<'_>, known: &[RolloutRevision]) {
-        self.line(format!("then: {} serves alone", told(known, view.stable_hash())));
-        self.line("note: spec.template still holds the new version; undo or set_image changes that");
+fn images(preview: &mut PreviewBuilder, images: Option<&Images>) {
+    for (name, from, to) in images.into_iter().flat_map(Images::changed) {
+        preview.line(format!(
+            "image of {}: {} -> {}",
+            redact::message(name),
+            redact::message(from),
+            redact::message(to)
+        ));
     }
+}
 
-    fn retry(&mut self, view: RolloutView<'_>) {
-        self.line("then: the new version comes in again, from the first step");
-        self.steps(view);
-    }
-
-    fn undo(&mut self, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
-        if let Some(workload) = view.workload_ref() {
-            let text = |key: &str| redact::message(workload[key].as_str().unwrap_or_default());
-            self.line(format!("written to: {} {}", text("kind"), text("name")));
-        }
-        self.images(plan.images.as_ref());
-        match plan.is_stable {
-            true => self.line("then: that version is the stable one, so no steps are run"),
-            false => {
-                self.line("then: it is kept as a new revision, and the steps run again");
-                self.steps(view);
-            }
-        }
-        let framed = |template: &Value| json!({ "spec": { "template": template } });
-        let diff = plan.templates.as_ref().and_then(|(now, then)| unified(Some(&framed(now)), Some(&framed(then))));
-        self.line(format!("\n{}", diff.unwrap_or_else(|| "nothing would change".to_owned())));
-    }
-
-    fn set_image(&mut self, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
-        self.images(plan.images.as_ref());
-        if plan.sends.is_empty() {
-            self.line("then: nothing; it has these images already");
-            return;
-        }
-        self.line("then: a new revision comes in");
-        self.steps(view);
-    }
-
-    fn images(&mut self, images: Option<&Images>) {
-        for (name, from, to) in images.into_iter().flat_map(Images::changed) {
-            self.line(format!(
-                "image of {}: {} -> {}",
-                redact::message(name),
-                redact::message(from),
-                redact::message(to)
-            ));
-        }
-    }
-
-    fn steps(&mut self, view: RolloutView<'_>) {
-        const FIRST: usize = 5;
-        let words: Vec<String> = view.steps().iter().take(FIRST).map(step_words).collect();
-        if !words.is_empty() {
-            let more = view.steps().len().saturating_sub(FIRST);
-            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            self.line(format!("first steps: {}{more}", words.join("; ")));
-        }
+fn steps(preview: &mut PreviewBuilder, view: RolloutView<'_>) {
+    const FIRST: usize = 5;
+    let words: Vec<String> = view.steps().iter().take(FIRST).map(step_words).collect();
+    if !words.is_empty() {
+        let more = view.steps().len().saturating_sub(FIRST);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        preview.line(format!("first steps: {}{more}", words.join("; ")));
     }
 }
 

@@ -3,7 +3,6 @@
 //! A Rollout may take its template from a workload; then that is what is changed.
 
 use super::super::history::find as find_revision;
-use super::super::kinds::ArgoObject;
 use super::super::tree::{self, TEMPLATE_HASH};
 use super::super::view::RolloutView;
 use super::Args;
@@ -11,6 +10,7 @@ use super::plan::{ArgoRolloutPlan, PatchSubresource, PlannedPatch};
 use crate::client::{Cluster, MaskDetail, ObjectPatch, ResourceRef, SealedValue, Wildcard};
 use crate::codes;
 use crate::k8s::images::{self, Images};
+use crate::k8s::one::LoadedObject;
 use domain::Failure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ pub(super) struct TemplateHolder {
 
 impl TemplateHolder {
     /// The Rollout itself, or the workload it refers to.
-    pub(super) async fn of(cluster: &Cluster<'_>, seen: &ArgoObject) -> Result<TemplateHolder, Failure> {
+    pub(super) async fn of(cluster: &Cluster<'_>, seen: &LoadedObject) -> Result<TemplateHolder, Failure> {
         let view = RolloutView::of(&seen.live);
         let Some(reference) = view.workload_ref() else {
-            let (target, version) = (seen.target.clone(), seen.version().map(str::to_owned));
+            let (target, version) = (seen.target.clone(), seen.resource_version().map(str::to_owned));
             return Ok(TemplateHolder {
                 target,
                 version,
@@ -46,7 +46,7 @@ impl TemplateHolder {
         let kind = cluster.kind(&format!("{}/{}", text("apiVersion"), text("kind"))).await?;
         let place = cluster.place(&kind, seen.target.namespace(), Wildcard::Refused).await?;
         let target = place.object(text("name"))?;
-        let live = cluster.get(&target, MaskDetail::Clean).await?;
+        let live = cluster.get(&target, MaskDetail::Full).await?;
         let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
         let template = live.pointer(pointer).cloned().unwrap_or_default();
         Ok(TemplateHolder { target, version, pointer, template })
@@ -71,7 +71,7 @@ fn unsupported(reference: &Value) -> Failure {
 /// Back to a revision; without one, to the one before the current.
 pub(super) async fn undo(
     cluster: &Cluster<'_>,
-    seen: &ArgoObject,
+    seen: &LoadedObject,
     wanted: Option<u64>,
 ) -> Result<ArgoRolloutPlan, Failure> {
     let view = RolloutView::of(&seen.live);
@@ -111,7 +111,7 @@ pub(super) async fn undo(
 /// Other images. Each is put where a container of that name stands, and nowhere if another one stands there by then.
 pub(super) async fn set_images(
     cluster: &Cluster<'_>,
-    seen: &ArgoObject,
+    seen: &LoadedObject,
     args: &Args,
 ) -> Result<ArgoRolloutPlan, Failure> {
     if let Some(reference) = RolloutView::of(&seen.live).workload_ref().filter(|one| one["kind"] != "Deployment") {

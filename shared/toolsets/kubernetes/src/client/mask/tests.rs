@@ -154,8 +154,8 @@ fn noise_is_dropped_unless_everything_is_wanted() {
     let pod = json!({
         "metadata": { "name": "p", "managedFields": [{}], "annotations": { "quartermaster/run": "run_x", "kubectl.kubernetes.io/last-applied-configuration": "{}" } },
         "spec": {
-            "tolerations": [{ "key": "node.kubernetes.io/not-ready", "tolerationSeconds": 300 }],
-            "volumes": [{ "name": "kube-api-access-abc" }, { "name": "mine" }],
+            "tolerations": [{ "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 }],
+            "volumes": [{ "name": "token", "projected": { "sources": [{ "serviceAccountToken": { "path": "token" } }] } }, { "name": "mine" }],
         },
     });
     assert_eq!(

@@ -96,7 +96,7 @@ impl<'m> ApplyPlan<'m> {
         force: Force,
     ) -> Result<DryRunResult, Failure> {
         let Some(target) = step.target.clone() else { return Ok(DryRunResult::Untried) };
-        let live = cluster.find(&target, MaskDetail::Clean).await?;
+        let live = cluster.find(&target, MaskDetail::Full).await?;
         // First without force, so that whoever would lose fields is known by name.
         let (tried, managers) = match writer.apply(&target, body(step.object), Force::No).await {
             Err(failure) if failure.code == codes::FIELD_CONFLICT && force == Force::Yes => {

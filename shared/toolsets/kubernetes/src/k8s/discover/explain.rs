@@ -4,7 +4,7 @@ use super::is_field;
 use crate::client::{Cluster, Kind};
 use crate::codes;
 use crate::k8s::grammar::KindText;
-use crate::k8s::reply::{ClusterReplyFields, Omitted};
+use crate::k8s::reply::ClusterReplyFields;
 use domain::outcome::near;
 use domain::{Code, Failure};
 use schemars::JsonSchema;
@@ -53,10 +53,7 @@ pub(super) async fn explain(
             .next("look at an object with k8s_get view=full"));
     };
     let (explained, left) = walk(schemas, root, &path)?;
-    if left > 0 {
-        let items = u64::try_from(left).unwrap_or_default();
-        common.cut(Omitted { items, ..Omitted::default() }, "name a field in target");
-    }
+    common.cut_items(left, "name a field in target");
     Ok(explained)
 }
 

@@ -1,12 +1,11 @@
 //! The objects of a kind, page by page.
 
-use super::super::pages::ObjectsPageToken;
+use super::super::pages::{ObjectsPageToken, UncutPage};
 use super::super::project::{self, ObjectRow, config::last_seen};
-use super::super::reply::{ClusterNote, MOST_ROWS, Omitted, ROOM, rows_that_fit};
+use super::super::reply::MOST_ROWS;
 use super::super::selector::{FieldSelector, LabelSelector};
 use super::{Args, GetView, K8sGet, K8sGetOutput};
 use crate::client::{Cluster, KindScope, ListQuery, MaskDetail};
-use crate::k8s::at;
 use domain::Failure;
 use policy::Permit;
 use serde_json::{Value, json};
@@ -19,70 +18,50 @@ const MOST_EVENTS: usize = 2_500;
 const EVENT_PAGE: u32 = 500;
 const NARROW: &str = "narrow with namespace, selector or field_selector, or go on with next_cursor";
 
-/// One page as rows, before it is cut.
-struct Rows {
-    rows: Vec<ObjectRow>,
-    next: Option<String>,
-    remaining: Option<u64>,
-    warnings: Vec<String>,
-}
-
 impl K8sGet {
-    pub(super) async fn several(
-        &self,
-        permit: &Permit,
-        cluster: &Cluster<'_>,
-        place: &KindScope,
-        args: &Args,
-    ) -> Result<K8sGetOutput, Failure> {
-        let spot = match &args.cursor {
-            Some(cursor) => self.kit.cursors.open(permit, args, cursor)?,
-            None => ObjectsPageToken::default(),
-        };
-        let Rows { rows, next, remaining, warnings } = match place.kind().kind() {
-            "Event" if matches!(place.kind().group(), "" | "events.k8s.io") => {
-                self.events(cluster, place, args).await?
-            }
-            _ => self.page(cluster, place, args, spot.c.clone()).await?,
-        };
-        if rows.is_empty() && args.cursor.is_none() {
-            at::explain_empty(cluster, place).await?;
-        }
-        let rows: Vec<ObjectRow> = rows.into_iter().skip(spot.o).collect();
-        let (rows, left) = rows_that_fit(rows, ROOM);
-        let mut found = K8sGetOutput::of(place, ClusterNote::answer_at(cluster, place, args.named()));
-        if let Some(spot) = spot.after(rows.len(), left, next) {
-            found.common.next_cursor = Some(self.kit.cursors.seal(permit, args, &spot)?);
-            let items = u64::try_from(left).unwrap_or_default() + remaining.unwrap_or_default();
-            found.common.cut(Omitted { items, ..Omitted::default() }, NARROW);
-            found.remaining = remaining.map(|_| items).or((left > 0).then_some(items));
-        }
-        found.common.warnings = warnings;
-        found.count = Some(rows.len());
-        found.items = Some(rows);
-        Ok(found)
+    /// Where the page of a call begins.
+    pub(super) fn page_token(&self, permit: &Permit, args: &Args) -> Result<ObjectsPageToken, Failure> {
+        Ok(self.kit.cursors.resume(permit, args, args.cursor.as_ref())?.unwrap_or_default())
     }
 
-    async fn page(
+    /// One page from the cluster.
+    pub(super) async fn page(
         &self,
         cluster: &Cluster<'_>,
         place: &KindScope,
         args: &Args,
         token: Option<String>,
-    ) -> Result<Rows, Failure> {
+    ) -> Result<UncutPage, Failure> {
         let (group, kind) = (place.kind().group(), place.kind().kind());
+        if kind == "Event" && matches!(group, "" | "events.k8s.io") {
+            return self.events(cluster, place, args).await;
+        }
         let whole = args.view() == GetView::Full;
         let limit = if whole { FULL_PAGE } else { SUMMARY_PAGE };
         let query = ListQuery { limit, cursor: token, ..query(args) };
         if !whole && args.path.is_none() && !project::knows(group, kind) {
             let table = cluster.table(place, &query).await?;
             let rows = table_rows(table.columns, table.rows, args.everywhere());
-            return Ok(Rows { rows, next: table.cursor, remaining: table.remaining, warnings: table.warnings });
+            return Ok(UncutPage { rows, next: table.cursor, remaining: table.remaining, warnings: table.warnings });
         }
         let detail = if whole { MaskDetail::Full } else { MaskDetail::Clean };
         let page = cluster.list(place, &query, detail).await?;
         let rows = page.items.into_iter().map(|object| self.shown(place, args, object)).collect();
-        Ok(Rows { rows, next: page.cursor, remaining: page.remaining, warnings: page.warnings })
+        Ok(UncutPage { rows, next: page.cursor, remaining: page.remaining, warnings: page.warnings })
+    }
+
+    /// The answer with as many rows of a page as fit into it, and a cursor for the rest.
+    pub(super) fn fitted(
+        &self,
+        permit: &Permit,
+        mut answer: K8sGetOutput,
+        args: &Args,
+        token: ObjectsPageToken,
+        page: UncutPage,
+    ) -> Result<K8sGetOutput, Failure> {
+        let page = page.cut(token, &mut answer.common, NARROW, |next| self.kit.cursors.seal(permit, args, next))?;
+        (answer.count, answer.remaining, answer.items) = (Some(page.rows.len()), page.remaining, Some(page.rows));
+        Ok(answer)
     }
 
     fn shown(&self, place: &KindScope, args: &Args, mut object: Value) -> ObjectRow {
@@ -102,7 +81,7 @@ impl K8sGet {
     }
 
     /// Events, the newest first. The cluster gives them in the order of their names, so all are looked at, up to a bound.
-    async fn events(&self, cluster: &Cluster<'_>, place: &KindScope, args: &Args) -> Result<Rows, Failure> {
+    async fn events(&self, cluster: &Cluster<'_>, place: &KindScope, args: &Args) -> Result<UncutPage, Failure> {
         let mut query = ListQuery { limit: EVENT_PAGE, ..query(args) };
         let (mut all, mut warnings): (Vec<(String, ObjectRow)>, Vec<String>) = (Vec::new(), Vec::new());
         loop {
@@ -123,7 +102,7 @@ impl K8sGet {
         }
         // RFC 3339 in UTC sorts as text.
         all.sort_by(|(a, _), (b, _)| b.cmp(a));
-        Ok(Rows { rows: all.into_iter().map(|(_, row)| row).collect(), next: None, remaining: None, warnings })
+        Ok(UncutPage { rows: all.into_iter().map(|(_, row)| row).collect(), next: None, remaining: None, warnings })
     }
 }
 

@@ -8,7 +8,6 @@ use super::{Args, BlockedPod, NodeOutput};
 use crate::client::{Cluster, ClusterWriter, Wildcard};
 use crate::codes;
 use crate::k8s::budgets::{self, DisruptionBudget};
-use crate::k8s::reply::Omitted;
 use catalog::Progress;
 use domain::{Code, Failure};
 use futures_util::{StreamExt, stream};
@@ -152,8 +151,7 @@ fn told(mut tended: NodeOutput, sorted: DrainGroups, round: DrainProgress) -> No
         tended.evicted.truncate(LISTED);
         tended.skipped.truncate(LISTED);
         tended.blocked.truncate(LISTED);
-        let items = u64::try_from(items).unwrap_or(u64::MAX);
-        tended.common.cut(Omitted { items, ..Omitted::default() }, "list the node's pods with k8s_get kind=Pod");
+        tended.common.cut_items(items, "list the node's pods with k8s_get kind=Pod");
     }
     tended
 }

@@ -8,11 +8,10 @@ use crate::k8s::judged::{self, fingerprint, heading};
 use crate::k8s::measure::{cpu_milli, memory_mi};
 use crate::k8s::pages;
 use crate::k8s::rollout_rules::condition;
-use catalog::ToolPreview;
+use catalog::{PreviewBuilder, ToolPreview};
 use domain::Failure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// How many owners and pods a preview names.
 const NAMED: usize = 40;
@@ -27,9 +26,11 @@ pub(super) fn marked(cluster: &Cluster<'_>, seen: &ReadNode, args: &Args) -> Too
     let noop = if same { " (nothing would change)" } else { "" };
     let facts = json!({ "action": verb, "unschedulable": seen.unschedulable() });
     let (now, then) = (seen.unschedulable(), args.action.unschedulable());
-    let text = format!("{verb}: {}\n{means}\nunschedulable: {now} -> {then}\n", heading(cluster, &seen.target));
+    let mut preview = PreviewBuilder::new(format!("{verb}: {}", heading(cluster, &seen.target)));
+    preview.line(means);
+    preview.line(format!("unschedulable: {now} -> {then}"));
     let fingerprint = fingerprint(cluster, &seen.target, &seen.live, facts);
-    judged::drawn(format!("{verb} {}{noop}", seen.target), &text, Vec::new(), fingerprint)
+    judged::drawn(preview, format!("{verb} {}{noop}", seen.target), fingerprint)
 }
 
 /// A node that is drained.
@@ -41,41 +42,43 @@ pub(super) async fn drained(
 ) -> Result<ToolPreview, Failure> {
     let (allowed, losing) = (args.allowed(), sorted.losing());
     let budgets = budgets::everywhere(cluster).await?;
-    let mut warnings = Vec::new();
-    let mut text = format!("drain: {}\n", heading(cluster, &seen.target));
-    writeln!(text, "cordoned, then {} pods are evicted within {} s:", sorted.evict.len(), args.timeout().as_secs())
-        .ok();
-    listed(&mut text, by_owner(&sorted.evict).into_iter().map(|(owner, n)| format!("{owner}: {n}")).collect());
+    let mut preview = PreviewBuilder::new(format!("drain: {}", heading(cluster, &seen.target)));
+    preview.line(format!(
+        "cordoned, then {} pods are evicted within {} s:",
+        sorted.evict.len(),
+        args.timeout().as_secs()
+    ));
+    listed(&mut preview, by_owner(&sorted.evict).into_iter().map(|(owner, n)| format!("{owner}: {n}")).collect());
     if !sorted.skipped.is_empty() {
-        writeln!(text, "left where they are:").ok();
-        listed(&mut text, sorted.skipped.clone());
+        preview.line("left where they are:");
+        listed(&mut preview, sorted.skipped.clone());
     }
     if !losing.is_empty() {
-        warnings.push(format!("{} pods lose emptyDir data, or are not started again by anybody", losing.len()));
-        writeln!(text, "lose data, or do not come back:").ok();
-        listed(&mut text, losing.clone());
+        preview.warn(format!("{} pods lose emptyDir data, or are not started again by anybody", losing.len()));
+        preview.line("lose data, or do not come back:");
+        listed(&mut preview, losing.clone());
     }
     let full = full(&budgets, &sorted.evict);
     if !full.is_empty() {
-        warnings.push(format!("disruption budgets at their limit hold the drain up: {}", full.join(", ")));
+        preview.warn(format!("disruption budgets at their limit hold the drain up: {}", full.join(", ")));
     }
-    writeln!(text, "{}", capacity(cluster, seen, &sorted.evict).await?).ok();
+    preview.line(capacity(cluster, seen, &sorted.evict).await?);
     let facts = json!({
         "action": "drain", "losing": losing, "grace_s": args.grace_s,
         "delete_emptydir": allowed.emptydir, "force": allowed.unmanaged,
     });
     let summary = format!("drain {}: {} pods to evict", seen.target, sorted.evict.len());
-    Ok(judged::drawn(summary, &text, warnings, fingerprint(cluster, &seen.target, &seen.live, facts)))
+    Ok(judged::drawn(preview, summary, fingerprint(cluster, &seen.target, &seen.live, facts)))
 }
 
-fn listed(text: &mut String, mut lines: Vec<String>) {
+fn listed(preview: &mut PreviewBuilder, mut lines: Vec<String>) {
     let more = lines.len().saturating_sub(NAMED);
     lines.truncate(NAMED);
     for line in lines {
-        writeln!(text, "  {line}").ok();
+        preview.line(format!("  {line}"));
     }
     if more > 0 {
-        writeln!(text, "  and {more} more").ok();
+        preview.line(format!("  and {more} more"));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::client::{ObjectPatch, SealedValue, Wildcard};
 use crate::codes;
 use crate::k8s::clean::RUN_MARK;
 use crate::k8s::grammar::Image;
-use crate::k8s::history::{REVISION, TEMPLATE_HASH, Workload, WorkloadRevision, revisions};
+use crate::k8s::history::{REVISION, TEMPLATE_HASH, Workload, WorkloadRevision, no_revision, revisions};
 use crate::k8s::images::{self, Images};
 use domain::{Code, Failure};
 use policy::Permit;
@@ -127,7 +127,7 @@ async fn undo(
         Some(number) => known.iter().find(|r| r.number == number),
         None => known.iter().find(|r| !r.current),
     };
-    let Some(revision) = revision else { return Err(no_revision(wanted, known)) };
+    let Some(revision) = revision else { return Err(no_goal(wanted, known)) };
     let same = revision.template == *seen.template();
     Ok(RolloutPlan {
         patch: if same { None } else { Some(back(seen, revision, acting).await?) },
@@ -137,11 +137,9 @@ async fn undo(
     })
 }
 
-fn no_revision(wanted: Option<u64>, known: &[WorkloadRevision]) -> Failure {
-    let numbers: Vec<String> = known.iter().take(20).map(|r| r.number.to_string()).collect();
+fn no_goal(wanted: Option<u64>, known: &[WorkloadRevision]) -> Failure {
     match wanted {
-        Some(wanted) => Failure::new(codes::REVISION_NOT_FOUND, format!("there is no revision {wanted}"))
-            .next(format!("choose from: {}", numbers.join(", "))),
+        Some(wanted) => no_revision(wanted, known.iter().map(|revision| revision.number)),
         None => Failure::new(codes::REVISION_NOT_FOUND, "there is no earlier revision to go back to")
             .next("look at the history with k8s_rollout_status"),
     }

@@ -8,10 +8,9 @@ use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
 use crate::k8s::radius;
 use crate::k8s::rollout_rules::standing;
-use catalog::ToolPreview;
+use catalog::{PreviewBuilder, ToolPreview};
 use domain::Failure;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 pub(super) async fn drawn(
     seen: &ReadWorkload<'_>,
@@ -20,32 +19,29 @@ pub(super) async fn drawn(
     then: &Value,
 ) -> Result<ToolPreview, Failure> {
     let (action, live) = (args.action.as_str(), &seen.live);
-    let mut warnings = Vec::new();
-    let mut text = format!("{action}: {}\n", heading(seen.cluster, &seen.target));
+    let mut preview = PreviewBuilder::new(format!("{action}: {}", heading(seen.cluster, &seen.target)));
     if let Some(stands) = standing(seen.workload.kind(), live) {
-        writeln!(text, "now: {} ({} of {} ready)", stands.message, stands.ready, stands.desired).ok();
+        preview.line(format!("now: {} ({} of {} ready)", stands.message, stands.ready, stands.desired));
         match (stands.done, stands.failed) {
             (true, _) => {}
-            (false, true) => warnings.push(format!("the last rollout is stuck: {}", stands.message)),
-            (false, false) => warnings.push(format!("a rollout is under way already: {}", stands.message)),
+            (false, true) => preview.warn(format!("the last rollout is stuck: {}", stands.message)),
+            (false, false) => preview.warn(format!("a rollout is under way already: {}", stands.message)),
         }
     }
     if paused(live) && paused(then) {
-        warnings.push("the Deployment is paused: pods are replaced only once it is resumed".to_owned());
+        preview.warn("the Deployment is paused: pods are replaced only once it is resumed");
     }
     let strategy = strategy(seen.workload, live);
-    writeln!(text, "strategy: {strategy}").ok();
-    writeln!(text, "budgets: {}", budgets(seen).await).ok();
+    preview.line(format!("strategy: {strategy}"));
+    preview.line(format!("budgets: {}", budgets(seen).await));
     if let (Some(from), Some(to)) = (plan.from_revision, plan.to_revision) {
-        writeln!(text, "revision: {from} -> {to}, kept as a new one").ok();
+        preview.line(format!("revision: {from} -> {to}, kept as a new one"));
     }
     for (name, from, to) in plan.images.iter().flat_map(Images::changed) {
-        writeln!(text, "image of {name}: {from} -> {to}").ok();
+        preview.line(format!("image of {name}: {from} -> {to}"));
     }
-    match unified(Some(live), Some(then)) {
-        Some(diff) => write!(text, "\n{diff}").ok(),
-        None => writeln!(text, "\nnothing would change").ok(),
-    };
+    let difference = unified(Some(live), Some(then)).unwrap_or_else(|| "nothing would change".to_owned());
+    preview.line(format!("\n{difference}"));
     let facts = json!({
         "action": action, "to_revision": plan.to_revision, "strategy": strategy,
         "paused": [paused(live), paused(then)], "template": [seen.template(), then["spec"]["template"]],
@@ -53,7 +49,7 @@ pub(super) async fn drawn(
     let to = plan.to_revision.map(|to| format!(" to revision {to}")).unwrap_or_default();
     let noop = if plan.patch.is_none() { " (nothing would change)" } else { "" };
     let summary = format!("{action} {}{to}{noop}", seen.target);
-    Ok(judged::drawn(summary, &text, warnings, fingerprint(seen.cluster, &seen.target, live, facts)))
+    Ok(judged::drawn(preview, summary, fingerprint(seen.cluster, &seen.target, live, facts)))
 }
 
 fn strategy(workload: Workload, object: &Value) -> String {

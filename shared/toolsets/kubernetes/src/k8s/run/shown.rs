@@ -5,9 +5,8 @@ use crate::client::{Cluster, MaskDetail};
 use crate::k8s::diff_text::plain;
 use crate::k8s::judged::{self, fingerprint, heading};
 use crate::k8s::reply::printable;
-use catalog::{Tool as _, ToolPreview};
+use catalog::{PreviewBuilder, Tool as _, ToolPreview};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// How much of a specification is shown.
 const MOST_LINES: usize = 140;
@@ -17,7 +16,7 @@ pub(super) fn drawn(cluster: &Cluster<'_>, planned: &PlannedRun, args: &Args) ->
     let namespace = planned.place.namespace().unwrap_or_default();
     let (what, summary, shown) = match &planned.made {
         CreatedKind::Job(body) => {
-            let mut shown = body.shown(cluster, MaskDetail::Clean);
+            let mut shown = body.shown(cluster, MaskDetail::Full);
             let spec = shown["spec"].take();
             let images = images(&spec["template"]["spec"]["containers"]);
             let from = match args.from_cronjob {
@@ -37,22 +36,24 @@ pub(super) fn drawn(cluster: &Cluster<'_>, planned: &PlannedRun, args: &Args) ->
             (what, format!("attach {images} to {}", planned.of), shown)
         }
     };
-    let mut text = format!("{what}\ntime: {} s\n", args.timeout().as_secs());
+    let mut preview = PreviewBuilder::new(what);
+    preview.line(format!("time: {} s", args.timeout().as_secs()));
     if !args.words().is_empty() {
-        writeln!(text, "command, one word each:").ok();
-        args.words().iter().for_each(|word| writeln!(text, "  {word:?}").unwrap_or_default());
+        preview.line("command, one word each:");
+        args.words().iter().for_each(|word| preview.line(format!("  {word:?}")));
     }
-    writeln!(text, "\nspec:").ok();
+    preview.line("\nspec:");
     let lines = plain(&shown);
     for line in lines.lines().take(MOST_LINES) {
-        writeln!(text, "  {}", printable(line)).ok();
+        preview.line(format!("  {}", printable(line)));
     }
     if let more @ 1.. = lines.lines().count().saturating_sub(MOST_LINES) {
-        writeln!(text, "  … and {more} more lines").ok();
+        preview.line(format!("  … and {more} more lines"));
     }
     let facts = json!({ "spec": shown, "about": RunTool::about(args) });
     let fingerprint = fingerprint(cluster, &planned.of, &planned.live, facts);
-    judged::drawn(summary, &text, warnings(planned, args), fingerprint)
+    warn(&mut preview, planned, args);
+    judged::drawn(preview, summary, fingerprint)
 }
 
 fn images(containers: &Value) -> String {
@@ -60,23 +61,21 @@ fn images(containers: &Value) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-fn warnings(planned: &PlannedRun, args: &Args) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warn(preview: &mut PreviewBuilder, planned: &PlannedRun, args: &Args) {
     if args.image.as_ref().is_some_and(|image| !image.as_str().contains('@')) {
-        warnings.push("the image is named without a digest: what runs is what its tag means at that time".to_owned());
+        preview.warn("the image is named without a digest: what runs is what its tag means at that time");
     }
     match planned.made {
         CreatedKind::Debugger(_) => {
-            warnings.push("the debug container cannot be removed until the pod is deleted".to_owned());
+            preview.warn("the debug container cannot be removed until the pod is deleted");
             let phase = planned.live["status"]["phase"].as_str().unwrap_or("Unknown");
             if phase != "Running" {
-                warnings.push(format!("the pod is not running ({phase})"));
+                preview.warn(format!("the pod is not running ({phase})"));
             }
         }
         CreatedKind::Job(_) if args.from_cronjob.is_some() => {
-            warnings.push("it runs with the rights and the time limits of the CronJob's own template".to_owned());
+            preview.warn("it runs with the rights and the time limits of the CronJob's own template");
         }
         CreatedKind::Job(_) => {}
     }
-    warnings
 }

@@ -243,7 +243,7 @@ pub(crate) fn run() -> RunId {
 pub(crate) fn permit(tenant_name: &str, effect: Effect, approved: Option<RunId>) -> Permit {
     let caller = Caller {
         tenant: tenant(tenant_name),
-        principal: Principal { issuer: "i".into(), subject: "s".into() },
+        principal: Principal::new("i", "s"),
         scopes: Scopes::parse("tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
@@ -294,7 +294,7 @@ pub(crate) async fn place(cluster: &Cluster<'_>, kind: &str, namespace: Option<&
 /// The evidence of a run of this call that somebody approved.
 fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let at = Moment::from_secs(1_763_280_000);
-    let by = Principal { issuer: "i".into(), subject: "ana".into() };
+    let by = Principal::new("i", "ana");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
     let run = Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) };
     CallEvidence::of_approved_run(&run).expect("an approved run")

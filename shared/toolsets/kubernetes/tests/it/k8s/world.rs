@@ -97,7 +97,7 @@ impl World {
         let toolset = ToolsetName::parse(TOOLSET).unwrap();
         let caller = Caller {
             tenant: tenant(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+            principal: Principal::new("https://login.example", "agent"),
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
@@ -170,7 +170,7 @@ fn approval(run: domain::RunId) -> policy::PermitApproval {
 
 /// The evidence of a run of this call that was approved so.
 fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal { issuer: "https://login.example".into(), subject: "ana".into() };
+    let somebody = Principal::new("https://login.example", "ana");
     let by = approval.by.first().cloned().unwrap_or(somebody);
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at };
     let asked = RunRequest::new(call, approval.at);

@@ -107,6 +107,25 @@ async fn an_unrelated_change_leaves_what_was_shown_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_mount_of_the_node_is_seen_whatever_its_volume_is_called() {
+    let world = World::shop().await;
+    let name = "kube-api-access-host";
+    let volumes = json!({ "spec": { "template": { "spec": {
+        "volumes": [{ "name": name, "hostPath": { "path": "/" } }],
+        "containers": [{ "name": "catalog", "volumeMounts": [{ "name": name, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount" }] }],
+    } } } });
+    let mut args = on("Deployment", "catalog", &volumes);
+    args["type"] = json!("strategic");
+    let shown = world.preview("k8s_patch", args.clone()).await.unwrap();
+    assert_eq!(shown.summary, "patch Deployment shop/catalog");
+    assert!(shown.text.contains("hostPath") && shown.text.contains("volumeMounts"), "{}", shown.text);
+    assert_eq!(world.run("k8s_patch", args).await.unwrap()["changed"], true);
+    let described = json!({ "kind": "Deployment", "name": "catalog", "view": "describe" });
+    let described = world.run("k8s_get", described).await.unwrap().to_string();
+    assert!(described.contains("hostPath") && described.contains(name), "{described}");
+}
+
+#[tokio::test]
 async fn warnings_say_what_a_patch_means() {
     let world = World::shop().await;
     let replicas = |name: &str, n: u32| on("Deployment", name, &json!({ "spec": { "replicas": n } }));

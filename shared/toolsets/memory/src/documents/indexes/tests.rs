@@ -15,7 +15,7 @@ async fn store() -> Store {
 }
 
 fn user(name: &str) -> DocScope {
-    DocScope::User(Principal { issuer: "i".into(), subject: name.into() })
+    DocScope::User(Principal::new("i", name))
 }
 
 async fn write(memory: &DocumentStore, scope: &DocScope, path: &str, content: &str) {
@@ -33,7 +33,7 @@ async fn write(memory: &DocumentStore, scope: &DocScope, path: &str, content: &s
         findings: vec![],
         diff: String::new(),
         source: None,
-        actor: Principal { issuer: "i".into(), subject: "s".into() },
+        actor: Principal::new("i", "s"),
         actor_kind: "agent".into(),
         session: None,
         tainted: false,

@@ -1,13 +1,12 @@
 //! A store, a notebook and the people and agents who use it.
 
+use catalog::ToolPreview;
 use domain::run::{Answer, Preview, Run, RunRequest, Verdict};
 use domain::{
     Call, CallId, Caller, Effect, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session, SessionId, SessionMode,
     Tenant, ToolName, ToolUse, ToolsetName,
 };
-use memory::documents::{
-    DocPath, DocumentAuthor, DocumentKind, DocumentReader, Documents, PromotionRequest, Write, WritePreview,
-};
+use memory::documents::{DocPath, DocumentAuthor, DocumentKind, DocumentReader, Documents, PromotionRequest, Write};
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,21 +42,21 @@ impl World {
     }
 
     /// Writes a run down as it was shown to people, and gives the author that its approval makes.
-    pub(crate) async fn approved(&self, who: Who, number: u8, sketch: &WritePreview) -> DocumentAuthor {
+    pub(crate) async fn approved(&self, who: Who, number: u8, sketch: &ToolPreview) -> DocumentAuthor {
         let run = RunId::from_random([number; 16]);
         self.open(who, &Run::new(run, self.asked(who, sketch).await)).await;
         who.author(Some(run))
     }
 
     /// Writes a proposal down that waits for people.
-    pub(crate) async fn proposed(&self, who: Who, number: u8, sketch: &WritePreview, promote: &PromotionRequest) {
+    pub(crate) async fn proposed(&self, who: Who, number: u8, sketch: &ToolPreview, promote: &PromotionRequest) {
         let arguments = format!(r#"{{"path":"{}","to":"{}","reason":"x"}}"#, promote.path, promote.to);
         let tool = ToolName::parse(memory::documents::PROMOTION_TOOL).unwrap();
         let asked = RunRequest { tool, arguments, ..self.asked(who, sketch).await };
         self.open(who, &Run::new(RunId::from_random([number; 16]), asked)).await;
     }
 
-    async fn asked(&self, who: Who, sketch: &WritePreview) -> RunRequest {
+    async fn asked(&self, who: Who, sketch: &ToolPreview) -> RunRequest {
         let call = who.call(Effect::Change);
         RunRequest {
             idempotent: true,
@@ -101,7 +100,7 @@ impl Who {
     pub(crate) fn caller(self) -> Caller {
         Caller {
             tenant: Tenant::parse(self.tenant).unwrap(),
-            principal: Principal { issuer: "https://login.example".into(), subject: self.subject.into() },
+            principal: Principal::new("https://login.example", self.subject),
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
@@ -158,7 +157,7 @@ impl Who {
 /// The evidence of a run of this call that Ada approved.
 fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let at = Moment::from_secs(7);
-    let by = Principal { issuer: "https://login.example".into(), subject: "ada".into() };
+    let by = Principal::new("https://login.example", "ada");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) }).unwrap()
 }

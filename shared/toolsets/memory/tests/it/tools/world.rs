@@ -105,7 +105,7 @@ impl World {
         let entry = self.entry(tool);
         let caller = Caller {
             tenant: Tenant::parse("acme").unwrap(),
-            principal: Principal { issuer: "https://login.example".into(), subject: "agent".into() },
+            principal: Principal::new("https://login.example", "agent"),
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
@@ -139,13 +139,13 @@ impl World {
 }
 
 fn approval(run: RunId) -> PermitApproval {
-    let ada = Principal { issuer: "https://login.example".into(), subject: "ada".into() };
+    let ada = Principal::new("https://login.example", "ada");
     PermitApproval { run, by: vec![ada], at: Moment::from_secs(7) }
 }
 
 /// The evidence of a run of this call that was approved so.
 fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal { issuer: "https://login.example".into(), subject: "ana".into() };
+    let somebody = Principal::new("https://login.example", "ana");
     let by = approval.by.first().cloned().unwrap_or(somebody);
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at };
     let asked = RunRequest::new(call, approval.at);

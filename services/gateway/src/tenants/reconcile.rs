@@ -1,0 +1,278 @@
+//! The reconciler: from the tenants' configurations to what is served.
+//!
+//! Everything here runs outside of requests, one at a time, under the lock of the [`ReconcileState`].
+
+use super::snapshot::{SnapshotInputs, build, open_config, suspended_config};
+use super::{
+    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known_names,
+    lock, over_http,
+};
+use catalog::CatalogEntry;
+use catalog::catalog::CatalogError;
+use domain::Tenant;
+use executor::SecretsNow;
+use external::{ServerCatalog, TenantExternal};
+use memory::TenantMemory;
+use std::sync::Arc;
+use store::TenantText;
+use tenancy::{Problem, TenantConfig, TenantFiles};
+use toolset::AttachedToolset;
+
+impl TenantRegistry {
+    /// Reads the folder once. The store's earlier answers stay valid.
+    pub(super) fn reload(&self) {
+        let (curated, mut problems) = ServerCatalog::read(&self.parts.curated);
+        let mut files = known_names::with_known_names(&self.parts.toolsets, &self.parts.reach, &curated, |names| {
+            TenantFiles::read(&self.parts.dir, names)
+        });
+        let mut reconcile = lock(&self.reconcile);
+        files.keep_from(&reconcile.files, &self.parts.dir);
+        problems.extend(files.problems.iter().cloned());
+        if **self.problems.load() != problems {
+            problems.iter().for_each(|problem| tracing::warn!(%problem, "a file is not used"));
+            self.problems.store(Arc::new(problems));
+        }
+        (reconcile.files, reconcile.curated) = (files, curated);
+        let ReconcileState { files, stored, .. } = &mut *reconcile;
+        stored.retain(|tenant, _| files.tenants.contains_key(tenant));
+        self.reconcile_all(&reconcile);
+    }
+
+    /// Applies the store's answer about a tenant. `true` if it is another one than before.
+    pub(super) fn apply_stored(&self, tenant: &Tenant, stored: StoredConfig) -> bool {
+        let mut reconcile = lock(&self.reconcile);
+        // Its file may have gone meanwhile, and the tenant with it.
+        if reconcile.stored.get(tenant) == Some(&stored) || !reconcile.files.tenants.contains_key(tenant) {
+            return false;
+        }
+        reconcile.stored.insert(tenant.clone(), stored);
+        let old = self.state.load_full();
+        let mut next = TenantsState::clone(&old);
+        self.reconcile_tenant(&mut next, &old, &reconcile, tenant);
+        self.publish(&old, next);
+        true
+    }
+
+    /// Gives a tenant that no file configures exactly these tools, all of them by default (the conformance fixture).
+    pub fn set_fixed(&self, tenant: &Tenant, tools: Vec<Arc<CatalogEntry>>) {
+        let mut reconcile = lock(&self.reconcile);
+        reconcile.fixed.insert(tenant.clone(), tools);
+        self.reconcile_all(&reconcile);
+    }
+
+    /// Serves every tenant by its current configuration.
+    fn reconcile_all(&self, reconcile: &ReconcileState) {
+        let old = self.state.load_full();
+        let mut next = TenantsState::default();
+        for (tenant, tools) in &reconcile.fixed {
+            let config = Arc::new(open_config(tenant, tools));
+            match build(&config, tools, SnapshotInputs::default()) {
+                Ok(snapshot) => {
+                    let snapshot = Arc::new(snapshot);
+                    next.served.insert(
+                        tenant.clone(),
+                        ServedTenant { snapshot, config, attached: Arc::from([]), origin: ConfigOrigin::Fixed },
+                    );
+                }
+                Err(error) => tracing::error!(%tenant, %error, "the tenant's catalog cannot be built"),
+            }
+        }
+        for tenant in reconcile.files.tenants.keys() {
+            self.reconcile_tenant(&mut next, &old, reconcile, tenant);
+        }
+        for tenant in old.served.keys().filter(|tenant| !next.served.contains_key(*tenant)) {
+            self.parts.toolsets.detach(tenant);
+            self.parts.vault.drop_tenant(tenant);
+        }
+        lock(&self.refresh_locks).retain(|tenant, _| reconcile.files.tenants.contains_key(tenant));
+        self.publish(&old, next);
+    }
+
+    /// Chooses the configuration of one tenant, and serves the tenant by it.
+    fn reconcile_tenant(
+        &self,
+        next: &mut TenantsState,
+        old: &TenantsState,
+        reconcile: &ReconcileState,
+        tenant: &Tenant,
+    ) {
+        let Some(file) = reconcile.files.tenants.get(tenant) else { return };
+        next.waiting.remove(tenant);
+        next.unusable.remove(tenant);
+        next.refused.remove(tenant);
+        let before = old.files.get(tenant).filter(|before| ***before == *file);
+        next.files.insert(tenant.clone(), before.map_or_else(|| Arc::new(file.clone()), Arc::clone));
+        let stored = if self.parts.over_http { reconcile.stored.get(tenant) } else { Some(&StoredConfig::Text(None)) };
+        let chosen = match stored {
+            None => return self.keep_served_or(next, old, tenant, |next| next.wait_for(tenant)),
+            Some(StoredConfig::Unreadable) => Err(vec![over_http::unreadable()]),
+            Some(StoredConfig::Text(Some(TenantText { version, text: Some(text), .. }))) => {
+                let read = over_http::read(self, &reconcile.curated, file, text);
+                read.map(|config| (config, ConfigOrigin::Http(*version)))
+            }
+            Some(StoredConfig::Text(Some(_) | None)) => Ok((file.config.clone(), ConfigOrigin::File)),
+        };
+        match chosen {
+            Ok((config, origin)) => {
+                if matches!(origin, ConfigOrigin::Http(_)) && before.is_none() && old.files.contains_key(tenant) {
+                    tracing::info!(%tenant, "the tenant's file changed; the configuration set over HTTP still applies");
+                }
+                let same = old.served.get(tenant).filter(|served| served.origin == origin && *served.config == config);
+                match same {
+                    Some(same) => drop(next.served.insert(tenant.clone(), same.clone())),
+                    None => self.serve(next, old, Arc::new(config), origin),
+                }
+            }
+            Err(problems) => {
+                if old.unusable.get(tenant) != Some(&problems) {
+                    let first = problems.first().map(ToString::to_string).unwrap_or_default();
+                    tracing::error!(%tenant, problems = problems.len(), first, "the configuration set over HTTP cannot be used");
+                }
+                next.unusable.insert(tenant.clone(), problems);
+                self.keep_served_or(next, old, tenant, |next| self.suspend(next, tenant));
+            }
+        }
+    }
+
+    /// Keeps what was served before; calls `otherwise` if there was nothing.
+    fn keep_served_or(
+        &self,
+        next: &mut TenantsState,
+        old: &TenantsState,
+        tenant: &Tenant,
+        otherwise: impl FnOnce(&mut TenantsState),
+    ) {
+        match old.served.get(tenant).filter(|served| served.origin != ConfigOrigin::Fixed) {
+            Some(before) => drop(next.served.insert(tenant.clone(), before.clone())),
+            None => otherwise(next),
+        }
+    }
+
+    /// Serves a tenant without tools and targets: its people get in, its agents can do nothing.
+    ///
+    /// Its configuration was valid when it was set and is not any more: the operator removed a server from the catalog, or
+    /// a newer build is stricter. The file is valid, but the tenant's admin replaced it, and it may allow what the
+    /// configuration forbids. Not serving the tenant at all would be as safe, but then nobody could correct it.
+    fn suspend(&self, next: &mut TenantsState, tenant: &Tenant) {
+        let config = Arc::new(suspended_config(tenant));
+        match build(&config, &[], SnapshotInputs::default()) {
+            Ok(snapshot) => {
+                let suspended = ServedTenant {
+                    snapshot: Arc::new(snapshot),
+                    config,
+                    attached: Arc::from([]),
+                    origin: ConfigOrigin::Suspended,
+                };
+                next.served.insert(tenant.clone(), suspended);
+            }
+            Err(error) => tracing::error!(%tenant, %error, "an empty catalog cannot be built"),
+        }
+    }
+
+    /// Serves a tenant by another configuration than before: whole, or as it was. A tenant that was not served before and
+    /// cannot be served whole is suspended.
+    fn serve(&self, next: &mut TenantsState, old: &TenantsState, config: Arc<TenantConfig>, origin: ConfigOrigin) {
+        let tenant = config.tenant.clone();
+        let before = old.served.get(&tenant);
+        let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
+        match attached {
+            Ok(attached) => {
+                if let Err(error) = self.rebuild_catalog(next, old, Arc::clone(&config), attached.into(), origin) {
+                    self.restore(&tenant, before);
+                    self.refuse(next, old, config, origin, &error);
+                }
+            }
+            Err(error) => self.refuse(next, old, config, origin, &error),
+        }
+    }
+
+    /// Leaves a tenant as it was, because its configuration cannot be put to use. Every look tries again; the log has it
+    /// once for each configuration and reason.
+    fn refuse(
+        &self,
+        next: &mut TenantsState,
+        old: &TenantsState,
+        config: Arc<TenantConfig>,
+        origin: ConfigOrigin,
+        error: &(dyn std::error::Error + 'static),
+    ) {
+        let tenant = config.tenant.clone();
+        let file = match origin {
+            ConfigOrigin::Http(_) => over_http::LABEL.to_owned(),
+            ConfigOrigin::File | ConfigOrigin::Fixed | ConfigOrigin::Suspended => {
+                next.files.get(&tenant).map(|configured| configured.file.clone()).unwrap_or_default()
+            }
+        };
+        let causes = std::iter::successors(Some(error), |error| (*error).source());
+        let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        let hint = Some("until it is corrected, the tenant keeps what it had".to_owned());
+        let problem = Problem { file, line: 1, column: 1, code: "attach_failed", message, hint };
+        let refused = RefusedConfig { config, problem };
+        if old.refused.get(&tenant) != Some(&refused) {
+            let message = refused.problem.message.as_str();
+            tracing::error!(%tenant, message, "the tenant's configuration cannot be put to use");
+        }
+        next.refused.insert(tenant.clone(), refused);
+        self.keep_served_or(next, old, &tenant, |next| self.suspend(next, &tenant));
+    }
+
+    /// Attaches the previous configuration again, for toolsets that keep state besides their value: a catalog that could
+    /// not be built must not leave old tools with new targets.
+    fn restore(&self, tenant: &Tenant, before: Option<&ServedTenant>) {
+        match before.map(|before| self.parts.toolsets.attach(&before.config, &before.attached)) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                tracing::error!(%tenant, error = &error as &dyn std::error::Error, "a toolset cannot be attached again");
+            }
+            None => self.parts.toolsets.detach(tenant),
+        }
+    }
+
+    /// Builds the catalog of a tenant from its attached toolsets, and serves the tenant by it.
+    pub(super) fn rebuild_catalog(
+        &self,
+        next: &mut TenantsState,
+        old: &TenantsState,
+        config: Arc<TenantConfig>,
+        attached: Arc<[Arc<dyn AttachedToolset>]>,
+        origin: ConfigOrigin,
+    ) -> Result<(), CatalogError> {
+        let tenant = config.tenant.clone();
+        let tools: Vec<Arc<CatalogEntry>> = attached.iter().flat_map(|toolset| toolset.entries()).collect();
+        let before = old.served.get(&tenant);
+        let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
+        let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
+        let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
+        let review = toolset::find::<TenantMemory>(&attached).and_then(|memory| memory.review());
+        let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review };
+        let snapshot = Arc::new(build(&config, &tools, inputs)?);
+        next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
+        Ok(())
+    }
+
+    /// Replaces the old state by the new one, and announces the tenants whose tools changed.
+    pub(super) fn publish(&self, old: &TenantsState, next: TenantsState) {
+        let digest =
+            |state: &TenantsState, tenant| state.served.get(tenant).map(|s| s.snapshot.catalog.digest().to_owned());
+        let gone = old.served.keys().filter(|tenant| !next.served.contains_key(*tenant));
+        let changed: Vec<Tenant> = next
+            .served
+            .keys()
+            .chain(gone)
+            .filter(|tenant| digest(old, tenant) != digest(&next, tenant))
+            .cloned()
+            .collect();
+        self.state.store(Arc::new(next));
+        for tenant in changed {
+            tracing::info!(%tenant, "the tenant's tools changed");
+            // Nobody has to listen: a change is read from the state, and the message only tells when.
+            self.changes.send(tenant).ok();
+        }
+    }
+}
+
+impl TenantsState {
+    fn wait_for(&mut self, tenant: &Tenant) {
+        self.waiting.insert(tenant.clone());
+    }
+}

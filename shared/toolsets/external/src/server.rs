@@ -1,0 +1,157 @@
+//! External MCP servers as configuration knows them: what an operator vouches for, and how a tenant uses it.
+//!
+//! A secret is never here, only its name. The way of one is fixed when the file is checked: a secret of the tenant, a
+//! parameter that is marked, the server's `auth`, and nowhere else.
+//!
+//! Not here: how texts become these (see [`section`](crate::section) and [`curated`](crate::curated)), and what a session
+//! gets in the end (see [`resolve`](crate::resolve)).
+
+use domain::text::is_label;
+use policy::Pattern;
+pub use policy::{Accept, ServerLimits, TrustedEffects};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tenancy::{ParameterTemplate, ParameterValue};
+
+/// One external MCP server, as its entry describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerEntry {
+    /// What tenants choose it by.
+    pub name: String,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// How it is reached.
+    pub reach: ServerReach,
+    /// How we say who we are.
+    pub auth: Option<Auth>,
+    /// Headers besides that, by their names in small letters.
+    pub headers: BTreeMap<String, ParameterTemplate>,
+    /// What may be said about it.
+    pub params: BTreeMap<String, Param>,
+    /// How much may be asked of it.
+    pub limits: ServerLimits,
+    /// What the operator vouches for.
+    pub vouch: TrustedEffects,
+    /// Whether the address is the tenant's own and not the operator's.
+    pub own: bool,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerReach {
+    /// Over streamable HTTP.
+    Http {
+        /// Its address. Parameters stand only behind the host, so that no value leads elsewhere.
+        url: ParameterTemplate,
+    },
+    /// As a process beside us; only an operator can say so.
+    Process {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its environment, and nothing besides.
+        env: BTreeMap<String, String>,
+    },
+}
+
+/// How we say who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// The header that carries the secret.
+    pub header: String,
+    /// How it stands there.
+    pub scheme: Scheme,
+    /// The parameter that holds it; always one that is marked secret.
+    pub secret: String,
+}
+
+/// How a secret stands in its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scheme {
+    /// After `Bearer` and a blank.
+    #[default]
+    Bearer,
+    /// Alone.
+    Raw,
+}
+
+/// What may be said about a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Param {
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// Its value, unless somebody gives another. A secret has none.
+    pub default: Option<String>,
+    /// Whether it holds a secret.
+    pub secret: bool,
+}
+
+/// A server a tenant uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerUse {
+    /// What it is called in the names of its tools, `mcp_<id>__…`.
+    pub id: String,
+    /// What is used.
+    pub server: Arc<ServerEntry>,
+    /// What the tenant gives for its parameters.
+    pub params: BTreeMap<String, ParameterValue>,
+    /// The tools that may be used, by the server's own names; `None` means all of them.
+    pub allow: Option<Vec<Pattern>>,
+    /// What is done with its first list.
+    pub accept: Accept,
+}
+
+/// What parameters of servers are given: by the server's id, then by the parameter's name.
+pub type Overrides = BTreeMap<String, BTreeMap<String, ParameterValue>>;
+
+/// One of the tenant's agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantAgent {
+    /// What a session names it by.
+    pub name: String,
+    /// What it gives, over the tenant's own.
+    pub params: Overrides,
+}
+
+/// One of the tenant's workflows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    /// What a session names it by.
+    pub name: String,
+    /// The agent that carries it out.
+    pub agent: Option<String>,
+    /// What it gives, over the agent's.
+    pub params: Overrides,
+}
+
+/// The longest id of a server.
+const MOST_ID: usize = 32;
+/// The longest name a tool may have here.
+const MOST_NAME: usize = 64;
+/// How many letters of a name are kept where the rest gives way to a digest.
+pub(crate) const KEPT: usize = MOST_NAME - 9;
+
+/// Whether a server may be called so in the names of its tools.
+pub(crate) fn is_id(text: &str) -> bool {
+    text.len() <= MOST_ID && is_label(text)
+}
+
+/// The toolset of a server.
+pub fn server_toolset(id: &str) -> String {
+    format!("mcp_{id}")
+}
+
+/// What the names of a server's tools begin with.
+pub fn tool_prefix(id: &str) -> String {
+    format!("mcp_{id}__")
+}
+
+/// The names one tool may be given here: its own behind the prefix, and the one it gets where that is taken or too long.
+pub(crate) fn our_names(id: &str, tool: &str) -> Vec<String> {
+    let fitting = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let whole = format!("{}{}", tool_prefix(id), tool.chars().map(fitting).collect::<String>());
+    let digest = domain::json::sha256_hex(tool.as_bytes());
+    let cut = format!("{}_{}", &whole[..whole.len().min(KEPT)], &digest[..8]);
+    Some(whole).filter(|whole| whole.len() <= MOST_NAME).into_iter().chain([cut]).collect()
+}
