@@ -75,10 +75,10 @@ impl Executor {
         Executor { admission: Arc::new(CallAdmission::new(limits)), ..self }
     }
 
-    /// Admits a request that is no call: the same rate and as many at once as for calls, counted apart from them.
+    /// Admits a request that is no call: it has a rate of its own, and as many at once as calls, counted apart from them.
     /// A decision of a person is held to that person's own rate alone.
     pub fn admit_request(&self, snapshot: &Snapshot, caller: &Caller, decides: bool) -> Result<SlotGuard, Failure> {
-        self.admission.request(caller, snapshot.policy.calls_per_minute, snapshot.in_flight, decides)
+        self.admission.request(caller, snapshot.in_flight, decides)
     }
 
     /// Admits a request that waits, which holds none of the slots of those that do not.

@@ -104,7 +104,7 @@ impl Executor {
             let (store, actor) = (self.store.of(tenant), self.actor(&call.caller));
             if let Err(error) = store.note_refusal(actor, call, exceeded).await {
                 // Nothing was done, so nothing has to be proven.
-                tracing::debug!(error = %chain(&error), "the refusal of calls over the rate was not noted");
+                tracing::debug!(error = %error_chain(&error), "the refusal of calls over the rate was not noted");
             }
         }
         match policy::decide(&snapshot.policy, call.clone(), &CallEvidence::of_exceeded_rate(exceeded)) {

@@ -48,7 +48,7 @@ pub struct CallOpening<'a> {
 pub struct CallRate {
     /// Of the whole tenant.
     pub tenant: u64,
-    /// Of this caller.
+    /// Of this caller, once another one has called in the same minute.
     pub caller: u64,
 }
 

@@ -6,7 +6,8 @@
 local counts = redis.call('HMGET', KEYS[2], 't', ARGV[4])
 local tenant, caller = tonumber(counts[1] or '0'), tonumber(counts[2] or '0')
 if tenant >= tonumber(ARGV[2]) then return {'tenant', redis.call('PTTL', KEYS[2])} end
-if caller >= tonumber(ARGV[3]) then return {'caller', redis.call('PTTL', KEYS[2])} end
+-- A caller that is alone may use all of the minute.
+if caller >= tonumber(ARGV[3]) and tenant > caller then return {'caller', redis.call('PTTL', KEYS[2])} end
 if ARGV[6] ~= '' and tonumber(redis.call('GET', KEYS[3]) or '0') >= tonumber(ARGV[6]) then return {'quota', 0} end
 redis.call('HINCRBY', KEYS[2], 't', 1)
 redis.call('HINCRBY', KEYS[2], ARGV[4], 1)

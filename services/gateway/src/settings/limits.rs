@@ -7,8 +7,12 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSettings {
-    /// The part of its tenant's calls, requests and slots that one caller may use.
+    /// The part of its tenant's slots that one caller may use, and of the calls per minute while others call too.
     pub caller_share: f64,
+    /// Requests a minute of one caller that are no calls.
+    pub requests_per_caller: u64,
+    /// Requests a minute of one tenant that are no calls.
+    pub requests_per_tenant: u64,
     /// Calls of one caller that may wait at once.
     pub waiting_per_caller: u32,
     /// Calls of one tenant that may wait at once.
@@ -33,9 +37,12 @@ impl LimitSettings {
     /// As the executor takes them.
     pub fn call_limits(&self) -> executor::CallLimits {
         let LimitSettings { caller_share, waiting_per_caller, waiting_per_tenant, .. } = *self;
-        let LimitSettings { streams_per_caller, streams_per_tenant, .. } = *self;
+        let LimitSettings { streams_per_caller, streams_per_tenant, requests_per_caller, requests_per_tenant, .. } =
+            *self;
         executor::CallLimits {
             caller_share,
+            requests_per_caller,
+            requests_per_tenant,
             waiting_per_caller,
             waiting_per_tenant,
             streams_per_caller,
@@ -61,6 +68,9 @@ impl LimitSettings {
         }
         if [self.waiting_per_caller, self.waiting_per_tenant].contains(&0) {
             return wrong("limits.waiting_per_caller and waiting_per_tenant must be above 0");
+        }
+        if [self.requests_per_caller, self.requests_per_tenant].contains(&0) {
+            return wrong("limits.requests_per_caller and requests_per_tenant must be above 0");
         }
         Ok(())
     }

@@ -173,7 +173,6 @@ impl TenantRegistry {
     /// cannot be served whole is suspended.
     fn serve(&self, next: &mut TenantsState, old: &TenantsState, config: Arc<TenantConfig>, origin: ConfigOrigin) {
         let tenant = config.tenant.clone();
-        let before = old.served.get(&tenant);
         let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
         match attached {
             Ok(attached) => {
@@ -239,7 +238,6 @@ impl TenantRegistry {
     ) -> Result<(), CatalogError> {
         let tenant = config.tenant.clone();
         let tools: Vec<Arc<CatalogEntry>> = attached.iter().flat_map(|toolset| toolset.entries()).collect();
-        let before = old.served.get(&tenant);
         let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());

@@ -6,12 +6,14 @@
 //! A caller is one principal of one tenant, whichever token it holds.
 
 mod buckets;
+mod recent;
 mod slots;
 
 pub use buckets::TokenBuckets;
 pub use slots::{SlotGuard, SlotPools};
 
 use domain::{Caller, Code, Failure, Principal, RateExceeded, Tenant};
+use recent::RecentCallers;
 use slots::SlotsTaken;
 use std::time::Duration;
 use store::CallRate;
@@ -26,8 +28,13 @@ const LOOKS_A_MINUTE: u64 = 4;
 /// What one caller and one tenant may use; the operator's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallLimits {
-    /// The part of its tenant's calls per minute and slots that one caller may use, above 0 and at most 1.
+    /// The part of its tenant's slots that one caller may use, and of the calls per minute while others call too; above 0
+    /// and at most 1.
     pub caller_share: f64,
+    /// How many requests that are no calls one caller may send to this process in a minute.
+    pub requests_per_caller: u64,
+    /// How many requests that are no calls all callers of one tenant may send to this process in a minute.
+    pub requests_per_tenant: u64,
     /// How many calls of one caller may wait at once in this process; they hold no slot.
     pub waiting_per_caller: u32,
     /// How many calls of one tenant may wait at once in this process.
@@ -43,6 +50,8 @@ impl Default for CallLimits {
     fn default() -> CallLimits {
         CallLimits {
             caller_share: 0.75,
+            requests_per_caller: 3_000,
+            requests_per_tenant: 12_000,
             waiting_per_caller: 64,
             waiting_per_tenant: 512,
             streams_per_caller: 64,
@@ -81,6 +90,7 @@ impl RateKey {
 pub(crate) struct CallAdmission {
     limits: CallLimits,
     calls: TokenBuckets<RateKey>,
+    callers: RecentCallers,
     requests: TokenBuckets<RateKey>,
     noted: TokenBuckets<RateKey>,
     looked: TokenBuckets<RateKey>,
@@ -95,6 +105,7 @@ impl CallAdmission {
         CallAdmission {
             limits,
             calls: TokenBuckets::new(MOST_CALLERS),
+            callers: RecentCallers::default(),
             requests: TokenBuckets::new(MOST_CALLERS),
             noted: TokenBuckets::new(MOST_CALLERS),
             looked: TokenBuckets::new(MOST_CALLERS),
@@ -105,14 +116,18 @@ impl CallAdmission {
         }
     }
 
-    /// How many calls a minute a tenant with this limit, and one caller of it, may make.
+    /// How many calls a minute a tenant with this limit, and one caller of it beside others, may make.
     pub(crate) fn rate(&self, calls_per_minute: u64) -> CallRate {
         CallRate { tenant: calls_per_minute, caller: self.limits.share_of(calls_per_minute) }
     }
 
     /// Counts a call, unless its rate is used up.
     pub(crate) fn call(&self, caller: &Caller, rate: CallRate) -> Result<(), RateExceeded> {
-        take(&self.calls, caller, rate, Instant::now())
+        let now = Instant::now();
+        let alone = !self.callers.note(caller, now);
+        let own = CallRate { caller: if alone { rate.tenant } else { rate.caller }, ..rate };
+        take(&self.calls, caller, own, now)
+            .map_err(|exceeded| if alone { RateExceeded::Tenant(rate.tenant) } else { exceeded })
     }
 
     /// The store has counted more calls than this process, and refuses them for that long.
@@ -172,14 +187,9 @@ impl CallAdmission {
 
     /// Counts a request beside calls, and takes one of the slots for those. A decision is held to its own caller's rate
     /// alone: agents that use up their tenant's requests must not keep people from deciding.
-    pub(crate) fn request(
-        &self,
-        caller: &Caller,
-        calls_per_minute: u64,
-        slots: u32,
-        decides: bool,
-    ) -> Result<SlotGuard, Failure> {
-        let rate = self.rate(calls_per_minute);
+    pub(crate) fn request(&self, caller: &Caller, slots: u32, decides: bool) -> Result<SlotGuard, Failure> {
+        let CallLimits { requests_per_caller, requests_per_tenant, .. } = self.limits;
+        let rate = CallRate { tenant: requests_per_tenant, caller: requests_per_caller };
         let taken = if decides {
             let own = self.requests.take(&RateKey::of_caller(caller), rate.caller, Instant::now());
             own.then_some(()).ok_or(RateExceeded::Caller(rate.caller))
@@ -190,7 +200,7 @@ impl CallAdmission {
             let message = match exceeded {
                 RateExceeded::Tenant(limit) => format!("the tenant's limit of {limit} requests a minute is used up"),
                 RateExceeded::Caller(limit) => {
-                    format!("this caller's share of the tenant's requests, {limit} a minute, is used up")
+                    format!("this caller's limit of {limit} requests a minute is used up")
                 }
             };
             Failure::new(Code::RateLimited, message).next("wait, then ask again").retry_after_ms(10_000)

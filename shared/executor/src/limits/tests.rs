@@ -64,6 +64,7 @@ fn a_caller_uses_its_share_and_leaves_the_rest_to_others() {
 fn a_caller_over_its_share_uses_up_nothing_of_the_tenants_rate() {
     let admission = CallAdmission::new(CallLimits::default());
     let (ana, bo) = (caller("acme", "ana"), caller("acme", "bo"));
+    admission.call(&bo, admission.rate(1_000_000)).unwrap();
     let rate = admission.rate(4);
     assert_eq!((rate.tenant, rate.caller), (4, 3));
     let of_ana: Vec<_> = (0..9).map(|_| admission.call(&ana, rate)).collect();
@@ -75,11 +76,25 @@ fn a_caller_over_its_share_uses_up_nothing_of_the_tenants_rate() {
 }
 
 #[test]
+fn a_caller_alone_uses_the_whole_rate_until_others_call_too() {
+    let admission = CallAdmission::new(CallLimits::default());
+    let (ana, bo, other) = (caller("acme", "ana"), caller("acme", "bo"), caller("bolt", "bo"));
+    let rate = admission.rate(4);
+    assert_eq!(admission.call(&other, rate), Ok(()), "another tenant's callers do not count");
+    let taken: Vec<_> = (0..5).map(|_| admission.call(&ana, rate)).collect();
+    assert_eq!(taken[..4], [Ok(()); 4]);
+    assert_eq!(taken[4], Err(RateExceeded::Tenant(4)));
+    assert_eq!(admission.call(&bo, rate), Err(RateExceeded::Tenant(4)));
+    assert_eq!(admission.call(&ana, rate), Err(RateExceeded::Caller(3)), "whoever was refused counts as well");
+}
+
+#[test]
 fn what_the_store_refuses_is_refused_here_until_its_minute_is_over() {
     let admission = CallAdmission::new(CallLimits::default());
     let (ana, bo) = (caller("acme", "ana"), caller("acme", "bo"));
     let rate = admission.rate(100);
     admission.calls_exceeded(&ana, RateExceeded::Caller(75), Duration::from_secs(50));
+    admission.call(&bo, rate).unwrap();
     assert_eq!((admission.call(&ana, rate), admission.call(&bo, rate)), (Err(RateExceeded::Caller(75)), Ok(())));
     admission.calls_exceeded(&ana, RateExceeded::Tenant(100), Duration::from_secs(50));
     assert_eq!(admission.call(&bo, rate), Err(RateExceeded::Tenant(100)));
@@ -87,15 +102,16 @@ fn what_the_store_refuses_is_refused_here_until_its_minute_is_over() {
 
 #[test]
 fn agents_that_use_up_the_tenants_requests_do_not_keep_people_from_deciding() {
-    let admission = CallAdmission::new(CallLimits::default());
+    let limits = CallLimits { requests_per_caller: 6, requests_per_tenant: 8, ..CallLimits::default() };
+    let admission = CallAdmission::new(limits);
     for agent in ["a", "b", "c", "d"] {
-        (0..9).for_each(|_| drop(admission.request(&caller("acme", agent), 8, 8, false)));
+        (0..9).for_each(|_| drop(admission.request(&caller("acme", agent), 8, false)));
     }
     let person = caller("acme", "person");
-    let refused = admission.request(&person, 8, 8, false).unwrap_err();
+    let refused = admission.request(&person, 8, false).unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
         (Code::RateLimited, "the tenant's limit of 8 requests a minute is used up")
     );
-    admission.request(&person, 8, 8, true).unwrap();
+    admission.request(&person, 8, true).unwrap();
 }

@@ -98,7 +98,9 @@ pub(super) fn exceeded(
         return Ok(Some(OpenResult::TenantExceeded(left(end))));
     }
     let caller = counter(counters, &caller_counter(open), now)?;
-    if let Some((_, end)) = caller.filter(|(count, _)| *count >= open.caller_most) {
+    // A caller that is alone may use all of the minute.
+    let others = |count: u64| tenant.is_some_and(|(all, _)| all > count);
+    if let Some((_, end)) = caller.filter(|(count, _)| *count >= open.caller_most && others(*count)) {
         return Ok(Some(OpenResult::CallerExceeded(left(end))));
     }
     let full = open.quota.map(|most| Ok::<_, redb::Error>(total(counters, &open.usage)? >= most)).transpose()?;
