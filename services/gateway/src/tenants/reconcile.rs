@@ -208,8 +208,8 @@ impl TenantRegistry {
         let problem = Problem { file, line: 1, column: 1, code: "attach_failed", message, hint };
         let refused = RefusedConfig { config, problem };
         if old.refused.get(&tenant) != Some(&refused) {
-            let message = refused.problem.message.as_str();
-            tracing::error!(%tenant, message, "the tenant's configuration cannot be put to use");
+            let reason = refused.problem.message.as_str();
+            tracing::error!(%tenant, reason, "the tenant's configuration cannot be put to use");
         }
         next.refused.insert(tenant.clone(), refused);
         self.keep_served_or(next, old, &tenant, |next| self.suspend(next, &tenant));

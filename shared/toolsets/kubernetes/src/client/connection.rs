@@ -12,6 +12,7 @@ use crate::client::kubeconfig::{self, BadSource, LoadedKubeconfig, SourceStamp};
 use crate::client::mask::Masker;
 use crate::client::request::ClusterRequest;
 use domain::Tenant;
+use futures_util::TryFutureExt;
 use http::StatusCode;
 use kube::client::Body;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,7 +88,7 @@ impl ClusterConnection {
             let mut renewed = false;
             loop {
                 let sending = clients.of(lane).send(http_request(request)?);
-                let answer = self.connection.send_once(deadline, async { sending.await.map_err(lost) }).await?;
+                let answer = self.connection.send_once(deadline, sending.map_err(lost)).await?;
                 if answer.status() == StatusCode::UNAUTHORIZED
                     && !renewed
                     && let Some(fresh) = self.renew(&clients).await
@@ -98,7 +99,8 @@ impl ClusterConnection {
                 return Ok(ClusterResponse::new(answer, slot));
             }
         };
-        connection::in_span(span, status, exchange).await
+        // On the heap: every tool's future holds this one, and futures are moved about.
+        connection::in_span(span, status, Box::pin(exchange)).await
     }
 
     async fn slot(&self, lane: ClientLane, deadline: Instant) -> Result<TargetSlot, NoClusterAnswer> {
