@@ -173,10 +173,11 @@ impl TenantRegistry {
     /// cannot be served whole is suspended.
     fn serve(&self, next: &mut TenantsState, old: &TenantsState, config: Arc<TenantConfig>, origin: ConfigOrigin) {
         let tenant = config.tenant.clone();
+        let before = old.served.get(&tenant);
         let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
         match attached {
             Ok(attached) => {
-                if let Err(error) = self.rebuild_catalog(next, old, Arc::clone(&config), attached.into(), origin) {
+                if let Err(error) = self.rebuild_catalog(next, Arc::clone(&config), attached.into(), origin) {
                     self.restore(&tenant, before);
                     self.refuse(next, old, config, origin, &error);
                 }
@@ -231,7 +232,6 @@ impl TenantRegistry {
     pub(super) fn rebuild_catalog(
         &self,
         next: &mut TenantsState,
-        old: &TenantsState,
         config: Arc<TenantConfig>,
         attached: Arc<[Arc<dyn AttachedToolset>]>,
         origin: ConfigOrigin,

@@ -7,6 +7,7 @@ use executor::{SecretsNow, Snapshot};
 use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use tenancy::{ApprovalConfig, TenantConfig, TenantLimits};
 
 /// What a snapshot has besides the configuration.

@@ -40,15 +40,26 @@ async fn calls_beyond_the_minutes_limit_are_told_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_caller_cannot_use_up_its_tenants_minute() {
+async fn one_caller_cannot_use_up_its_tenants_minute_while_others_call() {
     let world = Plan::embedded().tenant("acme", "limits: { calls_per_minute: 8 }").start(in_process()).await;
     let (ana, bo) = (world.tenant("acme").agent().named("ana"), world.tenant("acme").agent().named("bo"));
+    assert_eq!(bo.modern().call("memory_list", json!({})).await.code(), "ok");
     let codes = join_all((0..20).map(|_| async { ana.modern().call("memory_list", json!({})).await })).await;
     assert_eq!(codes.iter().filter(|outcome| outcome.code() == "ok").count(), 6);
     let refused = codes.iter().find(|outcome| outcome.code() != "ok").unwrap();
     let message = "this caller's share of the tenant's calls, 6 a minute, is used up";
     assert_eq!(refused.refusal()["message"], message);
     assert_eq!(bo.modern().call("memory_list", json!({})).await.code(), "ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_is_alone_uses_the_whole_minute() {
+    let world = Plan::embedded().tenant("acme", "limits: { calls_per_minute: 8 }").start(in_process()).await;
+    let ana = world.tenant("acme").agent();
+    let ended = join_all((0..12).map(|_| async { ana.modern().call("memory_list", json!({})).await })).await;
+    assert_eq!(ended.iter().filter(|outcome| outcome.code() == "ok").count(), 8);
+    let refused = ended.iter().find(|outcome| outcome.code() != "ok").unwrap();
+    assert_eq!(refused.refusal()["message"], "the tenant's limit of 8 calls a minute is used up");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,9 +81,9 @@ async fn a_refused_call_writes_nothing_and_costs_a_quarter_of_a_served_one_at_mo
     assert_eq!(call(200).await, 0);
     until("every call to be closed", || async { (entries().await.len() >= 402).then_some(()) }).await;
     let served = world.redis().commands() - before;
-    // The share of one caller is 225; the rest of it goes here.
-    call(24).await;
-    until("every call to be closed", || async { (entries().await.len() >= 450).then_some(()) }).await;
+    // The rest of the minute's calls.
+    call(99).await;
+    until("every call to be closed", || async { (entries().await.len() >= 600).then_some(()) }).await;
     let (count, before) = (entries().await.len(), world.redis().commands());
 
     assert_eq!(call(200).await, 200);
@@ -247,15 +258,16 @@ async fn the_newest_stream_of_a_session_is_the_only_one_whatever_its_trace_is_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rest_requests_have_the_rate_of_calls() {
-    let world = Plan::embedded().tenant("acme", "limits: { calls_per_minute: 8 }").start(in_process()).await;
+async fn requests_that_are_no_calls_have_a_rate_of_their_own() {
+    let plan = Plan::embedded().setting("QM_LIMITS__REQUESTS_PER_CALLER", "6");
+    let world = plan.setting("QM_LIMITS__REQUESTS_PER_TENANT", "8").start(in_process()).await;
     let tenant = world.tenant("acme");
     let (agent, person) = (tenant.agent(), tenant.approver());
     let codes: Vec<u16> = join_all((0..9).map(|_| async { agent.rest().get("/v1/runs").await.status })).await;
-    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 6, "a caller's share");
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 6);
     let refused = agent.rest().get("/v1/catalog").await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("10")));
-    let message = "this caller's share of the tenant's requests, 6 a minute, is used up";
+    let message = "this caller's limit of 6 requests a minute is used up";
     assert_eq!(refused.json()["error"]["message"], message);
     assert_eq!(agent.send(&agent.modern().prepare("tools/list", json!({}))).await.status, 429, "MCP counts as well");
     let called = agent.modern().call("memory_list", json!({})).await;
