@@ -1,5 +1,6 @@
 //! Builds each part, in order, and hands them to the server. Wires everything, decides nothing.
 
+use crate::authenticity;
 use crate::clock::SystemClock;
 use crate::http::address::AddressLimit;
 use crate::http::guard::OriginPolicy;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use store::{SessionConfig, Store, StoreError, TenantStore};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use vault::{Environment, Sealer, Vault};
+use vault::{Environment, RecordSealer, Sealer, Vault};
 
 /// How far the seal of an audit log may be behind. It is a promise, so there is no setting for it.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
@@ -86,9 +87,7 @@ impl Gateway {
             tracing::warn!(%warning, "the issuers of tokens");
         }
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
-        let store = Store::open_with(&settings.store, settings.limits.store_limits())
-            .await
-            .context("the store cannot be opened")?;
+        let store = store(&settings, &secret).await?;
         let vault = vault(&settings, &store, &secret)?;
         let helm = helm(&settings).await;
         let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };
@@ -188,12 +187,23 @@ pub(crate) async fn helm(settings: &Settings) -> Helm {
     Helm::new(config).await
 }
 
-/// The secrets of all tenants: sealed under the service's own, in files, and in the environment.
-pub(crate) fn vault(settings: &Settings, store: &Store, secret: &[u8]) -> anyhow::Result<Vault> {
+/// What the service's own secret was before.
+fn older_keys(settings: &Settings) -> anyhow::Result<Vec<Vec<u8>>> {
     let read = |path: &PathBuf| std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     let older = settings.calls.older_key_files.iter().map(read).collect::<Result<Vec<_>, _>>();
-    let older = older.context("calls.older_key_files cannot be used")?;
-    let sealer = Sealer::new(secret, &older).context("a service key cannot be used")?;
+    older.context("calls.older_key_files cannot be used")
+}
+
+/// The state store, in which everything that something is done by is sealed under the service's own secret.
+pub(crate) async fn store(settings: &Settings, secret: &[u8]) -> anyhow::Result<Store> {
+    let sealer = RecordSealer::new(secret, &older_keys(settings)?).context("a service key cannot be used")?;
+    let limits = settings.limits.store_limits();
+    Store::open_sealed_with(&settings.store, Arc::new(sealer), limits).await.context("the store cannot be opened")
+}
+
+/// The secrets of all tenants: sealed under the service's own, in files, and in the environment.
+pub(crate) fn vault(settings: &Settings, store: &Store, secret: &[u8]) -> anyhow::Result<Vault> {
+    let sealer = Sealer::new(secret, &older_keys(settings)?).context("a service key cannot be used")?;
     Ok(Vault::new(store.clone(), sealer, settings.tenants.secrets.clone(), Environment::of(std::env::vars_os())))
 }
 
@@ -214,6 +224,11 @@ fn reseal(gateway: &Arc<Gateway>) {
                 Err(failure) => {
                     tracing::error!(%tenant, code = failure.code.as_str(), "secrets stay under an older key");
                 }
+            }
+            match authenticity::reseal(&watched, &tenant).await {
+                Ok(0) => {}
+                Ok(records) => tracing::info!(%tenant, records, "records were brought under the current key"),
+                Err(error) => tracing::error!(%tenant, %error, "records stay under an older key"),
             }
         }
     });
@@ -300,6 +315,7 @@ fn watch_audit_logs(gateway: &Arc<Gateway>) {
                 () = stopping.cancelled() => return,
                 () = tokio::time::sleep(SEAL_EVERY) => {}
             }
+            authenticity::record(&watched).await;
             for (tenant, _) in watched.tenants.all() {
                 match seal(&watched.store.of(&tenant), &stopping).await {
                     Ok(()) => {}

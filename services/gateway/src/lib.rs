@@ -1,9 +1,10 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
-//! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`] and [`webhooks`] work in the background.
+//! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`], `authenticity` and [`webhooks`] work in the background.
 
 pub mod app;
+mod authenticity;
 pub mod cli;
 pub mod clock;
 pub mod commands;

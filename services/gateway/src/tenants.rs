@@ -134,6 +134,8 @@ enum StoredConfig {
     Text(Option<TenantText>),
     /// Something that is not a configuration.
     Unreadable,
+    /// It holds something that this service did not write.
+    NotAuthentic(&'static str),
 }
 
 /// What the reconciler works with. Whoever changes what is served locks it.
@@ -331,6 +333,7 @@ impl TenantRegistry {
         let stored = match self.parts.store.of(tenant).tenant_text().current().await {
             Ok(text) => StoredConfig::Text(text),
             Err(StoreError::Corrupt { .. }) => StoredConfig::Unreadable,
+            Err(StoreError::NotAuthentic { why, .. }) => StoredConfig::NotAuthentic(why),
             Err(error) => return Err(error),
         };
         let whose = tenant.clone();

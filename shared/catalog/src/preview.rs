@@ -20,6 +20,7 @@ pub struct PreviewBuilder {
     blocks: Vec<PreviewBlock>,
     warnings: Vec<String>,
     facts: Vec<Value>,
+    hidden: Vec<Value>,
     arguments: Option<String>,
 }
 
@@ -40,6 +41,7 @@ impl PreviewBuilder {
             blocks: Vec::new(),
             warnings: Vec::new(),
             facts: Vec::new(),
+            hidden: Vec::new(),
             arguments: None,
         }
     }
@@ -52,6 +54,11 @@ impl PreviewBuilder {
     /// Notes something that must still be so.
     pub fn fact(&mut self, fact: Value) {
         self.facts.push(fact);
+    }
+
+    /// Notes something that the text shows without its secrets: where the text stays the same, this must too.
+    pub fn hidden(&mut self, value: Value) {
+        self.hidden.push(value);
     }
 
     /// Says something that must still be so.
@@ -91,7 +98,17 @@ impl PreviewBuilder {
 
     /// The digest of all that is judged.
     pub fn digest(&self) -> String {
-        digest(&json!({ "judged": self.facts, "warnings": self.warnings }))
+        digest(&self.judged())
+    }
+
+    /// All that is judged.
+    pub fn judged(&self) -> Value {
+        json!({ "judged": self.facts, "warnings": self.warnings })
+    }
+
+    /// All that the text shows without its secrets.
+    pub fn all_hidden(&self) -> Value {
+        Value::Array(self.hidden.clone())
     }
 
     /// The finished preview, with lines and blocks as this text.

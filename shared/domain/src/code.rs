@@ -192,6 +192,8 @@ codes! {
     StoreUnavailable = "store_unavailable": Unavailable retry,
     /// The state store is full; nothing was executed.
     StoreFull = "store_full": Unavailable retry,
+    /// A record of the state store was not written by this service as it stands; nothing is done by it.
+    RecordNotAuthentic = "record_not_authentic": Conflict,
     /// What a person said was written down, but may still be forgotten: say it again.
     DecisionNotDurable = "decision_not_durable": Unavailable retry,
     /// The service is shutting down.

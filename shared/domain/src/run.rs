@@ -123,6 +123,11 @@ pub struct Preview {
     pub arguments: Option<String>,
 }
 
+impl Preview {
+    /// What stands in the text before the arguments, which come last.
+    pub const ARGUMENTS: &str = "\n\narguments: ";
+}
+
 /// What was asked for; never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRequest {

@@ -61,6 +61,7 @@ pub const fn travel(code: Code) -> CodeTransport {
         | Code::Conflict
         | Code::UnknownCredential
         | Code::ToolChanged
+        | Code::RecordNotAuthentic
         | Code::ConfigInvalid
         | Code::ConfigConflict
         | Code::ConfigLocked

@@ -6,8 +6,8 @@ use crate::entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryC
 use crate::keys::fingerprint;
 use crate::ops::{Op, OpenResult, OpenStep};
 use crate::runs::{FULL, first};
-use crate::session_shape::owned_by;
-use crate::sessions::{SessionConfig, VersionedSession, live};
+use crate::session_shape::owner_mark;
+use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
 use crate::{IndexName, RecordKey, StoreError, StoreQuota, StreamName, TenantStore, random_bits};
 use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
@@ -136,7 +136,7 @@ impl TenantStore {
         ops.push(self.opened(opening)?);
         if let Some(id) = opening.session {
             let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
-            ops.push(Op::Touch { key, span, begins: owned_by(&opening.call.caller.principal)? });
+            ops.push(Op::Touch { key, span, begins: owner_mark(&opening.call.caller.principal) });
         }
         if let Some(gated) = &opening.gated {
             let owner = &opening.call.caller.principal;
@@ -175,7 +175,13 @@ impl TenantStore {
             trace: opening.trace.clone(),
         };
         let session = match opening.session {
-            Some(id) => live(answers.record()?, id, &call.caller.principal, opening.lives, now)?,
+            Some(id) => live(
+                authentic(self.reading(&RecordKey::session(id)).open(answers.record()?))?,
+                id,
+                &call.caller.principal,
+                opening.lives,
+                now,
+            )?,
             None => None,
         };
         let past = match &opening.gated {

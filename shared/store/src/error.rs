@@ -1,6 +1,6 @@
 //! What can go wrong with the store, at opening and afterwards.
 
-use crate::StoreQuota;
+use crate::{RecordVersion, StoreQuota};
 use domain::{Code, Failure};
 
 /// The cause below an error of ours.
@@ -34,6 +34,14 @@ pub enum StoreError {
         /// What was not as it should be; never the content itself.
         what: &'static str,
     },
+    /// What was read was not written by this service as it stands, so nothing is done by it.
+    #[error("a record of the store is not authentic: {why}")]
+    NotAuthentic {
+        /// What is wrong with it.
+        why: &'static str,
+        /// The version under which it stands, for whoever writes over it.
+        version: RecordVersion,
+    },
 }
 
 impl StoreError {
@@ -44,11 +52,16 @@ impl StoreError {
             StoreError::Full => Code::StoreFull,
             StoreError::QuotaReached(_) => StoreQuota::CODE,
             StoreError::Corrupt { .. } => Code::Internal,
+            StoreError::NotAuthentic { .. } => Code::RecordNotAuthentic,
         }
     }
 
     /// What a caller reads of it: that the store did not answer, and how the sentence ends.
     pub fn failure(&self, end: &str) -> Failure {
+        if let StoreError::NotAuthentic { .. } = self {
+            return Failure::new(self.code(), format!("this service did not write the record{end}"))
+                .next("ask for it again; an operator finds the record in the audit log");
+        }
         Failure::new(self.code(), format!("the state store did not answer{end}"))
             .next("try again shortly")
             .retry_after_ms(1_000)

@@ -94,6 +94,46 @@ impl RecordKey {
     pub fn document_version(scope: &DocScope, path: &str, number: u64) -> RecordKey {
         RecordKey(format!("memn:{}:{number}:{path}", scope_name(scope)))
     }
+
+    /// The name within the tenant.
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn kind(&self) -> &str {
+        self.0.split_once(':').map_or(self.0.as_str(), |(kind, _)| kind)
+    }
+
+    /// Whether the service seals it before it is written, because something is done by what it says.
+    pub(crate) fn is_sealed(&self) -> bool {
+        matches!(self.kind(), "run" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
+    }
+
+    /// How many bytes at the beginning of the record stay in clear although it is sealed: by the mark of its owner the
+    /// store itself moves the expiry of a session.
+    pub(crate) fn clear_bytes(&self) -> usize {
+        if self.kind() == "ses" { FINGERPRINT_LENGTH } else { 0 }
+    }
+
+    /// Whether it is the record of a run.
+    pub(crate) fn is_run(&self) -> bool {
+        self.kind() == "run"
+    }
+
+    /// Whether it counts its changes; what is written beside another record does not.
+    pub(crate) fn has_version(&self) -> bool {
+        !matches!(self.kind(), "sch" | "cfgv")
+    }
+
+    /// Whether a process remembers its highest version, so that an older one cannot be put back.
+    pub(crate) fn is_remembered(&self) -> bool {
+        matches!(self.kind(), "run" | "pin" | "cfg" | "charts" | "sec")
+    }
+
+    /// Whether the service never deletes it; a secret that is forgotten leaves a mark behind for thirty days.
+    pub(crate) fn is_kept_for_good(&self) -> bool {
+        matches!(self.kind(), "pin" | "cfg" | "charts" | "sec")
+    }
 }
 
 /// Names one append-only stream of a tenant.
@@ -311,6 +351,9 @@ fn scope_name(scope: &DocScope) -> String {
         DocScope::Tenant => "t".to_owned(),
     }
 }
+
+/// How long a [`fingerprint`] is.
+pub(crate) const FINGERPRINT_LENGTH: usize = 64;
 
 /// Issuer and subject as one short word. The length in front keeps two pairs from reading alike.
 pub(crate) fn fingerprint(principal: &Principal) -> String {

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`Store`] and [`TenantStore`] are the way in, [`Commit`] is the one way to change a record, `keys` writes
 //! every key. Above them stand the nouns: [`SessionStore`], [`AuditStore`] with [`TenantStore::begin`], [`DocumentStore`]. Over the ledger
-//! stand [`Chain`], [`TenantStore::seal`] and [`Walker`]. Below everything stand `ops`, the small steps a round trip is made
+//! stand [`Chain`], [`TenantStore::seal`] and [`Walker`]. `guard` seals what something is done by and refuses what it did not
+//! seal. Below everything stand `ops`, the small steps a round trip is made
 //! of, and the two backends `redis` and `embedded`.
 //!
 //! Not here: what may happen to a session or a run (see `domain`), who may do it (see `policy`).
@@ -20,6 +21,7 @@ mod embedded;
 mod entry;
 mod error;
 mod failpoint;
+mod guard;
 mod health;
 mod holds;
 mod hub;
@@ -33,6 +35,7 @@ mod random;
 mod redis;
 mod references;
 mod run_list;
+mod run_shape;
 mod runs;
 mod seal;
 mod secrets;
@@ -57,6 +60,7 @@ pub use document::{
 };
 pub use entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RunMove};
 pub use error::{StoreError, StoreOpenError};
+pub use guard::{OpenedBody, RecordCipher, RecordPlace, UnauthenticRecord};
 pub use health::{HealthFinding, HealthReport};
 pub use holds::{Lock, LockResult, LockStore};
 pub use hub::{TenantWatch, WakeUp};

@@ -5,19 +5,16 @@
 use crate::carried::{self, CarriedOver};
 use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score};
 use crate::entry::AuditEntry;
+use crate::guard::GuardedRead;
 use crate::ops::{HeldRecord, Op};
-use crate::{IndexName, RecordKey, SessionConfig, StoreError, StoreQuota, StoredRecord, TenantStore, Topic, run_list};
-use domain::run::{Answer, Claim, Ending, OnReject, Run, RunRequest, RunState};
+use crate::run_shape::{SCRUBBED, SCRUBBED_ARGUMENTS, from_bytes, opened, to_bytes, without_arguments};
+use crate::{IndexName, RecordKey, SessionConfig, StoreError, StoreQuota, TenantStore, Topic, run_list};
+use domain::run::{OnReject, Run, RunState};
 use domain::{Moment, Principal, RunId, Session, SessionId};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a run is kept after its last change: long after everybody has read it.
 pub(crate) const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// What a run that was scrubbed shows where somebody's words stood.
-const SCRUBBED: &str = "[redacted]";
-/// And where the arguments stood: still an object, so that whoever reads runs need not know.
-const SCRUBBED_ARGUMENTS: &str = r#"{"redacted":true}"#;
 /// How long a caller's own key, or the digest of a call, leads to the run it began.
 const REMEMBERED: Duration = Duration::from_secs(25 * 60 * 60);
 /// Ranks count down from here, so that the newest comes first. Below 2^53, which is where Redis loses count.
@@ -98,12 +95,10 @@ impl RunStore {
 
     /// Reads a run, and the store's time with it.
     pub async fn find(&self, id: RunId) -> Result<(Option<VersionedRun>, Moment), StoreError> {
-        let key = self.0.space.record(&RecordKey::run(id));
+        let (reading, key) = (self.0.reading(&RecordKey::run(id)), self.0.space.record(&RecordKey::run(id)));
         let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
-        let held =
-            |record: StoredRecord| Ok(VersionedRun { run: from_bytes(id, &record.body)?, version: record.version });
-        Ok((record.map(held).transpose()?, now))
+        Ok((opened(&reading, id, record)?, now))
     }
 
     /// Writes the next state of a run; `not_after` is judged by the store's own clock.
@@ -125,14 +120,12 @@ impl RunStore {
     /// Asks how firmly a run stands, with everything that was written before; others may take that long to catch up.
     /// `None`: nobody but the store itself has to hold it, and nobody was asked.
     pub async fn confirm(&self, id: RunId, within: Duration) -> Result<Option<StandingRun>, StoreError> {
-        let key = self.0.space.record(&RecordKey::run(id));
+        let (reading, key) = (self.0.reading(&RecordKey::run(id)), self.0.space.record(&RecordKey::run(id)));
         let Some(HeldRecord { record, enough }) = self.0.store().confirm(&key, &self.0.space.ack(), within).await?
         else {
             return Ok(None);
         };
-        let held =
-            |record: StoredRecord| Ok(VersionedRun { run: from_bytes(id, &record.body)?, version: record.version });
-        Ok(Some(StandingRun { held: record.map(held).transpose()?, enough }))
+        Ok(Some(StandingRun { held: opened(&reading, id, record)?, enough }))
     }
 
     /// Writes a run that the store has forgotten, or holds as it was before; `found` is what it holds instead.
@@ -177,6 +170,12 @@ impl RunStore {
         let now = self.0.store().now().await?;
         let members = self.0.range(&IndexName::due(), 0, now.millis(), limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    }
+
+    /// Takes a run that is over, or whose record is not authentic, out of what somebody has to look at.
+    pub async fn set_aside(&self, id: RunId) -> Result<(), StoreError> {
+        let index = self.0.space.index(&IndexName::due());
+        self.0.run(&[Op::TakeOut { index, members: vec![id.to_string()] }]).await.map(drop)
     }
 
     /// Runs that are not over yet, whenever they are due.
@@ -254,12 +253,16 @@ impl RunStore {
         if ops.is_empty() {
             return Ok(Vec::new());
         }
+        let readings: Vec<GuardedRead> = ids.iter().map(|id| self.0.reading(&RecordKey::run(*id))).collect();
         let mut answers = self.0.run(&ops).await?;
         let mut runs = Vec::with_capacity(ids.len());
-        for id in ids {
-            // A run may have ended its keeping since the index was read.
-            if let Some(record) = answers.record()? {
-                runs.push(from_bytes(id, &record.body)?);
+        for (id, reading) in ids.into_iter().zip(readings) {
+            match opened(&reading, id, answers.record()?) {
+                Ok(Some(held)) => runs.push(held.run),
+                // A run may have ended its keeping since the index was read. One that is not authentic is told of
+                // elsewhere, and must not hide the others.
+                Ok(None) | Err(StoreError::NotAuthentic { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(runs)
@@ -267,6 +270,7 @@ impl RunStore {
 
     async fn write(&self, change: RunChange<'_>, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
         let RunChange { expect, run, mut index, not_after, opens } = change;
+        let run = &without_arguments(run);
         let (body, sizes) = (to_bytes(run)?, run_list::sizes(run));
         let bytes = body.len() as u64;
         // What a run holds may grow: only what is new is held to limits, so that everything that was begun can end.
@@ -292,7 +296,7 @@ impl RunStore {
             ..Commit::write(RecordKey::run(run.id), expect, body)
         };
         match self.0.commit(commit).await? {
-            Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: run.clone(), version })),
+            Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: Run::clone(run), version })),
             Committed::NoRoom(Some(0)) => Ok(RunCasOutcome::TooManyWaiting),
             Committed::NoRoom(Some(1)) => Err(StoreError::QuotaReached(StoreQuota::CallerRuns(mosts[0]))),
             Committed::NoRoom(Some(_)) => Err(StoreError::QuotaReached(StoreQuota::TenantRuns(mosts[1]))),
@@ -375,32 +379,4 @@ pub(crate) fn newest_first(at: Moment) -> u64 {
 /// The moment that has this rank.
 pub(crate) fn asked_at(rank: u64) -> Moment {
     Moment::from_millis(NEWEST_FIRST.saturating_sub(rank))
-}
-
-/// The shape in which a run is stored; the number tells later releases how to read it.
-#[derive(Serialize, Deserialize)]
-struct StoredRun {
-    v: u8,
-    asked: RunRequest,
-    state: RunState,
-    answers: Vec<Answer>,
-    execute_by: Option<Moment>,
-    claim: Option<Claim>,
-    ending: Option<Ending>,
-    delivered: bool,
-    changed_at: Moment,
-}
-
-const UNREADABLE: StoreError = StoreError::Corrupt { what: "a run's record" };
-
-fn to_bytes(run: &Run) -> Result<Vec<u8>, StoreError> {
-    let Run { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } = run.clone();
-    let shape = StoredRun { v: 1, asked, state, answers, execute_by, claim, ending, delivered, changed_at };
-    serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
-}
-
-fn from_bytes(id: RunId, bytes: &[u8]) -> Result<Run, StoreError> {
-    let StoredRun { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } =
-        serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
-    Ok(Run { id, asked, state, answers, execute_by, claim, ending, delivered, changed_at })
 }

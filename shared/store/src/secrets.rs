@@ -11,6 +11,7 @@
 
 use crate::commit::{Room, Score};
 use crate::entry::AuditEntry;
+use crate::guard::GuardedRead;
 use crate::ops::Op;
 use crate::{
     Commit, Committed, IndexName, IndexUpdate, RecordKey, RecordVersion, StoreError, StoredRecord, TenantStore, Topic,
@@ -119,9 +120,11 @@ impl SecretStore {
         let mut found = Vec::with_capacity(names.len());
         for some in names.chunks(AT_ONCE) {
             let ops: Vec<Op> = some.iter().map(|name| Op::Get { key: self.key(name) }).collect();
+            let readings: Vec<GuardedRead> = some.iter().map(|name| self.reading(name)).collect();
             let mut answers = self.0.run(&ops).await?;
-            for name in some {
-                found.push(SecretRecord::read(name, answers.record()?).map(|standing| standing.secret));
+            for (name, reading) in some.iter().zip(readings) {
+                let record = reading.open(answers.record()?).and_then(|record| SecretRecord::read(name, record));
+                found.push(record.map(|standing| standing.secret));
             }
         }
         Ok(found)
@@ -137,9 +140,10 @@ impl SecretStore {
         base: Option<WritePrecondition>,
         entry: &AuditEntry,
     ) -> Result<SecretPut, StoreError> {
+        let reading = self.reading(name);
         let mut answers = self.0.run(&[Op::Get { key: self.key(name) }, Op::Now]).await?;
         let (record, at) = (answers.record()?, answers.now()?);
-        let mut standing = SecretRecord::read(name, record)?;
+        let mut standing = SecretRecord::standing(name, reading.open(record))?;
         let mut secret = SealedSecret { name: name.to_owned(), version: 0, by: by.clone(), at, sealed };
         for _ in 0..TRIES {
             if !standing.fits(base) {
@@ -183,7 +187,7 @@ impl SecretStore {
         version: Option<u64>,
         entry: &AuditEntry,
     ) -> Result<SecretForgotten, StoreError> {
-        let mut standing = SecretRecord::read(name, self.0.get(&RecordKey::tenant_secret(name)).await?)?;
+        let mut standing = SecretRecord::standing(name, self.0.get(&RecordKey::tenant_secret(name)).await)?;
         for _ in 0..TRIES {
             let Some(secret) = &standing.secret else { return Ok(SecretForgotten::Absent) };
             if version.is_some_and(|version| version != secret.version) {
@@ -233,6 +237,10 @@ impl SecretStore {
         })
     }
 
+    fn reading(&self, name: &str) -> GuardedRead {
+        self.0.reading(&RecordKey::tenant_secret(name))
+    }
+
     fn key(&self, name: &str) -> String {
         self.0.space.record(&RecordKey::tenant_secret(name))
     }
@@ -251,6 +259,15 @@ impl SealedSecret {
 }
 
 impl SecretRecord {
+    /// What a change is made over. A record that is not authentic is no secret, and whoever sets one writes over it.
+    fn standing(name: &str, read: Result<Option<StoredRecord>, StoreError>) -> Result<SecretRecord, StoreError> {
+        match read {
+            Ok(record) => SecretRecord::read(name, record),
+            Err(StoreError::NotAuthentic { version, .. }) => Ok(SecretRecord { record: version, secret: None }),
+            Err(error) => Err(error),
+        }
+    }
+
     fn read(name: &str, record: Option<StoredRecord>) -> Result<SecretRecord, StoreError> {
         let Some(StoredRecord { version, body }) = record else {
             return Ok(SecretRecord { record: RecordVersion::NONE, secret: None });

@@ -117,22 +117,32 @@ impl ServerStore {
 
     /// What is known of a server's list, and the store's time with it.
     pub async fn listing(&self, server: &str) -> Result<(VersionedListing, Moment), StoreError> {
-        let key = self.0.space.record(&RecordKey::server_fetch(server));
-        let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
+        let key = RecordKey::server_fetch(server);
+        let reading = self.0.reading(&key);
+        let mut answers = self.0.run(&[Op::Get { key: self.0.space.record(&key) }, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
-        let held = match record {
-            // A cache: what cannot be read is fetched again and written over.
-            Some(record) => {
+        // A cache: what cannot be read, or is not authentic, is fetched again and written over.
+        let held = match reading.open(record) {
+            Ok(Some(record)) => {
                 VersionedListing { listing: listing_of(&record.body).unwrap_or_default(), version: record.version }
             }
-            None => VersionedListing { listing: ListFacts::default(), version: RecordVersion::NONE },
+            Ok(None) => VersionedListing { listing: ListFacts::default(), version: RecordVersion::NONE },
+            Err(StoreError::NotAuthentic { version, .. }) => {
+                VersionedListing { listing: ListFacts::default(), version }
+            }
+            Err(error) => return Err(error),
         };
         Ok((held, now))
     }
 
     /// The list itself, as it was written.
     pub async fn list(&self, server: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.0.get(&RecordKey::server_tools(server)).await?.map(|record| record.body))
+        match self.0.get(&RecordKey::server_tools(server)).await {
+            Ok(record) => Ok(record.map(|record| record.body)),
+            // A cache that somebody else wrote is none.
+            Err(StoreError::NotAuthentic { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes the right to fetch. `None`: somebody else was quicker.

@@ -1,6 +1,10 @@
 //! A session as it is stored: a shape of our own with a number, so that the noun may change without the records.
+//!
+//! The digest of its owner stands in front and is not sealed: by it the store moves the expiry of a session for its owner
+//! alone, without a key and without another round trip.
 
 use crate::StoreError;
+use crate::keys::{FINGERPRINT_LENGTH, fingerprint};
 use domain::{Assignment, Level, Moment, Principal, Session, SessionId, SessionMode, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,26 +39,20 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
         assignment: session.assignment.clone(),
         opened: session.opened_at.millis(),
     };
-    serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
-}
-
-/// What the record of every session of this principal begins with, and of no one else's.
-pub(crate) fn owned_by(owner: &Principal) -> Result<Vec<u8>, StoreError> {
-    #[derive(Serialize)]
-    struct Beginning<'a> {
-        v: u8,
-        iss: &'a str,
-        sub: &'a str,
-    }
-    let beginning = Beginning { v: 1, iss: &owner.issuer, sub: &owner.subject };
-    let mut bytes = serde_json::to_vec(&beginning).map_err(|_| UNREADABLE)?;
-    // The brace would end the record; the text before it ends with the closing quote of the subject.
-    bytes.pop();
+    let mut bytes = owner_mark(&session.owner);
+    serde_json::to_writer(&mut bytes, &shape).map_err(|_| UNREADABLE)?;
     Ok(bytes)
 }
 
+/// What the record of every session of this principal begins with, and of no one else's.
+pub(crate) fn owner_mark(owner: &Principal) -> Vec<u8> {
+    fingerprint(owner).into_bytes()
+}
+
 pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreError> {
-    let shape: StoredSession = serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
+    // The mark only says whose lifetime the store may move; who owns the session stands in the sealed part.
+    let sealed = bytes.get(FINGERPRINT_LENGTH..).ok_or(UNREADABLE)?;
+    let shape: StoredSession = serde_json::from_slice(sealed).map_err(|_| UNREADABLE)?;
     let set = |(name, level): (String, String)| {
         let level = [Level::Read, Level::Write].into_iter().find(|known| known.as_str() == level);
         Some((ToolsetName::parse(&name).ok()?, level?))
@@ -82,38 +80,43 @@ mod tests {
 
     const WRITTEN: &str = r#"{"v":1,"iss":"https://login.example","sub":"agent","mode":"write","loaded":{"helm":"write","k8s":"read"},"grown":true,"catalog":"c1","tainted":false,"opened":1763280000000}"#;
 
+    fn read(text: &str) -> Result<Session, StoreError> {
+        let owner = Principal::new("https://login.example", "agent");
+        from_bytes(SessionId::from_random([3; 16]), &[owner_mark(&owner), text.as_bytes().to_vec()].concat())
+    }
+
     #[test]
     fn a_session_written_by_an_older_build_reads_back_and_is_written_the_same() {
-        let id = SessionId::from_random([3; 16]);
-        let session = from_bytes(id, WRITTEN.as_bytes()).unwrap();
-        assert_eq!((session.id, session.mode, session.grown), (id, SessionMode::Write, true));
-        assert_eq!(String::from_utf8(to_bytes(&session).unwrap()).unwrap(), WRITTEN);
+        let session = read(WRITTEN).unwrap();
+        assert_eq!((session.mode, session.grown), (SessionMode::Write, true));
+        let bytes = to_bytes(&session).unwrap();
+        assert_eq!(String::from_utf8(bytes[FINGERPRINT_LENGTH..].to_vec()).unwrap(), WRITTEN);
     }
 
     #[test]
     fn a_record_begins_with_its_owner_and_with_nobody_elses_name() {
-        let id = SessionId::from_random([3; 16]);
         for (issuer, subject) in [("https://login.example", "agent"), ("i", "a\"b\\c\u{e9}"), ("i", "")] {
             let owner = Principal::new(issuer, subject);
-            let session = Session { owner: owner.clone(), ..from_bytes(id, WRITTEN.as_bytes()).unwrap() };
-            let bytes = to_bytes(&session).unwrap();
-            assert!(bytes.starts_with(&owned_by(&owner).unwrap()), "{subject}");
+            let bytes = to_bytes(&Session { owner: owner.clone(), ..read(WRITTEN).unwrap() }).unwrap();
+            assert_eq!(owner_mark(&owner).len(), FINGERPRINT_LENGTH);
+            assert!(bytes.starts_with(&owner_mark(&owner)), "{subject}");
             for stranger in [Principal::new(issuer, format!("{subject}2")), Principal::new("j", subject)] {
-                assert!(!bytes.starts_with(&owned_by(&stranger).unwrap()), "{subject}");
+                assert!(!bytes.starts_with(&owner_mark(&stranger)), "{subject}");
             }
         }
-        let longer = Session { owner: Principal::new("i", "agent-7"), ..from_bytes(id, WRITTEN.as_bytes()).unwrap() };
-        assert!(!to_bytes(&longer).unwrap().starts_with(&owned_by(&Principal::new("i", "agent")).unwrap()));
     }
 
     #[test]
     fn a_record_that_is_not_ours_is_named_as_unreadable() {
-        let id = SessionId::from_random([3; 16]);
         let newer = WRITTEN.replace("\"v\":1", "\"v\":2");
         let odd_mode = WRITTEN.replace("\"mode\":\"write\"", "\"mode\":\"root\"");
         let odd_level = WRITTEN.replace("\"k8s\":\"read\"", "\"k8s\":\"all\"");
         for bad in ["", "{}", "null", newer.as_str(), odd_mode.as_str(), odd_level.as_str()] {
-            assert!(matches!(from_bytes(id, bad.as_bytes()), Err(StoreError::Corrupt { .. })), "{bad}");
+            assert!(matches!(read(bad), Err(StoreError::Corrupt { .. })), "{bad}");
+        }
+        let id = SessionId::from_random([3; 16]);
+        for short in [&b""[..], b"{}"] {
+            assert!(matches!(from_bytes(id, short), Err(StoreError::Corrupt { .. })));
         }
     }
 }

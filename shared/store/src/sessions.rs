@@ -6,7 +6,7 @@
 use crate::carried::{self, CarriedOver};
 use crate::entry::AuditEntry;
 use crate::ops::Op;
-use crate::session_shape::{from_bytes, owned_by, to_bytes};
+use crate::session_shape::{from_bytes, owner_mark, to_bytes};
 use crate::{
     Commit, Committed, IndexName, IndexUpdate, RecordKey, RecordVersion, Room, Score, StoreError, StoreQuota,
     StoredRecord, TenantStore, Topic,
@@ -111,11 +111,11 @@ impl SessionStore {
         owner: &Principal,
         lives: SessionConfig,
     ) -> Result<Option<VersionedSession>, StoreError> {
-        let key = self.0.space.record(&RecordKey::session(id));
-        let touch = Op::Touch { key, span: lives.idle, begins: owned_by(owner)? };
+        let (reading, key) = (self.0.reading(&RecordKey::session(id)), self.0.space.record(&RecordKey::session(id)));
+        let touch = Op::Touch { key, span: lives.idle, begins: owner_mark(owner) };
         let mut answers = self.0.run(&[touch, Op::Now]).await?;
         let (record, now) = (answers.record()?, answers.now()?);
-        live(record, id, owner, lives, now)
+        live(authentic(reading.open(record))?, id, owner, lives, now)
     }
 
     /// Writes the next state of a session together with its audit entry and its wake-up.
@@ -177,7 +177,7 @@ impl SessionStore {
     /// Ends a session, with its audit entry; tells whether there was one of this principal.
     pub async fn close(&self, id: SessionId, owner: &Principal, entry: &AuditEntry) -> Result<bool, StoreError> {
         let key = RecordKey::session(id);
-        let mut found = self.0.get(&key).await?;
+        let mut found = authentic(self.0.get(&key).await)?;
         while let Some(record) = found {
             if from_bytes(id, &record.body)?.owner != *owner {
                 return Ok(false);
@@ -255,6 +255,14 @@ impl SessionStore {
         let record = self.0.get(&RecordKey::stream_owner(id)).await?;
         let text = |record: StoredRecord| String::from_utf8(record.body);
         record.map(text).transpose().map_err(|_| StoreError::Corrupt { what: "a stream's owner" })
+    }
+}
+
+/// A session whose record is not authentic reads like one that never was: whoever had it opens another.
+pub(crate) fn authentic(read: Result<Option<StoredRecord>, StoreError>) -> Result<Option<StoredRecord>, StoreError> {
+    match read {
+        Err(StoreError::NotAuthentic { .. }) => Ok(None),
+        read => read,
     }
 }
 

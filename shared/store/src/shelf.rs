@@ -1,11 +1,13 @@
 //! What belongs to one tenant: records, streams, indexes and wake-ups under its keys and no others.
 
 use crate::commit::{Room, SideWrite};
+use crate::entry::AuditEntry;
+use crate::guard::GuardedRead;
 use crate::keys::KeySpace;
 use crate::ops::{Op, OpResults, RawAppend, RawBeside, RawCommit, RawPlacing, RawRoom, StreamWalk};
 use crate::{
-    AuditStore, Commit, Committed, DocumentStore, IndexName, RecordKey, RunStore, SessionStore, Store, StoreError,
-    StoredRecord, StreamId, StreamName, TenantTexts, TenantWatch, Topic,
+    AuditStore, Commit, Committed, DocumentStore, IndexName, RecordKey, RecordVersion, RunStore, SessionStore, Store,
+    StoreError, StoredRecord, StreamId, StreamName, TenantTexts, TenantWatch, Topic,
 };
 use domain::Tenant;
 
@@ -32,14 +34,63 @@ impl TenantStore {
         &self.store
     }
 
-    /// Reads a record.
+    /// Reads a record. One that is to be sealed and was not, or not by this service, is [`StoreError::NotAuthentic`].
     pub async fn get(&self, key: &RecordKey) -> Result<Option<StoredRecord>, StoreError> {
-        self.run(&[Op::Get { key: self.space.record(key) }]).await?.record()
+        let reading = self.reading(key);
+        reading.open(self.run(&[Op::Get { key: self.space.record(key) }]).await?.record()?)
     }
 
     /// Makes one all-or-nothing change.
     pub async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        self.store.commit(self.write_out(commit)).await
+        let reading = self.reading(&commit.record);
+        let (key, epoch) = (commit.record.clone(), self.store.epoch());
+        match self.store.commit(self.write_out(self.sealed(commit)?)).await? {
+            Committed::Conflict(version, body) if version != RecordVersion::NONE => {
+                let record = reading.open(Some(StoredRecord { version, body }))?;
+                Ok(Committed::Conflict(version, record.map(|record| record.body).unwrap_or_default()))
+            }
+            Committed::Done(version, at) => {
+                self.store.guard().wrote(&self.tenant, &key, version, epoch);
+                Ok(Committed::Done(version, at))
+            }
+            ended @ (Committed::Conflict(..) | Committed::Late(_)) => Ok(ended),
+        }
+    }
+
+    /// Prepares the reading of a record; what the store answers goes through it.
+    pub(crate) fn reading(&self, key: &RecordKey) -> GuardedRead {
+        GuardedRead::new(&self.store, &self.tenant, key.clone())
+    }
+
+    /// Seals a record that is not sealed under the current key anew, with this entry in the audit log, completed with
+    /// what it is about. Tells whether it was written.
+    pub async fn reseal(&self, key: &RecordKey, entry: &AuditEntry) -> Result<bool, StoreError> {
+        let reading = self.reading(key);
+        let record = self.run(&[Op::Get { key: self.space.record(key) }]).await?.record()?;
+        // What was never sealed is not ours to seal.
+        let older = reading.look(record)?.filter(|read| read.authentic && !read.current);
+        let Some(read) = older else { return Ok(false) };
+        let entry = AuditEntry { target: Some(format!("record {}: sealed anew", key.name())), ..entry.clone() };
+        let append = vec![self.audit().write_out(&entry)?];
+        let commit = Commit { append, ..Commit::write(key.clone(), read.record.version, read.record.body) };
+        Ok(matches!(self.commit(commit).await?, Committed::Done(..)))
+    }
+
+    /// The same change with every body sealed that has to be.
+    fn sealed(&self, mut commit: Commit) -> Result<Commit, StoreError> {
+        let (guard, next) = (self.store.guard(), commit.expect.next());
+        if let Some(body) = commit.body.take() {
+            commit.body = Some(guard.seal(&self.tenant, &commit.record, next, body)?);
+        }
+        for beside in &mut commit.beside {
+            match beside {
+                SideWrite::Write(key, body, _) | SideWrite::Replace(key, body) => {
+                    *body = guard.seal(&self.tenant, key, RecordVersion::NONE, std::mem::take(body))?;
+                }
+                SideWrite::End(..) | SideWrite::Forget(_) | SideWrite::ForgetStream(_) => {}
+            }
+        }
+        Ok(commit)
     }
 
     /// Members of an index whose rank is in `from..=to`, lowest first, with their ranks.

@@ -4,10 +4,11 @@ use crate::audit_queue::AuditQueue;
 use crate::config::StoreLocation;
 use crate::embedded::Embedded;
 use crate::error::{StoreError, StoreOpenError};
+use crate::guard::{RecordCipher, RecordGuard, UnauthenticRecord};
 use crate::health::HealthReport;
 use crate::hub::Notifier;
 use crate::keys::{self, KeySpace};
-use crate::lineage::StoreEpochs;
+use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
 use crate::{Committed, Config, StoreLimits, TenantStore};
@@ -33,6 +34,7 @@ struct StoreParts {
     replica: String,
     round_trips: AtomicU64,
     open_receipts: Arc<AtomicI64>,
+    guard: RecordGuard,
 }
 
 /// The two backends, closed: everything above sees only this.
@@ -70,13 +72,31 @@ impl Backend {
 
 impl Store {
     /// Opens the store. A Redis that is away is waited for in the background; a file that is locked or damaged is an
-    /// error, a missing one is made.
+    /// error, a missing one is made. Nothing is sealed: this is for tests, and for looking whether the store answers.
     pub async fn open(config: &Config) -> Result<Store, StoreOpenError> {
         Store::open_with(config, StoreLimits::default()).await
     }
 
     /// The same, with these limits.
     pub async fn open_with(config: &Config, limits: StoreLimits) -> Result<Store, StoreOpenError> {
+        Store::start(config, RecordGuard::new(None), limits).await
+    }
+
+    /// Opens the store so that what something is done by is sealed with this cipher, and used only if it was.
+    pub async fn open_sealed(config: &Config, cipher: Arc<dyn RecordCipher>) -> Result<Store, StoreOpenError> {
+        Store::open_sealed_with(config, cipher, StoreLimits::default()).await
+    }
+
+    /// The same, with these limits.
+    pub async fn open_sealed_with(
+        config: &Config,
+        cipher: Arc<dyn RecordCipher>,
+        limits: StoreLimits,
+    ) -> Result<Store, StoreOpenError> {
+        Store::start(config, RecordGuard::new(Some(cipher)), limits).await
+    }
+
+    async fn start(config: &Config, guard: RecordGuard, limits: StoreLimits) -> Result<Store, StoreOpenError> {
         let place = config.place()?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
@@ -97,6 +117,7 @@ impl Store {
             replica: format!("rep_{}", json::hex(&bits)),
             round_trips: AtomicU64::new(0),
             open_receipts: Arc::default(),
+            guard,
         })))
     }
 
@@ -125,6 +146,28 @@ impl Store {
         match self.0.backend.as_ref() {
             Backend::Redis(redis) => redis.lineages(),
             Backend::Embedded(_) => StoreEpochs::constant(),
+        }
+    }
+
+    /// How many records this process has found not to be authentic and has not seen mended since.
+    pub fn unauthentic(&self) -> usize {
+        self.0.guard.findings()
+    }
+
+    /// The records that were found not to be authentic since this was last asked, to be put into the audit log.
+    pub fn newly_unauthentic(&self) -> Vec<UnauthenticRecord> {
+        self.0.guard.take_new()
+    }
+
+    pub(crate) fn guard(&self) -> &RecordGuard {
+        &self.0.guard
+    }
+
+    pub(crate) fn epoch(&self) -> StoreEpoch {
+        match self.0.backend.as_ref() {
+            Backend::Redis(redis) => redis.lineages().now(),
+            // One file, and never another.
+            Backend::Embedded(_) => StoreEpoch { generation: 1, since: None },
         }
     }
 

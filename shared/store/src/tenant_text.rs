@@ -100,13 +100,22 @@ impl TenantTexts {
         let below = before.map_or(u64::MAX, |before| before.saturating_sub(1));
         let kept = self.0.range(&IndexName::tenant_text_versions(), 1, below, usize::MAX).await?;
         let newest = kept.into_iter().rev().take(limit);
-        let ops: Vec<Op> = newest.map(|(_, number)| Op::Get { key: self.key_of(number) }).collect();
-        if ops.is_empty() {
+        let keys: Vec<RecordKey> = newest.map(|(_, number)| RecordKey::tenant_text_version(number)).collect();
+        if keys.is_empty() {
             return Ok(Vec::new());
         }
+        let ops: Vec<Op> = keys.iter().map(|key| Op::Get { key: self.0.space.record(key) }).collect();
         let mut answers = self.0.run(&ops).await?;
-        // One that was dropped since the index was read is not missed.
-        ops.iter().filter_map(|_| answers.record().and_then(read).transpose()).collect()
+        let mut texts = Vec::with_capacity(keys.len());
+        for key in &keys {
+            match self.0.reading(key).open(answers.record()?).and_then(read) {
+                Ok(text) => texts.extend(text),
+                // One that is not authentic is told of elsewhere, and must not hide the others.
+                Err(StoreError::NotAuthentic { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(texts)
     }
 
     /// One version, if it is still kept.
@@ -122,15 +131,24 @@ impl TenantTexts {
         by: &Principal,
         entry: &AuditEntry,
     ) -> Result<TextChange, StoreError> {
-        let key = self.0.space.record(&RecordKey::tenant_text());
+        let (reading, key) =
+            (self.0.reading(&RecordKey::tenant_text()), self.0.space.record(&RecordKey::tenant_text()));
         let mut answers = self.0.run(&[Op::Get { key }, Op::Now]).await?;
         let (record, at) = (answers.record()?, answers.now()?);
-        let expect = record.as_ref().map_or(RecordVersion::NONE, |record| record.version);
-        let before = read(record)?;
+        let (expect, before) = match reading.open(record) {
+            Ok(record) => {
+                let expect = record.as_ref().map_or(RecordVersion::NONE, |record| record.version);
+                (expect, read(record)?)
+            }
+            // What is not authentic is nothing, and whoever administers the tenant can write over it. The number goes on
+            // above every one that was given out: each change of the record has made at most one version.
+            Err(StoreError::NotAuthentic { version, .. }) => (version, None),
+            Err(error) => return Err(error),
+        };
         if !fits(base, before.as_ref()) {
             return Ok(TextChange::Conflict(before));
         }
-        let version = before.map_or(0, |before| before.version).saturating_add(1);
+        let version = before.map_or(expect.number(), |before| before.version).saturating_add(1);
         let next = TenantText { version, text, note, by: by.clone(), at };
         match self.0.commit(self.writing(&next, expect, entry)?).await? {
             Committed::Done(..) => Ok(TextChange::Done(next)),
@@ -165,10 +183,6 @@ impl TenantTexts {
             wake: Some(Topic::Config),
             ..Commit::write(RecordKey::tenant_text(), expect, body)
         })
-    }
-
-    fn key_of(&self, number: u64) -> String {
-        self.0.space.record(&RecordKey::tenant_text_version(number))
     }
 }
 

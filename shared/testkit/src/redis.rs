@@ -147,6 +147,23 @@ impl RedisServer {
         lines.skip(1).step_by(2).take(count.expect("a list should come")).collect()
     }
 
+    /// Everything it has written to its files, as whoever can read its disk finds it.
+    pub fn written(&self) -> Vec<u8> {
+        let mut folders = vec![self.folder.path().to_owned()];
+        let mut bytes = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("its folder should be there") {
+                let path = entry.expect("its folder should be readable").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    bytes.extend(std::fs::read(path).expect("its files should be readable"));
+                }
+            }
+        }
+        bytes
+    }
+
     /// Whether it has been started and not stopped.
     pub fn runs(&self) -> bool {
         self.process.is_some()

@@ -1,7 +1,7 @@
 //! Tenants' secrets: sealed in the store, in files, or in the operator's environment; never shown.
 //!
 //! Reading order: [`Sealer`] (what makes a value unreadable), [`Vault`] (where values come from, in which order, and how
-//! they are set), [`Environment`] and `files` (what the operator brings), [`Missing`] (why there is none).
+//! they are set), [`RecordSealer`] (the same for records of the store), [`Environment`] and `files` (what the operator brings), [`Missing`] (why there is none).
 //!
 //! # The face
 //! ```text
@@ -24,6 +24,7 @@ mod facts;
 mod files;
 mod missing;
 mod name;
+mod records;
 mod scrubbers;
 mod sealer;
 mod vault;
@@ -33,5 +34,6 @@ pub use environment::Environment;
 pub use facts::{SealState, SecretFacts, SecretLocation, StoredSecretFacts};
 pub use missing::Missing;
 pub use name::is_secret_name;
+pub use records::RecordSealer;
 pub use sealer::{BadKey, OpenedSecret, SealError, Sealer};
 pub use vault::Vault;

@@ -10,6 +10,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use domain::Tenant;
 use redact::SecretText;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The shortest key of the service that is taken.
@@ -59,8 +60,8 @@ pub struct Sealer {
     keys: Vec<SealingKey>,
 }
 
-struct SealingKey {
-    id: [u8; ID_BYTES],
+pub(crate) struct SealingKey {
+    pub(crate) id: [u8; ID_BYTES],
     root: Prk,
 }
 
@@ -68,23 +69,15 @@ impl Sealer {
     /// Seals under the current key, and opens what was sealed under it or an older one.
     pub fn new(current: &[u8], older: &[Vec<u8>]) -> Result<Sealer, BadKey> {
         let keys = std::iter::once(current).chain(older.iter().map(Vec::as_slice));
-        Ok(Sealer { keys: keys.map(SealingKey::derive).collect::<Result<_, _>>()? })
+        Ok(Sealer { keys: keys.map(|key| SealingKey::derive(key, PURPOSE)).collect::<Result<_, _>>()? })
     }
 
     /// Seals a value for one place.
     pub fn seal(&self, tenant: &Tenant, name: &str, value: &SecretText) -> Result<Vec<u8>, SealError> {
         let key = self.keys.first().ok_or(SealError::NotSealed)?;
-        let mut body = value.expose().as_bytes().to_vec();
-        let nonce = key
-            .of(tenant)
-            .and_then(|own| own.seal_in_place_append_tag(Aad::from(key.place(tenant, name)), &mut body).ok())
-            .ok_or(SealError::NotSealed)?;
-        let mut blob = Vec::with_capacity(BODY_AT + body.len());
-        blob.push(SHAPE);
-        blob.extend_from_slice(&key.id);
-        blob.extend_from_slice(nonce.as_ref());
-        blob.append(&mut body);
-        Ok(blob)
+        let own = key.of(tenant).ok_or(SealError::NotSealed)?;
+        let body = value.expose().as_bytes().to_vec();
+        sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(tenant, name)), body).ok_or(SealError::NotSealed)
     }
 
     /// Opens what was sealed for this place.
@@ -93,44 +86,82 @@ impl Sealer {
     }
 
     fn try_open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Option<OpenedSecret> {
-        if blob.len() < BODY_AT || blob[0] != SHAPE {
-            return None;
-        }
-        let place = self.keys.iter().position(|key| key.id == blob[1..NONCE_AT])?;
-        let key = &self.keys[place];
-        let nonce = Nonce::try_assume_unique_for_key(&blob[NONCE_AT..BODY_AT]).ok()?;
-        let mut body = blob[BODY_AT..].to_vec();
-        let value = key.of(tenant)?.open_in_place(nonce, Aad::from(key.place(tenant, name)), &mut body).ok()?;
-        let value = SecretText::new(std::str::from_utf8(value).ok()?);
+        let (id, nonce, body) = parts_of(SHAPE, blob)?;
+        let key = self.keys.iter().find(|key| key.id == *id)?;
+        let value = opened_with(&key.of(tenant)?, nonce, key.place(SHAPE, &named(tenant, name)), body)?;
+        let value = SecretText::new(std::str::from_utf8(&value).ok()?);
         // An older key that was listed twice is the current one all the same.
         let current = self.keys.first().is_some_and(|first| first.id == key.id);
         Some(OpenedSecret { value, current })
     }
 }
 
+fn named<'a>(tenant: &'a Tenant, name: &'a str) -> [Cow<'a, [u8]>; 2] {
+    [tenant.as_str().as_bytes().into(), name.as_bytes().into()]
+}
+
+/// Seals a body under one key, and puts its shape, the key's id and the nonce before it.
+pub(crate) fn sealed_with(
+    own: &RandomizedNonceKey,
+    shape: u8,
+    key: &SealingKey,
+    place: Vec<u8>,
+    mut body: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let nonce = own.seal_in_place_append_tag(Aad::from(place), &mut body).ok()?;
+    let mut blob = Vec::with_capacity(BODY_AT + body.len());
+    blob.push(shape);
+    blob.extend_from_slice(&key.id);
+    blob.extend_from_slice(nonce.as_ref());
+    blob.append(&mut body);
+    Some(blob)
+}
+
+/// The id of the key, the nonce and the rest of a blob of this shape.
+pub(crate) fn parts_of(shape: u8, blob: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    if blob.len() < BODY_AT || blob[0] != shape {
+        return None;
+    }
+    Some((&blob[1..NONCE_AT], &blob[NONCE_AT..BODY_AT], &blob[BODY_AT..]))
+}
+
+/// What was sealed under one key for one place.
+pub(crate) fn opened_with(own: &RandomizedNonceKey, nonce: &[u8], place: Vec<u8>, body: &[u8]) -> Option<Vec<u8>> {
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let mut body = body.to_vec();
+    let length = own.open_in_place(nonce, Aad::from(place), &mut body).ok()?.len();
+    body.truncate(length);
+    Some(body)
+}
+
 impl SealingKey {
-    fn derive(secret: &[u8]) -> Result<SealingKey, BadKey> {
+    pub(crate) fn derive(secret: &[u8], purpose: &[u8]) -> Result<SealingKey, BadKey> {
         if secret.len() < SHORTEST_KEY {
             return Err(BadKey::TooShort(secret.len()));
         }
-        let root = Salt::new(HKDF_SHA256, PURPOSE).extract(secret);
+        let root = Salt::new(HKDF_SHA256, purpose).extract(secret);
         let id = derived(&root, &[b"id"]).ok_or(BadKey::Refused)?;
         Ok(SealingKey { id, root })
     }
 
     /// The key of one tenant.
     fn of(&self, tenant: &Tenant) -> Option<RandomizedNonceKey> {
-        let own: [u8; 32] = derived(&self.root, &[b"tenant", tenant.as_str().as_bytes()])?;
+        self.own(&[b"tenant", tenant.as_str().as_bytes()])
+    }
+
+    /// The key of one purpose.
+    pub(crate) fn own(&self, purpose: &[&[u8]]) -> Option<RandomizedNonceKey> {
+        let own: [u8; 32] = derived(&self.root, purpose)?;
         RandomizedNonceKey::new(&AES_256_GCM, &own).ok()
     }
 
     /// Where a blob belongs: what is authenticated besides the value. Lengths keep two places from reading alike.
-    fn place(&self, tenant: &Tenant, name: &str) -> Vec<u8> {
-        let mut place = vec![SHAPE];
+    pub(crate) fn place(&self, shape: u8, parts: &[Cow<'_, [u8]>]) -> Vec<u8> {
+        let mut place = vec![shape];
         place.extend_from_slice(&self.id);
-        for part in [tenant.as_str(), name] {
+        for part in parts {
             place.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            place.extend_from_slice(part.as_bytes());
+            place.extend_from_slice(part);
         }
         place
     }

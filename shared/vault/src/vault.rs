@@ -138,14 +138,21 @@ impl Vault {
         }
         let mut next = before.as_deref().cloned().unwrap_or_default();
         let moved = marks.iter().filter(|(name, mark)| next.marks.get(*name) != Some(mark));
-        let moved: Vec<String> = moved.map(|(name, _)| name.clone()).collect();
-        next.secrets.retain(|name, _| marks.contains_key(name));
+        let moved = moved.map(|(name, _)| name.clone());
+        // Marks are not sealed: that one is gone does not prove that somebody has forgotten the secret. Its record does.
+        let gone = next.secrets.keys().filter(|name| !marks.contains_key(*name)).cloned();
+        let moved: Vec<String> = moved.chain(gone).collect();
         next.marks = marks;
         for (name, found) in moved.iter().zip(secrets.get_many(&moved).await?) {
             match found {
                 Ok(Some(secret)) => next.secrets.insert(name.clone(), Some(Arc::new(secret))),
-                // It went since the marks were read; the next look will miss its mark.
+                // It was forgotten, before the marks were read or since.
                 Ok(None) => next.secrets.remove(name),
+                // Told by the store. What this process knows holds; where it knows nothing, there is no value.
+                Err(StoreError::NotAuthentic { .. }) => {
+                    next.secrets.entry(name.clone()).or_default();
+                    continue;
+                }
                 Err(error) => {
                     tracing::warn!(quartermaster.tenant = tenant.as_str(), secret = name, %error, "a secret is unreadable");
                     next.secrets.insert(name.clone(), None)

@@ -156,11 +156,16 @@ fn keys(chart: &mut Chart, settings: &Settings) -> Option<ServiceKeys> {
 }
 
 async fn store(chart: &mut Chart, settings: &Settings) -> Option<Store> {
-    let store = match Store::open(&settings.store).await {
+    let opened = match std::fs::read(&settings.calls.key_file) {
+        Ok(secret) => app::store(settings, &secret).await,
+        // Told above. Whether the store answers can be seen without the key.
+        Err(_) => Store::open(&settings.store).await.map_err(anyhow::Error::from),
+    };
+    let store = match opened {
         Ok(store) => store,
         Err(error) => {
             let todo = "check store.url; only one process at a time can use a store file";
-            chart.bad("store", format!("{:#}", anyhow::Error::from(error)), todo);
+            chart.bad("store", format!("{error:#}"), todo);
             return None;
         }
     };
@@ -202,7 +207,7 @@ async fn tenants(
     let vault = app::vault(&settings, &store, &secret)?;
     let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys, vault: &vault, helm };
     let toolsets = Toolsets::build(parts, ExternalServers::HealthOnly)?;
-    let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store, toolsets, vault)));
+    let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault)));
     tenants.look().await;
     for (tenant, problems) in tenants.unusable() {
         let says = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -239,6 +244,10 @@ async fn tenants(
                 target(chart, format!("tenant {tenant}, {kind} {name}"), state);
             }
         }
+    }
+    if store.unauthentic() > 0 {
+        let says = format!("{} records were not written by this service", store.unauthentic());
+        chart.bad("store", says, "find out who writes into the store; the log of this command names the records");
     }
     Ok(())
 }

@@ -63,6 +63,12 @@ pub(super) fn unreadable() -> Problem {
     problem("", "", "unreadable", "the stored value is not a configuration", Some("set or remove it".into()))
 }
 
+/// What the store has in the place of a configuration and this service did not write.
+pub(super) fn not_authentic(why: &str) -> Problem {
+    let message = format!("this service did not write the stored configuration: {why}");
+    problem("", "", "not_authentic", message, Some("find out who writes to the store, then set it again".into()))
+}
+
 /// What a text takes that the tenant's file does not grant.
 fn not_granted(file: &TenantConfig, config: &TenantConfig, text: &str) -> Vec<Problem> {
     let clusters = match (clusters(file), clusters(config)) {

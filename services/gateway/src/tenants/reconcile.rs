@@ -106,6 +106,7 @@ impl TenantRegistry {
         let chosen = match stored {
             None => return self.keep_served_or(next, old, tenant, |next| next.wait_for(tenant)),
             Some(StoredConfig::Unreadable) => Err(vec![over_http::unreadable()]),
+            Some(StoredConfig::NotAuthentic(why)) => Err(vec![over_http::not_authentic(why)]),
             Some(StoredConfig::Text(Some(TenantText { version, text: Some(text), .. }))) => {
                 let read = over_http::read(self, &reconcile.curated, file, text);
                 read.map(|config| (config, ConfigOrigin::Http(*version)))

@@ -164,6 +164,8 @@ mod toolset_tokens;
 #[cfg(test)]
 mod turn_api;
 #[cfg(test)]
+mod untrusted_store;
+#[cfg(test)]
 mod upstream_assignment;
 mod upstream_canary;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! not hear from the other is held on the line between them.
 
 use crate::here::{World, in_process};
-use crate::runs_desk::{PENDING, ask, asker, asking, ended, refusal, say, show, versions};
+use crate::runs_desk::{ask, asker, asking, ended, refusal, say, show, versions};
 use crate::runs_store::{brief, healed, replicas_on, well};
 use crate::runs_yard::{RAZE, SET, Yard, pass};
 use domain::run::{RunState, Verdict};
@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use testkit::redis::{RedisServer, SYNCED};
 use testkit::{Line, Plan, until};
+
+/// The version of a run that was asked for, and of one that a person has answered.
+const ASKED: &str = "1";
+const ANSWERED: &str = "2";
 
 /// A primary, the replica that follows it over a line of its own, and the address everybody uses.
 struct Pair {
@@ -37,12 +41,12 @@ impl Pair {
         Pair { primary, replica, between, address }
     }
 
-    /// Waits until the replica has a run.
-    async fn has(&self, run: &str, field: &str) {
+    /// Waits until the replica has a version of a run. What it says cannot be seen from outside.
+    async fn has(&self, run: &str, version: &str) {
         let key = format!("world:{{yard}}:run:{run}");
-        let script = "local b = redis.call('HGET', KEYS[1], 'b') return b and b:find(ARGV[1], 1, true) and 1 or 0";
+        let script = "local v = redis.call('HGET', KEYS[1], 'v') return v == ARGV[1] and 1 or 0";
         until("the replica to have it", async || {
-            (self.replica.command(&["EVAL_RO", script, "1", &key, field]) == ":1").then_some(())
+            (self.replica.command(&["EVAL_RO", script, "1", &key, version]) == ":1").then_some(())
         })
         .await;
     }
@@ -104,7 +108,7 @@ async fn s3_a_decision_that_was_lost_comes_back_as_pending_and_never_as_approved
     let (a, b, yard) = (world.part(0), world.part(1), Yard::new());
     confirming(&[a, b]).await;
     let run = yard.ask(&a.executor, RAZE, 1).await;
-    pair.has(&run.to_string(), PENDING).await;
+    pair.has(&run.to_string(), ASKED).await;
 
     pair.between.hold();
     let refused = yard.answer(&a.executor, "ana", run, Verdict::Approve).await.unwrap_err();
@@ -139,7 +143,7 @@ async fn s3_a_claim_that_was_lost_sends_nothing_and_only_what_may_be_repeated_go
     let (raze, set) = (yard.ask(&a.executor, RAZE, 1).await, yard.ask(&a.executor, SET, 2).await);
     for run in [raze, set] {
         yard.approved_by_the_dead(&a.store, run).await;
-        pair.has(&run.to_string(), "\"approved\"").await;
+        pair.has(&run.to_string(), ANSWERED).await;
     }
 
     pair.between.hold();
@@ -197,7 +201,7 @@ async fn s3_of_two_primaries_only_the_one_that_is_followed_sends() {
     let (raze, set) = (yard.ask(&old.executor, RAZE, 1).await, yard.ask(&old.executor, SET, 2).await);
     for run in [raze, set] {
         yard.approved_by_the_dead(&old.store, run).await;
-        pair.has(&run.to_string(), "\"approved\"").await;
+        pair.has(&run.to_string(), ANSWERED).await;
     }
 
     // A partition: the replica is promoted, and the old primary lives on with those who cannot see it.

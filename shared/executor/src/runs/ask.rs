@@ -15,10 +15,10 @@ use crate::snapshot::Snapshot;
 use catalog::{CatalogEntry, ParsedCall, ToolPreview};
 use domain::run::{OnReject, Preview, Run, RunRequest, RunState};
 use domain::text::visible;
-use domain::{Code, Failure, Outcome, RunId};
+use domain::{Code, Failure, Moment, Outcome, RunId};
 use policy::Permit;
 use std::sync::Arc;
-use store::{PriorRuns, RunCasOutcome, VersionedRun};
+use store::{PriorRuns, RunCasOutcome, StoreError, VersionedRun};
 
 /// The longest key of a caller.
 const LONGEST_KEY: usize = 255;
@@ -62,8 +62,7 @@ impl Executor {
                 return Err(Failure::new(Code::InvalidArgument, message));
             }
             if let Some(id) = past.same_key {
-                let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
-                return match held {
+                return match authentic(runs.find(id).await)? {
                     Some(held) if held.run.asked.digest == digest => Ok(Some(held)),
                     Some(held) => Err(Failure::new(Code::KeyReused, "this key was used for another call")
                         .next("use a new key for a new call")
@@ -73,7 +72,7 @@ impl Executor {
             }
         }
         let Some(id) = past.same_digest else { return Ok(None) };
-        let (held, _) = runs.find(id).await.map_err(|e| no_store(&e))?;
+        let held = authentic(runs.find(id).await)?;
         // An ending that nobody has heard of is still owed; one that was handed over is history.
         let Some(held) = held.filter(|held| !is_history(&held.run)) else {
             return Ok(None);
@@ -147,7 +146,15 @@ impl Executor {
         for _ in 0..FOLDS {
             let run = Run::new(self.run_id(call.digest(), last), asked.clone());
             let ledger = self.moved(open.shelf.tenant(), None, &run, Some(&request.caller));
-            match open.shelf.runs().open(&run, key, most, &ledger).await.map_err(|e| no_store(&e))? {
+            let opened = match open.shelf.runs().open(&run, key, most, &ledger).await {
+                // Whatever stands under this name is not ours; the next name is free.
+                Err(StoreError::NotAuthentic { .. }) => {
+                    last = Some(run.id);
+                    continue;
+                }
+                opened => opened.map_err(|e| no_store(&e))?,
+            };
+            match opened {
                 RunCasOutcome::Done(held) => {
                     self.notices.tell(&call.caller.tenant, None, &held.run);
                     return Ok((held, false));
@@ -207,6 +214,15 @@ impl Executor {
     }
 }
 
+/// The run that was read. One whose record is not authentic is none, so that whoever asked can ask again.
+fn authentic(read: Result<(Option<VersionedRun>, Moment), StoreError>) -> Result<Option<VersionedRun>, Failure> {
+    match read {
+        Ok((run, _)) => Ok(run),
+        Err(StoreError::NotAuthentic { .. }) => Ok(None),
+        Err(error) => Err(no_store(&error)),
+    }
+}
+
 /// Whether a run is over and its requester knows how.
 fn is_history(run: &Run) -> bool {
     run.state.is_final() && run.delivered
@@ -244,7 +260,7 @@ pub(crate) fn preview(entry: &CatalogEntry, parsed: &ParsedCall, drawn: Option<T
             warnings.extend(drawn.warnings.iter().map(|warning| folded(&visible(warning))));
             Preview {
                 summary: folded(&visible(&drawn.summary)),
-                text: format!("{}\n\narguments: {arguments}", folded(&visible(&drawn.text))),
+                text: format!("{}{}{arguments}", folded(&visible(&drawn.text)), Preview::ARGUMENTS),
                 warnings,
                 fingerprint: drawn.fingerprint,
                 arguments: masked,
@@ -252,7 +268,7 @@ pub(crate) fn preview(entry: &CatalogEntry, parsed: &ParsedCall, drawn: Option<T
         }
         None => Preview {
             summary: format!("{name} with {} of arguments", size(parsed.arguments.len())),
-            text: format!("{name}\n\narguments: {arguments}"),
+            text: format!("{name}{}{arguments}", Preview::ARGUMENTS),
             warnings,
             fingerprint: String::new(),
             arguments: None,

@@ -9,7 +9,7 @@ use crate::clean;
 use crate::failures::random;
 use crate::snapshot::Snapshot;
 use catalog::{CatalogEntry, NameMatch, ParsedCall, ProbeResult};
-use domain::run::{Ending, Run};
+use domain::run::{Ending, Preview, Run};
 use domain::{Call, CallId, Caller, Code, Scopes, Tenant, ToolUse};
 use policy::{CallEvidence, Decision, Permit};
 use redact::Scrubber;
@@ -112,9 +112,46 @@ pub(super) async fn last_look(
         Err(_) => return stale("the target can no longer be looked at in time".to_owned()),
     };
     let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);
-    // Where the target moved and what would be done is still the same, the yes still covers it.
-    if now.fingerprint == was.fingerprint || (now.text == was.text && now.warnings == was.warnings) {
+    if still_covered(was, &now) {
         return PreSendFinding::Same;
     }
     stale(format!("the target has changed since it was approved; now: {}", now.summary))
+}
+
+/// Whether a yes to what was shown covers what would be shown now. Where the target moved and what would be done is still
+/// the same, it does; but not where something differs that no text shows.
+fn still_covered(was: &Preview, now: &Preview) -> bool {
+    let reads_the_same = now.text == was.text && now.warnings == was.warnings;
+    now.fingerprint == was.fingerprint || (reads_the_same && unshown(&now.fingerprint) == unshown(&was.fingerprint))
+}
+
+/// What a fingerprint says of things that no text shows, such as the values of secrets: it stands behind the last sign.
+fn unshown(fingerprint: &str) -> Option<&str> {
+    fingerprint.rsplit_once('#').map(|(_, rest)| rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preview(text: &str, fingerprint: &str) -> Preview {
+        Preview {
+            summary: "a change".to_owned(),
+            text: text.to_owned(),
+            warnings: Vec::new(),
+            fingerprint: fingerprint.to_owned(),
+            arguments: None,
+        }
+    }
+
+    #[test]
+    fn a_yes_does_not_cover_another_secret_behind_the_same_text() {
+        let was = preview("key: (secret, another one)", "k8s:aa#11");
+        assert!(still_covered(&was, &preview("other words", "k8s:aa#11")), "what was judged is the same");
+        assert!(still_covered(&was, &preview(&was.text, "k8s:bb#11")), "only what was not shown has moved");
+        assert!(!still_covered(&was, &preview(&was.text, "k8s:bb#22")), "the secret is another one");
+        assert!(!still_covered(&was, &preview("other words", "k8s:bb#11")));
+        let plain = preview("words", "aa");
+        assert!(still_covered(&plain, &preview("words", "bb")), "a tool that hides nothing is judged by its text");
+    }
 }

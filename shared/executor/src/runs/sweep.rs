@@ -30,8 +30,12 @@ impl Executor {
             Err(_) => return,
         };
         for id in due {
-            if let Err(failure) = self.look(snapshot, tenant, id).await {
-                tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
+            let Err(failure) = self.look(snapshot, tenant, id).await else { continue };
+            tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
+            if failure.code == Code::RecordNotAuthentic
+                && let Err(error) = self.store.of(tenant).runs().set_aside(id).await
+            {
+                tracing::debug!(run = %id, %error, "a run that is not authentic is looked at again");
             }
         }
     }
@@ -84,8 +88,21 @@ impl Executor {
             | RunState::Succeeded
             | RunState::Failed
             | RunState::ReconciledSucceeded
-            | RunState::ReconciledFailed => Ok(()),
+            | RunState::ReconciledFailed => self.leave(tenant, &held).await,
         }
+    }
+
+    /// Takes a run that is over out of what is due: it ended since the list was read, or nobody sealed its record.
+    async fn leave(&self, tenant: &Tenant, held: &VersionedRun) -> Result<(), Failure> {
+        let runs = self.store.of(tenant).runs();
+        let ending = held.run.ending.as_ref().and_then(|ending| ending.code.as_deref());
+        if ending != Some(Code::RecordNotAuthentic.as_str()) {
+            // The change that ended it wrote its own entry, so this one has nothing to tell.
+            return runs.set_aside(held.run.id).await.map_err(|e| no_store(&e));
+        }
+        // From now on the record is this service's own, as over.
+        let entry = self.moved(tenant, None, &held.run, None);
+        runs.look_again(held, None, &entry).await.map(drop).map_err(|e| no_store(&e))
     }
 
     /// Asks the target what became of a run, and looks again later if it cannot tell.

@@ -36,10 +36,12 @@ pub fn to_agent(run: &Run, replayed: bool, codes: &[Code]) -> Outcome {
             about(run, Code::Rejected, rejection(run))
                 .next("stop here: further changes in this session are refused until a person clears it"),
         ),
-        RunState::Expired => Outcome::Failed(
-            about(run, Code::Expired, "nobody answered, or nobody began, in time".into())
-                .next("look at the target again, then call again if it is still needed"),
-        ),
+        RunState::Expired => {
+            let code = ended.and_then(|e| e.code.as_deref()).and_then(|text| Code::parse(text, codes));
+            let failure =
+                about(run, code.unwrap_or(Code::Expired), message("nobody answered, or nobody began, in time"));
+            Outcome::Failed(failure.next("look at the target again, then call again if it is still needed"))
+        }
         RunState::Cancelled => Outcome::Failed(about(run, Code::RunCancelled, "the run was taken back".into())),
         RunState::Failed | RunState::ReconciledFailed => {
             let code = ended

@@ -56,6 +56,7 @@ fn the_table_of_codes_is_as_published() {
     result_too_large      tool error        rest 422
     store_unavailable     -32603  200/200   rest 503
     store_full            tool error        rest 503
+    record_not_authentic  tool error        rest 409
     decision_not_durable  -32603  200/200   rest 503
     draining              -32603  200/200   rest 503
     invalid_request       -32600  400/400   rest 400

@@ -101,10 +101,9 @@ impl Embedded {
                 StoreError::Unavailable { .. }
                 | StoreError::Timeout
                 | StoreError::Corrupt { .. }
-                | StoreError::QuotaReached(_),
-            ) => {
-                health.refuse(HealthFinding::StoreUnreachable);
-            }
+                | StoreError::QuotaReached(_)
+                | StoreError::NotAuthentic { .. },
+            ) => health.refuse(HealthFinding::StoreUnreachable),
         }
         health
     }

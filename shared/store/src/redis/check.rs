@@ -29,10 +29,9 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             | StoreError::Timeout
             | StoreError::Full
             | StoreError::QuotaReached(_)
-            | StoreError::Corrupt { .. },
-        ) => {
-            return HealthReport::unreachable();
-        }
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. },
+        ) => return HealthReport::unreachable(),
     }
     match redis.timed(&redis.links, "probe", |connection| write(connection, probe)).await {
         Ok(()) => {}
@@ -43,10 +42,9 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             StoreError::Unavailable { .. }
             | StoreError::Timeout
             | StoreError::QuotaReached(_)
-            | StoreError::Corrupt { .. },
-        ) => {
-            health.refuse(HealthFinding::StoreUnreachable);
-        }
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. },
+        ) => health.refuse(HealthFinding::StoreUnreachable),
     }
     health
 }

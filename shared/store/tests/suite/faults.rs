@@ -116,7 +116,10 @@ async fn a_replica_takes_no_changes_and_says_so() {
         match acme.commit(write(0)).await.unwrap_err() {
             error @ StoreError::ReadOnly => break error,
             StoreError::Unavailable { .. } | StoreError::Timeout => until_well(&store).await,
-            other @ (StoreError::Full | StoreError::QuotaReached(_) | StoreError::Corrupt { .. }) => {
+            other @ (StoreError::Full
+            | StoreError::QuotaReached(_)
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. }) => {
                 panic!("{other:?}")
             }
         }

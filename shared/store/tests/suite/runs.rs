@@ -159,8 +159,11 @@ async fn a_run_reads_back_as_it_was_written(bench: Bench) {
         (bare.asked.session, bare.asked.about, bare.asked.trace) = (None, None, None);
         bare
     };
-    for run in [full, bare] {
+    for mut run in [full, bare] {
         open(&runs, &run).await;
+        if run.state.is_final() {
+            run.asked.arguments = r#"{"redacted":true}"#.into();
+        }
         let (found, at) = runs.find(run.id).await.unwrap();
         assert_eq!(found.map(|held| (held.run, held.version)), Some((run, RecordVersion::new(1))));
         assert!(at >= now);

@@ -9,6 +9,7 @@ pub mod argo;
 pub mod client;
 pub mod codes;
 pub mod k8s;
+pub mod risks;
 pub mod section;
 mod selector;
 mod toolset;

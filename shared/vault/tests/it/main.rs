@@ -11,6 +11,8 @@ mod places;
 #[cfg(test)]
 mod replicas;
 #[cfg(test)]
+mod rollback;
+#[cfg(test)]
 mod rotation;
 #[cfg(test)]
 mod scrubbing;

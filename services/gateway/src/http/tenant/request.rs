@@ -31,8 +31,12 @@ pub(super) enum TenantStanding {
 /// Asks the store what holds for a tenant.
 pub(super) async fn standing(gateway: &Gateway, tenant: &Tenant) -> Result<TenantStanding, Failure> {
     if gateway.tenants.over_http() {
-        let current = gateway.store.of(tenant).tenant_text().current().await;
-        if let Some(text) = current.map_err(stored)?.filter(|current| current.text.is_some()) {
+        let current = match gateway.store.of(tenant).tenant_text().current().await {
+            // What this service did not write is nothing: whoever administers the tenant sets it anew over the file.
+            Err(StoreError::NotAuthentic { .. }) => None,
+            current => current.map_err(stored)?,
+        };
+        if let Some(text) = current.filter(|current| current.text.is_some()) {
             return Ok(TenantStanding::Http(text));
         }
     }
@@ -147,6 +151,9 @@ pub(super) fn stored(error: StoreError) -> Failure {
             Failure::new(error.code(), "what the store holds is no configuration")
         }
         StoreError::QuotaReached(quota) => Failure::new(error.code(), quota.to_string()).next(quota.next()),
+        StoreError::NotAuthentic { .. } => {
+            Failure::new(error.code(), "what the store holds was not written by this service")
+        }
         StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::ReadOnly => {
             Failure::new(error.code(), "the store cannot be asked at the moment").retry_after_ms(1_000)
         }

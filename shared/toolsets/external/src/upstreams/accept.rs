@@ -9,7 +9,7 @@ use crate::pins::{self, PinState};
 use domain::{Caller, Code, Failure, Tenant, ToolName};
 use serde::Serialize;
 use std::sync::Arc;
-use store::{Actor, ActorKind, AuditEntry, Phase, PinOutcome};
+use store::{Actor, ActorKind, AuditEntry, Phase, PinOutcome, StoreError};
 
 /// How often a change is tried against others of the same moment.
 const TRIES: usize = 5;
@@ -57,7 +57,12 @@ impl Upstreams {
             if waiting.is_empty() {
                 return Ok(told);
             }
-            let (before, version) = servers.pins(&member.id).await.map_err(|error| no_store(&error))?;
+            let (before, version) = match servers.pins(&member.id).await {
+                // Somebody else wrote what stands there. An administrator who accepts writes over it, and what this
+                // process knows to be accepted stays.
+                Err(StoreError::NotAuthentic { version, .. }) => (view.known.pins.pins().cloned(), version),
+                pins => pins.map_err(|error| no_store(&error))?,
+            };
             let now = self.0.store.now().await.map_err(|error| no_store(&error))?;
             let tools: Vec<&ListedDefinition> = waiting.iter().map(|stood| &stood.listed).collect();
             let pins = pins::accepted(before.as_ref(), offer, tools, Some(&by.principal), now);

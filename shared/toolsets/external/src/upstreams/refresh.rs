@@ -294,8 +294,8 @@ async fn offered(
     Ok(read.ok().flatten().map(Arc::new).or(known))
 }
 
-/// What was accepted. What cannot be read means that nothing is offered; a store that is away for a moment takes back
-/// nothing that was read before, since a pin only ever holds for its own definition.
+/// What was accepted. What cannot be read means that nothing is offered; a store that is away for a moment, or holds what
+/// this service did not write, takes back nothing that was read before, since a pin only ever holds for its own definition.
 async fn accepted(member: &Member, servers: &ServerStore) -> AcceptedState {
     match servers.pins(&member.id).await {
         Ok((Some(pins), _)) => AcceptedState::Pins(Arc::new(pins)),
@@ -306,6 +306,7 @@ async fn accepted(member: &Member, servers: &ServerStore) -> AcceptedState {
             tracing::error!(%tenant, server, error, "what was accepted of an external server cannot be read: it is offered no more");
             AcceptedState::Unreadable
         }
+        // Told by the store. Before anything was read, nothing is offered.
         Err(_) => member.view().known.pins.clone(),
     }
 }

@@ -109,6 +109,15 @@ impl Replica {
     }
 
     pub(crate) async fn on(url: &str) -> Replica {
+        Replica::opened(url, false).await
+    }
+
+    /// One whose records are sealed, as in the service.
+    pub(crate) async fn sealed_on(url: &str) -> Replica {
+        Replica::opened(url, true).await
+    }
+
+    async fn opened(url: &str, sealed: bool) -> Replica {
         // Whoever comes first in this process installs the same provider.
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let config = store::Config {
@@ -118,7 +127,11 @@ impl Replica {
             accept_unsafe: true,
             confirm_replicas: Confirm::Auto,
         };
-        let store = Store::open(&config).await.unwrap();
+        let cipher = || Arc::new(vault::RecordSealer::new(&[7; 32], &[]).unwrap());
+        let store = match sealed {
+            true => Store::open_sealed(&config, cipher()).await.unwrap(),
+            false => Store::open(&config).await.unwrap(),
+        };
         let upstreams =
             Upstreams::new(UpstreamsConfig { store: store.clone(), reserved: BTreeSet::new(), lookup: None });
         Replica { store, upstreams }

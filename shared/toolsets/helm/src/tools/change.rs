@@ -12,7 +12,7 @@ use crate::client::invocation::DryRun;
 use crate::client::{Invocation, Subcommand};
 use catalog::{PreviewBuilder, ProbeResult, ToolPreview};
 use domain::{Code, Failure};
-use kubernetes::client::KnownSecrets;
+use kubernetes::client::{KnownSecrets, without_marks};
 use kubernetes::k8s::at;
 use kubernetes::k8s::diff_text::unified;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
@@ -185,7 +185,8 @@ impl ReleaseRequest<'_> {
         let mut preview = self.drawn(&plan, now.as_ref(), &then).await?;
         kit.pins.note(permit.run(), &plan.archive.sha256);
         let values = self.values.map(ChartValues::value).unwrap_or_default();
-        let shown = plan.spot.cluster.masked_values(values, &known(&plan, now.as_ref(), &then)?);
+        // What the caller brought needs no marks to be compared by.
+        let shown = without_marks(&plan.spot.cluster.masked_values(values, &known(&plan, now.as_ref(), &then)?));
         preview.arguments(marked(args, |args| {
             if args.get("values").is_some_and(Value::is_object) {
                 args["values"] = shown;
@@ -194,7 +195,7 @@ impl ReleaseRequest<'_> {
         let verb = if plan.newest.is_some() { "upgrade" } else { "install" };
         let summary =
             format!("{verb} release {}/{} with chart {}", plan.spot.namespace, plan.spot.name, then.chart_name());
-        Ok(Some(preview::drawn(preview, summary)))
+        Ok(Some(preview::drawn(&plan.spot.cluster, preview, summary)))
     }
 
     async fn drawn(
@@ -370,7 +371,8 @@ fn tell_values(
     let masked = |standing: &FullRevision| spot.cluster.masked_values(Value::Object(standing.config.clone()), known);
     let before = now.map(masked).unwrap_or_else(|| json!({}));
     let after = masked(then);
-    if let Some(text) = unified(Some(&before), Some(&after)) {
+    let pair = spot.cluster.compared(Some(&before), Some(&after));
+    if let Some(text) = unified(pair.now.as_ref(), pair.then.as_ref()) {
         preview.line("values:");
         text.lines().skip(2).for_each(|line| preview.line(line));
     }

@@ -5,6 +5,7 @@ use super::release::{ReleaseRef, RevisionSummary};
 use domain::{Code, Failure, RunId};
 use policy::Permit;
 use serde_json::json;
+use std::pin::Pin;
 use std::time::Duration;
 use store::{Lock, LockResult, LockStore, RecordKey, StoreError};
 
@@ -25,7 +26,8 @@ pub(super) async fn holding<T>(
         LockResult::Mine(hold) => hold,
         LockResult::Busy(other) => return Err(busy(other)),
     };
-    let (done, hold) = renewing(&holds, hold, work).await;
+    // On the heap: every tool's future holds this one, and futures are moved about.
+    let (done, hold) = renewing(&holds, hold, Box::pin(work)).await;
     // One that cannot be given back runs out by itself.
     if let Err(error) = holds.free(hold).await {
         tracing::warn!(%error, "the hold of a release was not given back");
@@ -34,8 +36,7 @@ pub(super) async fn holding<T>(
 }
 
 /// Renews the hold until the work is done. What helm has begun is not stopped because a hold was lost.
-async fn renewing<T>(holds: &LockStore, mut hold: Lock, work: impl Future<Output = T>) -> (T, Lock) {
-    tokio::pin!(work);
+async fn renewing<T>(holds: &LockStore, mut hold: Lock, mut work: Pin<Box<impl Future<Output = T>>>) -> (T, Lock) {
     loop {
         tokio::select! {
             done = &mut work => return (done, hold),

@@ -94,13 +94,15 @@ pub(crate) fn differences(
     let mut found = Vec::new();
     for (key, after) in &then {
         let before = now.get(key);
-        if let Some(text) = unified(before, Some(after)) {
+        let pair = cluster.compared(before, Some(after));
+        if let Some(text) = unified(pair.now.as_ref(), pair.then.as_ref()) {
             let action = if before.is_some() { "change" } else { "create" };
             found.push(Difference { action, object: identity(after), text });
         }
     }
     for (_, before) in now.iter().filter(|(key, _)| !then.contains_key(*key)) {
-        let text = unified(Some(before), None).unwrap_or_default();
+        let pair = cluster.compared(Some(before), None);
+        let text = unified(pair.now.as_ref(), None).unwrap_or_default();
         found.push(Difference { action: "remove", object: identity(before), text });
     }
     found

@@ -7,7 +7,8 @@
 use super::objects::Difference;
 use super::release::{ReleaseRef, RevisionSummary};
 use catalog::ToolPreview;
-use catalog::preview::{PreviewBlock, PreviewBuilder, judged_line, target_name};
+use catalog::preview::{PreviewBlock, PreviewBuilder, digest, judged_line, target_name};
+use kubernetes::client::{Cluster, without_marks};
 use serde_json::json;
 
 /// The most lines that are shown of all differences together, and the most bytes of everything.
@@ -44,10 +45,13 @@ pub(super) fn differences(preview: &mut PreviewBuilder, differences: &[Differenc
 }
 
 /// The finished preview.
-pub(super) fn drawn(preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
-    let digest = preview.digest();
+pub(super) fn drawn(cluster: &Cluster<'_>, preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
+    let judged = preview.judged();
+    // What is shown is blind to the values of secrets; what is compared sees them, and nobody sees it.
+    let digest = digest(&without_marks(&judged));
+    let whole = cluster.judged_digest().of(&judged);
     let text = format!("{}{}\n{}\n", preview.lines().join("\n"), folded(preview.blocks()), judged_line(&digest));
-    preview.build(summary, text, format!("helm:{digest}"))
+    preview.build(summary, text, format!("helm:{whole}#{whole}"))
 }
 
 /// Differences within their bounds.

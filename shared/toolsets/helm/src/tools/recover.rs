@@ -132,7 +132,11 @@ impl Tool for Recover {
         if let Some(run) = labels[super::settled::LABEL].as_str().and_then(|run| RunId::parse(run).ok()) {
             preview.line(format!("begun by run {run}"));
         }
-        Ok(Some(preview::drawn(preview, format!("free release {}/{}: {action}", spot.namespace, spot.name))))
+        Ok(Some(preview::drawn(
+            &spot.cluster,
+            preview,
+            format!("free release {}/{}: {action}", spot.namespace, spot.name),
+        )))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

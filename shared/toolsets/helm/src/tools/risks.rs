@@ -2,7 +2,8 @@
 //!
 //! An object in a namespace the tenant may not use is refused, whatever the cluster's own rules say, and so is one in a
 //! protected namespace. What belongs to the whole cluster is refused to a tenant with a list of namespaces, since it is
-//! nobody's alone, and is a warning otherwise.
+//! nobody's alone, and is a warning otherwise. What is dangerous about an object is for the risk rules of every write
+//! ([`kubernetes::risks`]).
 
 use super::objects::identity;
 use super::release::{ReleaseRef, protected};
@@ -13,6 +14,8 @@ use std::collections::BTreeSet;
 
 /// How many names a warning holds.
 const NAMES: usize = 8;
+/// How many dangers are named one by one.
+const DANGERS: usize = 24;
 
 /// What is risky about a set of objects.
 #[derive(Debug, Default)]
@@ -20,7 +23,7 @@ pub(super) struct Risks {
     wide: BTreeSet<String>,
     elsewhere: BTreeSet<String>,
     unknown: BTreeSet<String>,
-    privileged: BTreeSet<String>,
+    dangers: BTreeSet<String>,
 }
 
 /// Judges objects a release would make or change.
@@ -28,9 +31,9 @@ pub(super) async fn judge(spot: &ReleaseRef<'_>, objects: &[Value]) -> Result<Ri
     let mut risks = Risks::default();
     for object in objects {
         place(spot, object, &mut risks).await?;
-        if is_privileged(object) {
-            risks.privileged.insert(identity(object));
-        }
+        // The chart's own service accounts are no news; what the rules of every write call disruptive is.
+        let dangers = kubernetes::risks::of_change(None, object).into_iter().filter(|risk| risk.rule.disrupts());
+        risks.dangers.extend(dangers.map(|risk| format!("{}: {}", identity(object), risk.detail)));
     }
     Ok(risks)
 }
@@ -84,53 +87,14 @@ impl Risks {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             (!set.is_empty()).then(|| format!("{what}: {}{more}.", names.join(", ")))
         };
-        [
+        let dangers = self.dangers.iter().take(DANGERS).map(|danger| format!("{danger}."));
+        let more = self.dangers.len().saturating_sub(DANGERS);
+        let more = (more > 0).then(|| format!("{more} more dangers of this kind stand in the manifest."));
+        let places = [
             told(&self.wide, "Objects that belong to the whole cluster"),
             told(&self.elsewhere, "Objects outside the release's namespace"),
             told(&self.unknown, "Objects of kinds the cluster does not know yet"),
-            told(&self.privileged, "Pods that are privileged or reach into the node"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-}
-
-/// Whether the pods of an object may do more than pods should.
-fn is_privileged(object: &Value) -> bool {
-    let specs = ["/spec", "/spec/template/spec", "/spec/jobTemplate/spec/template/spec"];
-    let is_pod = object["kind"] == "Pod";
-    specs.iter().enumerate().filter(|(n, _)| *n > 0 || is_pod).filter_map(|(_, at)| object.pointer(at)).any(reaches_out)
-}
-
-fn reaches_out(spec: &Value) -> bool {
-    let on = |value: &Value| value == true;
-    let list = |key: &str| spec[key].as_array().cloned().unwrap_or_default();
-    let container = |container: &Value| {
-        let context = &container["securityContext"];
-        let added = context["capabilities"]["add"].as_array().is_some_and(|added| !added.is_empty());
-        on(&context["privileged"]) || added
-    };
-    ["hostNetwork", "hostPID", "hostIPC"].iter().any(|key| on(&spec[*key]))
-        || list("volumes").iter().any(|volume| volume.get("hostPath").is_some())
-        || ["containers", "initContainers"].iter().any(|key| list(key).iter().any(container))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn pods_that_reach_into_the_node_are_seen_wherever_they_stand() {
-        let privileged = json!({ "containers": [{ "securityContext": { "privileged": true } }] });
-        let on_host = json!({ "volumes": [{ "hostPath": { "path": "/" } }], "containers": [] });
-        let plain = json!({ "containers": [{ "name": "a" }] });
-        assert!(is_privileged(&json!({ "kind": "Deployment", "spec": { "template": { "spec": privileged } } })));
-        assert!(is_privileged(&json!({ "kind": "Pod", "spec": on_host })));
-        let cron = json!({ "kind": "CronJob", "spec": { "jobTemplate": { "spec": { "template": { "spec": { "hostPID": true } } } } } });
-        assert!(is_privileged(&cron));
-        assert!(!is_privileged(&json!({ "kind": "Pod", "spec": plain })));
-        assert!(!is_privileged(&json!({ "kind": "ConfigMap" })));
+        ];
+        dangers.chain(more).chain(places.into_iter().flatten()).collect()
     }
 }

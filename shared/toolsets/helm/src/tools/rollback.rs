@@ -95,7 +95,7 @@ impl Tool for RollbackTool {
         let preview = drawn(&spot, &newest, goal).await?;
         let summary =
             format!("roll release {}/{} back from {} to {}", spot.namespace, spot.name, newest.revision, goal.revision);
-        Ok(Some(preview::drawn(preview, summary)))
+        Ok(Some(preview::drawn(&spot.cluster, preview, summary)))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

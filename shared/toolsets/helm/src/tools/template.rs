@@ -199,7 +199,8 @@ impl TemplateTool {
         let then = self.upgraded(spot, archive, args).await?;
         let known = now.secrets(&spot.cluster)?.and(then.secrets(&spot.cluster)?);
         let values = |of: &FullRevision| spot.cluster.masked_values(Value::Object(of.config.clone()), &known);
-        rendered.values_diff = unified(Some(&values(&now)), Some(&values(&then))).map(|text| short(&text));
+        let pair = spot.cluster.compared(Some(&values(&now)), Some(&values(&then)));
+        rendered.values_diff = unified(pair.now.as_ref(), pair.then.as_ref()).map(|text| short(&text));
         rendered.hooks = names(then.hooks.iter().map(super::release::Hook::line), &mut rendered.common);
         rendered.crds = names(archive.contents.crds.iter().map(|(path, _)| path.clone()), &mut rendered.common);
         Ok(told(&differences(&spot.cluster, &known, &now.objects()?, &then.objects()?)))

@@ -97,7 +97,7 @@ impl Tool for Test {
             }
         }
         risks::judge(&spot, &objects).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
-        Ok(Some(preview::drawn(preview, format!("test release {}/{}", spot.namespace, spot.name))))
+        Ok(Some(preview::drawn(&spot.cluster, preview, format!("test release {}/{}", spot.namespace, spot.name))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -78,7 +78,7 @@ impl Tool for Uninstall {
             true => "its history stays",
             false => "its history goes too: it cannot be rolled back",
         });
-        Ok(Some(preview::drawn(preview, format!("uninstall release {}/{}", spot.namespace, spot.name))))
+        Ok(Some(preview::drawn(&spot.cluster, preview, format!("uninstall release {}/{}", spot.namespace, spot.name))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

@@ -1,5 +1,6 @@
 //! What is never shown: values of password parameters, user parts of addresses, and whatever reads like a secret.
 
+use redact::looks::{SettingPlace, is_secret_setting};
 use redact::redact;
 
 /// What stands where a value may not be seen.
@@ -33,9 +34,7 @@ pub fn address(text: &str) -> String {
 
 /// The value of a parameter: masked if its kind is secret, or if its name says so.
 pub fn parameter(name: &str, value: &str, secret: bool) -> String {
-    let word = name.to_ascii_lowercase();
-    let named = ["password", "passwd", "secret", "token", "apikey", "api_key", "private_key", "credential"];
-    if secret || named.iter().any(|part| word.contains(part)) { MASKED.to_owned() } else { text(value) }
+    if secret || is_secret_setting(name, value, SettingPlace::Setting) { MASKED.to_owned() } else { text(value) }
 }
 
 #[cfg(test)]
@@ -60,7 +59,9 @@ mod tests {
     fn a_secret_parameter_is_masked_by_kind_by_name_and_by_look() {
         assert_eq!(parameter("DEPLOY", "x", true), MASKED);
         assert_eq!(parameter("NPM_TOKEN", "x", false), MASKED);
-        assert_eq!(parameter("dbPassword", "hunter22", false), MASKED);
+        for name in ["dbPassword", "deploy_pass", "DB_PASS", "smtpPwd", "BASIC_AUTH", "JWT_KEY", "vendorCreds"] {
+            assert_eq!(parameter(name, "hunter22", false), MASKED, "{name}");
+        }
         assert_eq!(parameter("ENV", "staging", false), "staging");
         assert!(!parameter("URL", "https://a:secretword@b/", false).contains("secretword"));
         assert!(!parameter("KEY", "AKIAIOSFODNN7EXAMPLE", false).contains("AKIAIOSFODNN7EXAMPLE"));

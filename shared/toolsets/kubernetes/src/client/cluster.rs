@@ -30,11 +30,13 @@ pub struct Cluster<'p> {
     pub(in crate::client) connection: Arc<ClusterConnection>,
     pub(in crate::client) permit: &'p Permit,
     pub(in crate::client) deadline: Instant,
+    masker: Masker,
 }
 
 impl<'p> Cluster<'p> {
     pub(in crate::client) fn new(connection: Arc<ClusterConnection>, permit: &'p Permit) -> Cluster<'p> {
-        Cluster { connection, permit, deadline: Instant::now() + DEADLINE }
+        let masker = connection.masker.for_call();
+        Cluster { connection, permit, deadline: Instant::now() + DEADLINE, masker }
     }
 
     /// The same handle, whose calls must all be done within this time from now.
@@ -95,7 +97,7 @@ impl<'p> Cluster<'p> {
     }
 
     pub(in crate::client) fn masker(&self) -> &Masker {
-        &self.connection.masker
+        &self.masker
     }
 
     /// What discovery says, and whether it was asked just now.

@@ -141,7 +141,7 @@ impl ClusterWriter<'_> {
         force: Force,
     ) -> Result<ObjectWriteResult, Failure> {
         self.guard(target.kind(), target.namespace(), Some(target.name()))?;
-        let mut body = body.into().value;
+        let mut body = self.tried(body.into().value, target.kind());
         self.name(&mut body, target);
         match self.send(applying(target, &body, force)).await {
             Err(refusal) if force == Force::No && marker::is_all_disputed(&refusal) => {
@@ -194,7 +194,7 @@ impl ClusterWriter<'_> {
                 );
             }
         };
-        let mut body = body.into().value;
+        let mut body = self.tried(body.into().value, &place.kind);
         let name = body["metadata"]["name"].as_str().map(str::to_owned);
         if let Some(name) = &name {
             place.object(name)?;
@@ -288,12 +288,19 @@ impl ClusterWriter<'_> {
     ) -> Result<ObjectWriteResult, Failure> {
         self.guard(target.kind(), target.namespace(), Some(target.name()))?;
         let (content_type, mut body) = match patch {
-            ObjectPatch::Merge(patch) => ("application/merge-patch+json", patch.value),
+            ObjectPatch::Merge(patch) => ("application/merge-patch+json", self.tried(patch.value, target.kind())),
             ObjectPatch::Strategic(_) if !target.kind.strategic() => {
                 let failure = Failure::new(codes::STRATEGIC_UNSUPPORTED, "a custom kind has no strategic merge rules");
                 return Err(failure.next("use type merge or json"));
             }
-            ObjectPatch::Strategic(patch) => ("application/strategic-merge-patch+json", patch.value),
+            ObjectPatch::Strategic(patch) => {
+                ("application/strategic-merge-patch+json", self.tried(patch.value, target.kind()))
+            }
+            // Its steps name places by number, so nobody can tell which of their values are secret.
+            ObjectPatch::Json(_) if self.sending == SendMode::Look && !self.cluster.compares_secrets() => {
+                let message = "a JSON Patch is tried only for those who may write, since it could test a secret";
+                return Err(Failure::new(Code::InvalidArgument, message).next("send a merge patch, which is an object"));
+            }
             ObjectPatch::Json(patch) => ("application/json-patch+json", patch.value),
         };
         match (&mut body, version) {
@@ -366,6 +373,14 @@ impl ClusterWriter<'_> {
             );
         }
         Ok(())
+    }
+
+    /// The body as it is tried for this caller: one who may only look learns nothing about secret values from it.
+    fn tried(&self, body: Value, kind: &Kind) -> Value {
+        match self.sending {
+            SendMode::Look => self.cluster.tried_body(body, kind.kind()),
+            SendMode::Act | SendMode::Rehearse => body,
+        }
     }
 
     /// Makes the body say what the target says, and carry the run's mark.

@@ -61,7 +61,8 @@ pub(super) struct AppliedObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
     name: String,
-    /// create, change, none, unverified or failed; applied where it is only known that it was.
+    /// create, change, none, unverified or failed; applied where it is only known that it was; masked where nothing but
+    /// masked values could change, and only those who may write are told.
     action: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -79,12 +80,12 @@ impl Tool for Apply {
     type Args = Args;
     type Output = ApplyOutput;
 
-    /// A dry run looks; taking over fields, and kinds that reach far, disrupt.
+    /// A dry run looks; taking over fields, kinds that reach far, and what the risk rules name, disrupt.
     fn effect(args: &Args) -> Effect {
         match (args.dry_run, args.force) {
             (Some(true), _) => Effect::Read,
             (_, Some(true)) => Effect::Disrupt,
-            (_, _) if args.manifest.is_wide() => Effect::Disrupt,
+            (_, _) if args.manifest.is_wide() || args.manifest.is_risky() => Effect::Disrupt,
             (_, _) => Effect::Change,
         }
     }
@@ -129,7 +130,7 @@ impl Tool for Apply {
                 shown["manifest"] = json!(manifest);
             }
         }));
-        Ok(Some(preview::drawn(preview, format!("apply {count} objects: create {made}, change {changed}"))))
+        Ok(Some(preview::drawn(&cluster, preview, format!("apply {count} objects: create {made}, change {changed}"))))
     }
 
     /// Every object carries the mark of the run: done. None carries one of ours: not done. Where some do, or another run
@@ -218,7 +219,7 @@ async fn rehearse(
         objects.push(match Box::pin(plan.attempt(cluster, &writer, step, force)).await {
             Ok(DryRunResult::Untried) => step.line("unverified"),
             Ok(DryRunResult::Create { .. }) => step.line("create"),
-            Ok(DryRunResult::Change { live, then, .. }) => step.line(change(&live, &then)),
+            Ok(DryRunResult::Change { live, then, .. }) => step.line(tried(cluster, step, &live, &then)),
             Err(failure) => AppliedObject { error: Some(failure.message), ..step.line("failed") },
         });
     }
@@ -241,6 +242,19 @@ async fn send(
         Some(live) => change(&live, &written.object),
     };
     Ok(AppliedObject { namespace: target.namespace().map(str::to_owned), ..step.line(action) })
+}
+
+/// What a dry run says of an object that is there. Who may not write is not told whether masked values would change.
+fn tried(cluster: &Cluster<'_>, step: &ApplyStep<'_>, live: &Value, then: &Value) -> &'static str {
+    if cluster.compares_secrets() {
+        return change(live, then);
+    }
+    let pair = cluster.compared(Some(live), Some(then));
+    match unified(pair.now.as_ref(), pair.then.as_ref()) {
+        Some(_) => "change",
+        None if cluster.masks(&step.object.value) => "masked",
+        None => "none",
+    }
 }
 
 fn change(live: &Value, then: &Value) -> &'static str {

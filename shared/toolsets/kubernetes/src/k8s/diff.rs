@@ -59,6 +59,8 @@ pub(super) enum DiffAction {
     None,
     /// Its namespace or its kind is only made by the same manifest, so the server cannot try it.
     Unverified,
+    /// Nothing else would change; whether masked values would is told only to those who may write.
+    Masked,
 }
 
 impl Tool for Diff {
@@ -137,10 +139,13 @@ async fn compare(
     let live = cluster.find(&target, MaskDetail::Full).await?;
     match dry(cluster, &target, object).await {
         Ok((then, conflicts)) => {
-            let diff = unified(live.as_ref(), Some(&then));
+            let pair = cluster.compared(live.as_ref(), Some(&then));
+            let diff = unified(pair.now.as_ref(), pair.then.as_ref());
+            let hides = !cluster.compares_secrets() && cluster.masks(&object.value);
             let action = match (&live, &diff) {
                 (None, _) => DiffAction::Create,
                 (Some(_), Some(_)) => DiffAction::Change,
+                (Some(_), None) if hides => DiffAction::Masked,
                 (Some(_), None) => DiffAction::None,
             };
             Ok(line(action, diff, conflicts, target.namespace()))

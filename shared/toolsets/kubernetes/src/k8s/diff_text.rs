@@ -1,6 +1,7 @@
 //! The difference of two objects as people read it: unified, over a plain indented text, bounded.
 //!
-//! The objects are cleaned and masked before; equal secrets have equal marks, so a changed one still shows as changed.
+//! The objects are cleaned and masked before; what may be said about secrets is said by whoever pairs them up
+//! (`Cluster::compared`).
 
 use super::clean;
 use serde_json::Value;

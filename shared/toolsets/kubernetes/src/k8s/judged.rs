@@ -5,24 +5,35 @@
 //!
 //! Not here: changes of an object's own fields, which are judged by their difference (see [`preview`](super::preview)).
 
-use crate::client::{Cluster, ResourceRef};
+use crate::client::{Cluster, ResourceRef, without_marks};
 use catalog::ToolPreview;
 use catalog::preview::{PreviewBuilder, digest, judged_line, target_name};
 use domain::Failure;
 use serde_json::{Value, json};
 
-/// The fingerprint of a target, as it was read, and of what was judged about it.
-pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &ResourceRef, object: &Value, facts: Value) -> String {
-    let (kind, uid) = (target.kind().full_name(), &object["metadata"]["uid"]);
-    let all = json!([cluster.name(), kind, target.namespace(), target.name(), uid, facts]);
-    digest(&all)
+/// What was judged: as it is compared, and as it is shown. Only the first sees the values of secrets, and nobody sees it.
+pub(crate) struct Judgement {
+    fingerprint: String,
+    digest: String,
 }
 
-/// The preview. Its text ends with the beginning of the fingerprint: two texts are the same only if what was judged is,
-/// although the text itself does not say all of it.
-pub(crate) fn drawn(preview: PreviewBuilder, summary: String, fingerprint: String) -> ToolPreview {
-    let text = format!("{}\n{}\n", preview.lines().join("\n").trim_end(), judged_line(&fingerprint));
-    preview.build(summary, text, fingerprint)
+/// The judgement of a target, as it was read, and of the facts that were weighed.
+pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &ResourceRef, object: &Value, facts: Value) -> Judgement {
+    let (kind, uid) = (target.kind().full_name(), &object["metadata"]["uid"]);
+    let all = json!([cluster.name(), kind, target.namespace(), target.name(), uid, facts]);
+    let whole = cluster.judged_digest().of(&all);
+    Judgement {
+        // Behind the sign stands what the text is blind to: here that is everything.
+        fingerprint: format!("{whole}#{whole}"),
+        digest: digest(&without_marks(&all)),
+    }
+}
+
+/// The preview. Its text ends with the beginning of a digest of what was judged: two texts are the same only if that is,
+/// although the text itself does not say all of it. To the values of secrets it is blind.
+pub(crate) fn drawn(preview: PreviewBuilder, summary: String, judgement: Judgement) -> ToolPreview {
+    let text = format!("{}\n{}\n", preview.lines().join("\n").trim_end(), judged_line(&judgement.digest));
+    preview.build(summary, text, judgement.fingerprint)
 }
 
 /// The beginning of every preview: where it would happen.

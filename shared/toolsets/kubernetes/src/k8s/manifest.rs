@@ -95,6 +95,17 @@ impl ObjectManifest {
             Err(_) => true,
         }
     }
+
+    /// Whether one of its objects brings something that disrupts. What nobody understood counts as the worst.
+    pub(crate) fn is_risky(&self) -> bool {
+        match &self.read {
+            Ok(objects) => {
+                let risks = objects.iter().flat_map(|object| crate::risks::of_change(None, &object.value));
+                risks.into_iter().any(|risk| risk.rule.disrupts())
+            }
+            Err(_) => true,
+        }
+    }
 }
 
 impl From<String> for ObjectManifest {

@@ -13,7 +13,7 @@ use super::reply::{ClusterNote, ClusterReplyFields};
 use super::shown_arguments;
 use super::{K8sDeps, TOOLSET};
 use crate::client::{Cluster, ClusterWriter, MaskDetail, marker};
-use asked::{CheckedPatch, touches_lifetime};
+use asked::{CheckedPatch, is_risky, touches_lifetime};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
@@ -73,11 +73,13 @@ impl Tool for K8sPatch {
     type Args = Args;
     type Output = K8sPatchOutput;
 
-    /// A dry run looks. Kinds that reach far disrupt, and so does a touch of what decides whether objects live on.
+    /// A dry run looks. Kinds that reach far disrupt, and so do what the risk rules name and a touch of what decides
+    /// whether objects live on.
     fn effect(args: &Args) -> Effect {
         match args.dry_run {
             Some(true) => Effect::Read,
             Some(false) | None if is_wide(&args.kind.about()) || touches_lifetime(&args.patch) => Effect::Disrupt,
+            Some(false) | None if is_risky(&args.patch) => Effect::Disrupt,
             Some(false) | None => Effect::Change,
         }
     }
@@ -98,13 +100,13 @@ impl Tool for K8sPatch {
         radius::tell(&mut preview, &cluster, &one.target, &one.live, &then).await?;
         let what = if changes { "patch" } else { "patch without any change to" };
         let kind = one.target.kind();
-        let masked = shown_arguments::patch(&cluster, kind.kind(), kind.is("", "Secret"), &args.patch);
+        let masked = shown_arguments::patch(&cluster, kind.kind(), &args.patch);
         preview.arguments(shown_arguments::marked(args, |shown| {
             if let Some(patch) = masked {
                 shown["patch"] = Value::from(patch);
             }
         }));
-        Ok(Some(preview::drawn(preview, format!("{what} {}", one.target))))
+        Ok(Some(preview::drawn(&cluster, preview, format!("{what} {}", one.target))))
     }
 
     /// The mark of the run says that it happened. One of another run may have replaced it, so then nobody can tell.
@@ -140,11 +142,13 @@ impl Tool for K8sPatch {
         };
         let (mut one, asked) = found(&cluster, permit, &args).await?;
         let then = send(&cluster, &writer, &mut one, &asked, permit).await?;
-        let diff = unified(Some(&one.live), Some(&then));
+        let pair = cluster.compared(Some(&one.live), Some(&then));
+        let diff = unified(pair.now.as_ref(), pair.then.as_ref());
         Ok(K8sPatchOutput {
             changed: diff.is_some(),
             diff,
-            generation: generation(&then),
+            // A dry run counts a generation only where something changes, be it masked.
+            generation: generation(&then).filter(|_| cluster.compares_secrets()),
             common: ClusterNote::answer_at(&cluster, &one.place, (args.cluster.is_some(), args.namespace.is_some())),
         })
     }
@@ -154,7 +158,7 @@ impl Tool for K8sPatch {
 async fn found(cluster: &Cluster<'_>, permit: &Permit, args: &Args) -> Result<(LoadedObject, CheckedPatch), Failure> {
     let asked = CheckedPatch::read(&args.patch, args.form)?;
     let one = LoadedObject::find(cluster, permit, &args.kind, &args.name, args.namespace.as_ref()).await?;
-    asked.suits(one.target.kind())?;
+    asked.suits(cluster.is_secret_kind(one.target.kind().kind()))?;
     Ok((one, asked))
 }
 

@@ -5,14 +5,16 @@
 //! leaves a yes alone, and whatever the approver judged voids it.
 //!
 //! The shown text carries the uid and a digest of the whole difference. Two texts are therefore the same only if they
-//! are about the same objects and the same difference, also where some of it was cut.
+//! are about the same objects and the same difference, also where some of it was cut. That digest is blind to the values
+//! of secrets, or it could be used to guess them; the fingerprint sees them, and nobody sees the fingerprint.
 //!
 //! Not here: what the live target adds to a change (see [`radius`](super::radius)).
 
 use super::clean;
 use super::diff_text::unified;
 use super::kind_name::is_wide;
-use crate::client::{Cluster, ResourceRef};
+use crate::client::{Cluster, JudgedDigest, ObjectPair, ResourceRef, without_marks};
+use crate::risks;
 use catalog::ToolPreview;
 use catalog::preview::{PreviewBlock, PreviewBuilder, digest, short, target_name};
 use domain::Failure;
@@ -40,33 +42,34 @@ pub(crate) fn about(preview: &mut PreviewBuilder, what: &str, target: &ResourceR
 /// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid), so
 /// what was asked for is judged.
 pub(crate) fn creates(preview: &mut PreviewBuilder, target: &ResourceRef, asked: &Value, then: &Value) {
-    preview.fact(json!({ "object": name(target), "uid": null, "asked": digest(asked) }));
+    preview.fact(json!({ "object": name(target), "uid": null, "asked": asked }));
     wide(preview, target);
-    let (_, then) = named_only(None, then);
-    let text = unified(None, Some(&then)).unwrap_or_default();
-    difference(preview, &format!("create {target}"), &digest(asked), text);
+    risky(preview, &target.to_string(), None, then);
+    let pair = ObjectPair::named(None, Some(then));
+    asks(preview, &format!("create {target}"), asked, unified(None, pair.then.as_ref()));
 }
 
 /// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
 pub(crate) fn untried(preview: &mut PreviewBuilder, what: &str, asked: &Value) {
-    preview.fact(json!({ "untried": what, "asked": digest(asked) }));
-    let (_, shown) = named_only(None, asked);
-    let text = unified(None, Some(&shown)).unwrap_or_default();
-    difference(preview, &format!("create {what}, untried"), &digest(asked), text);
+    preview.fact(json!({ "untried": what, "asked": asked }));
+    risky(preview, what, None, asked);
+    let pair = ObjectPair::named(None, Some(asked));
+    asks(preview, &format!("create {what}, untried"), asked, unified(None, pair.then.as_ref()));
 }
 
 /// An object that would be changed, and whether it would be at all.
 pub(crate) fn changes(preview: &mut PreviewBuilder, target: &ResourceRef, now: &Value, then: &Value) -> bool {
-    let (before, after) = (cleaned(now), cleaned(then));
-    let mut found = Vec::new();
-    differences("", Some(&before), Some(&after), &mut found);
-    let any = !found.is_empty();
+    let changes = all_differences(now, then);
+    let any = !changes.is_empty();
     let title = identified(preview, if any { "change" } else { "leave as it is:" }, target, now);
-    let digest = digest(&Value::Array(found));
-    preview.fact(json!({ "difference": digest }));
+    preview.fact(json!({ "difference": changes }));
+    risky(preview, &target.to_string(), Some(now), then);
     if any {
-        let (now, then) = named_only(Some(now), then);
-        difference(preview, &title, &digest, unified(now.as_ref(), Some(&then)).unwrap_or_default());
+        preview.hidden(Value::Array(changes));
+        let pair = ObjectPair::named(Some(now), Some(then));
+        let plain = pair.now.as_ref().zip(pair.then.as_ref()).map(|(now, then)| all_differences(now, then));
+        let digest = digest(&without_marks(&Value::Array(plain.unwrap_or_default())));
+        difference(preview, &title, &digest, unified(pair.now.as_ref(), pair.then.as_ref()).unwrap_or_default());
     } else {
         preview.line(title);
     }
@@ -92,9 +95,14 @@ pub(crate) fn seen<T>(
 }
 
 /// The finished preview.
-pub(crate) fn drawn(preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
+pub(crate) fn drawn(cluster: &Cluster<'_>, preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
+    finished(&cluster.judged_digest(), preview, summary)
+}
+
+fn finished(digest: &JudgedDigest, preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
     let text = folded(preview.lines(), preview.blocks());
-    let fingerprint = format!("k8s:{}", preview.digest());
+    // Behind the sign stands what the text is blind to.
+    let fingerprint = format!("k8s:{}#{}", digest.of(&preview.judged()), digest.of(&preview.all_hidden()));
     preview.build(summary, text, fingerprint)
 }
 
@@ -111,6 +119,12 @@ fn folded(lines: &[String], differences: &[PreviewBlock]) -> String {
     text
 }
 
+/// What is asked for, and how it reads.
+fn asks(preview: &mut PreviewBuilder, title: &str, asked: &Value, text: Option<String>) {
+    preview.hidden(asked.clone());
+    difference(preview, title, &digest(&without_marks(asked)), text.unwrap_or_default());
+}
+
 fn difference(preview: &mut PreviewBuilder, title: &str, digest: &str, text: String) {
     preview.block(format!("{title}, sha256 {}", short(digest)), text);
 }
@@ -121,6 +135,13 @@ fn identified(preview: &mut PreviewBuilder, what: &str, target: &ResourceRef, li
     preview.fact(json!({ "object": name(target), "uid": uid, "version": version(live) }));
     wide(preview, target);
     format!("{what} {target}, uid {uid}")
+}
+
+/// Warns of what makes a change dangerous.
+fn risky(preview: &mut PreviewBuilder, what: &str, before: Option<&Value>, after: &Value) {
+    for risk in risks::of_change(before, after) {
+        preview.warn(format!("{what}: {}.", risk.detail));
+    }
 }
 
 fn wide(preview: &mut PreviewBuilder, target: &ResourceRef) {
@@ -156,7 +177,7 @@ fn name(target: &ResourceRef) -> Value {
 pub(crate) fn version(live: &Value) -> Value {
     match live["metadata"]["generation"].as_u64() {
         Some(generation) => json!(generation),
-        None => json!(digest(&cleaned(live))),
+        None => cleaned(live),
     }
 }
 
@@ -164,6 +185,13 @@ fn cleaned(object: &Value) -> Value {
     let mut object = object.clone();
     clean::for_diff(&mut object);
     object
+}
+
+/// Every place where two objects differ, apart from bookkeeping.
+fn all_differences(now: &Value, then: &Value) -> Vec<Value> {
+    let mut places = Vec::new();
+    differences("", Some(&cleaned(now)), Some(&cleaned(then)), &mut places);
+    places
 }
 
 /// Every place where two values differ, with what stands there.
@@ -185,43 +213,6 @@ fn differences(at: &str, now: Option<&Value>, then: Option<&Value>, found: &mut 
         }
         (now, then) => found.push(json!([at, now, then])),
     }
-}
-
-/// The same two objects with secrets by the name of their key only: whether a value is another one is said, and nothing
-/// about it, not even its length.
-fn named_only(now: Option<&Value>, then: &Value) -> (Option<Value>, Value) {
-    fn hide(value: &mut Value, before: Option<&Value>, otherwise: &str) {
-        match value {
-            Value::String(text) if is_mark(text) => {
-                let same = before.is_none_or(|before| before.as_str() == Some(text.as_str()));
-                *text = if same { "(secret)".to_owned() } else { otherwise.to_owned() };
-            }
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    hide(value, before.and_then(|before| before.get(key.as_str())), otherwise);
-                }
-            }
-            Value::Array(items) => {
-                for (n, item) in items.iter_mut().enumerate() {
-                    hide(item, before.and_then(|before| before.get(n)), otherwise);
-                }
-            }
-            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    let (mut shown, mut after) = (now.cloned(), then.clone());
-    hide(&mut after, now, "(secret, another one)");
-    if let Some(shown) = &mut shown {
-        hide(shown, None, "(secret)");
-    }
-    (shown, after)
-}
-
-/// Whether a text is the mark that stands for a masked value: `masked:<bytes>:<hex>`.
-fn is_mark(text: &str) -> bool {
-    let Some((bytes, hex)) = text.strip_prefix("masked:").and_then(|rest| rest.split_once(':')) else { return false };
-    let digits = |text: &str, fits: fn(u8) -> bool| !text.is_empty() && text.bytes().all(fits);
-    digits(bytes, |b| b.is_ascii_digit()) && digits(hex, |b| b.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -248,19 +239,16 @@ mod tests {
 
     #[test]
     fn a_secret_is_shown_by_the_name_of_its_key() {
-        let mark = |n: u8| format!("masked:8:0123456789a{n}");
+        let mark = |n: u8| format!("masked:0123456789a{n}");
         let now = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(2), "gone": mark(3) } });
         let then = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(4), "new": mark(5) } });
-        let (now, then) = named_only(Some(&now), &then);
-        let text = unified(now.as_ref(), Some(&then)).unwrap();
+        let pair = ObjectPair::named(Some(&now), Some(&then));
+        let text = unified(pair.now.as_ref(), pair.then.as_ref()).unwrap();
         assert!(!text.contains("masked:"), "{text}");
         for line in ["-  gone: \"(secret)\"", "+  other: \"(secret, another one)\"", "+  new: \"(secret)\""] {
             assert!(text.contains(line), "{line} in {text}");
         }
         assert!(!text.contains("-  same") && !text.contains("+  same"), "{text}");
-        assert!(
-            is_mark("masked:0:00") && !is_mark("masked:x:00") && !is_mark("masked:1:") && !is_mark("unmasked:1:00")
-        );
     }
 
     #[test]
@@ -280,7 +268,7 @@ mod tests {
         for many in [1, 7, 50] {
             let mut preview = PreviewBuilder::new("cluster a");
             (0..many).for_each(|n| difference(&mut preview, &format!("object {n}"), &"0".repeat(64), long.clone()));
-            let text = drawn(preview, "all").text;
+            let text = finished(&JudgedDigest::fixed(), preview, "all").text;
             assert!((0..many).all(|n| text.contains(&format!("object {n}, sha256 0000"))), "{text}");
             assert!(text.lines().count() <= MOST_LINES && text.contains("+line 0"), "{text}");
         }

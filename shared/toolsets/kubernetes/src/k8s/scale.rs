@@ -87,7 +87,7 @@ impl Tool for ScaleTool {
             preview.warn(format!("It belongs to {owner}, which may set it back."));
         }
         radius::tell_replicas(&mut preview, &cluster, &one.target, &one.live, u64::from(to)).await?;
-        Ok(Some(preview::drawn(preview, format!("scale {} from {from} to {to} replicas", one.target))))
+        Ok(Some(preview::drawn(&cluster, preview, format!("scale {} from {from} to {to} replicas", one.target))))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

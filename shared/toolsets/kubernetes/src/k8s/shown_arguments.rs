@@ -5,34 +5,37 @@
 //! logged of them is this.
 
 use super::manifest::ObjectManifest;
-use crate::client::{Cluster, MaskDetail, SealedValue};
+use crate::client::{Cluster, MaskDetail, SealedValue, without_marks};
 use serde_json::{Value, json};
 pub(super) use target::marked::marked;
 
 /// A manifest whose objects are shown as the cluster would show them.
 pub(super) fn manifest(cluster: &Cluster<'_>, manifest: &ObjectManifest) -> Option<String> {
     let objects = manifest.objects().ok()?;
-    let shown: Vec<Value> =
-        objects.iter().map(|object| SealedValue::from(object.value.clone()).shown(cluster, MaskDetail::Full)).collect();
+    let shown: Vec<Value> = objects.iter().map(|object| masked(cluster, object.value.clone())).collect();
     let differs = objects.iter().zip(&shown).any(|(object, shown)| object.value != *shown);
     let texts = shown.iter().map(|object| serde_json::to_string_pretty(object).unwrap_or_default());
     differs.then(|| texts.collect::<Vec<_>>().join("\n---\n"))
 }
 
+/// A value as the cluster would show it. What a caller brought needs no marks to be compared by.
+fn masked(cluster: &Cluster<'_>, value: Value) -> Value {
+    without_marks(&SealedValue::from(value).shown(cluster, MaskDetail::Full))
+}
+
 /// A patch of a kind: everything it puts into a Secret is marked, and of other kinds what the cluster would mask.
-pub(super) fn patch(cluster: &Cluster<'_>, kind: &str, is_secret: bool, text: &str) -> Option<String> {
+pub(super) fn patch(cluster: &Cluster<'_>, kind: &str, text: &str) -> Option<String> {
     let given: Value = serde_json::from_str(text).ok()?;
     let shown = match given.clone() {
         Value::Array(operations) => {
-            let shown = operations.into_iter().map(|op| operation(cluster, kind, is_secret, op));
+            let shown = operations.into_iter().map(|op| operation(cluster, kind, op));
             Value::Array(shown.collect())
         }
         other @ (Value::Object(_) | Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null) => {
-            let kind = if is_secret { "Secret" } else { kind };
             let mut framed = other;
             let named = framed.get("kind").is_some();
             framed["kind"] = json!(kind);
-            let mut shown = SealedValue::from(framed).shown(cluster, MaskDetail::Full);
+            let mut shown = masked(cluster, framed);
             if !named && let Some(fields) = shown.as_object_mut() {
                 fields.remove("kind");
             }
@@ -43,7 +46,7 @@ pub(super) fn patch(cluster: &Cluster<'_>, kind: &str, is_secret: bool, text: &s
 }
 
 /// One step of a JSON Patch. Its value is put where it would stand, so that it is masked by its place.
-fn operation(cluster: &Cluster<'_>, kind: &str, is_secret: bool, mut operation: Value) -> Value {
+fn operation(cluster: &Cluster<'_>, kind: &str, mut operation: Value) -> Value {
     let path = operation["path"].as_str().unwrap_or_default().to_owned();
     if operation["value"].is_null() {
         return operation;
@@ -57,8 +60,8 @@ fn operation(cluster: &Cluster<'_>, kind: &str, is_secret: bool, mut operation: 
     if !framed.is_object() {
         return operation;
     }
-    framed["kind"] = json!(if is_secret { "Secret" } else { kind });
-    let mut shown = &SealedValue::from(framed).shown(cluster, MaskDetail::Full);
+    framed["kind"] = json!(kind);
+    let mut shown = &masked(cluster, framed);
     for segment in &segments {
         shown = if is_place(segment) { &shown[0] } else { &shown[segment.as_str()] };
     }

@@ -94,6 +94,10 @@ fn the_effect_of_a_write_is_a_function_of_its_arguments() {
         (json!({ "manifest": pod, "force": true }), Disrupt),
         (json!({ "manifest": role }), Disrupt),
         (json!({ "manifest": "not: [yaml" }), Disrupt),
+        (
+            json!({ "manifest": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {hostPID: true, containers: []}" }),
+            Disrupt,
+        ),
         (json!({ "manifest": role, "force": true, "dry_run": true }), Read),
     ] {
         assert_eq!(effect_of::<apply::Apply>(value.clone()), effect, "{value}");
@@ -101,6 +105,10 @@ fn the_effect_of_a_write_is_a_function_of_its_arguments() {
     for (value, effect) in [
         (json!({ "kind": "deploy", "name": "a", "patch": "{}" }), Change),
         (json!({ "kind": "ns", "name": "a", "patch": "{}" }), Disrupt),
+        (
+            json!({ "kind": "deploy", "name": "a", "patch": "{\"spec\":{\"template\":{\"spec\":{\"hostPID\":true}}}}" }),
+            Disrupt,
+        ),
         (json!({ "kind": "deploy", "name": "a", "patch": "{\"metadata\":{\"finalizers\":[]}}" }), Disrupt),
         (json!({ "kind": "ns", "name": "a", "patch": "{}", "dry_run": true }), Read),
     ] {

@@ -94,7 +94,9 @@ fn promotion(run: &Run, reader: &DocumentReader, path: &DocPath) -> Option<Promo
     if run.asked.tool.as_str() != PROMOTION_TOOL {
         return None;
     }
-    let ProposalArguments { path: from, to } = serde_json::from_str(&run.asked.arguments).ok()?;
+    // Once a run is over only what people were shown of its arguments is left.
+    let arguments = run.asked.preview.arguments.as_ref().unwrap_or(&run.asked.arguments);
+    let ProposalArguments { path: from, to } = serde_json::from_str(arguments).ok()?;
     // The same path means another document in another's scope.
     let own = match path.scope() {
         DocumentScope::Session => run.asked.session == reader.session() && run.asked.requester == *reader.principal(),

@@ -20,7 +20,7 @@ const REVIEWED_WITHIN: Duration = DAY.saturating_mul(14);
 
 pub(super) struct ProposePromotion(pub(super) MemoryDeps);
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     #[schemars(with = "PathText")]
@@ -29,6 +29,7 @@ pub(super) struct Args {
     to: DocPath,
     #[schemars(length(min = 1, max = 500))]
     reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2_000))]
     evidence: Option<String>,
 }
@@ -70,7 +71,10 @@ impl Tool for ProposePromotion {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        self.0.notebook.sketch_promote(&DocumentAuthor::of(permit), &args.promote()).await.map(Some)
+        let preview = self.0.notebook.sketch_promote(&DocumentAuthor::of(permit), &args.promote()).await?;
+        // The history of a document shows a proposal after it is over, and by then only this is left of it.
+        let arguments = serde_json::to_string(args).ok();
+        Ok(Some(ToolPreview { arguments, ..preview }))
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

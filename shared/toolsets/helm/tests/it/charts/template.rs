@@ -49,7 +49,7 @@ async fn a_chart_is_rendered_with_values_and_its_secrets_are_masked_everywhere()
     let text = answer["text"].as_str().unwrap();
     assert!(text.contains("blue; $(id) --x") && text.contains("name: front-config"), "{text}");
     assert!(text.contains("v1.33"), "the cluster's own version: {text}");
-    assert!(!text.contains("hunter2") && text.matches("masked:15:").count() >= 2, "{text}");
+    assert!(!text.contains("hunter2") && text.matches("masked:").count() >= 2, "{text}");
     assert_eq!(answer["objects"].as_array().unwrap().len(), 3, "{answer}");
     assert_eq!(answer["target"]["namespace"], "shop");
 

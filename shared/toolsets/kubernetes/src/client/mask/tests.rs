@@ -73,6 +73,24 @@ fn corpus() -> Vec<(&'static str, Value)> {
         ("a field of a custom kind", json!({ "kind": "Database", "spec": { "clientSecret": PLAIN } })),
         ("a message", json!({ "kind": "Event", "message": format!("login failed: password={PLAIN}") })),
         ("a token", json!({ "kind": "TokenRequest", "status": { "token": PLAIN } })),
+        ("pass", json!({ "env": [{ "name": "DB_PASS", "value": PLAIN }, { "name": "SMTP_PASS", "value": PLAIN }] })),
+        ("keys", json!({ "env": [{ "name": "MASTER_KEY", "value": PLAIN }, { "name": "JWT_KEY", "value": PLAIN }] })),
+        (
+            "auth",
+            json!({ "env": [{ "name": "BASIC_AUTH", "value": PLAIN }, { "name": "REDIS_AUTH", "value": PLAIN }] }),
+        ),
+        (
+            "a hook",
+            json!({ "env": [{ "name": "HOOK", "value": format!("https://hooks.slack.com/services/T0/B0/{PLAIN}") }] }),
+        ),
+        ("a dollar", json!({ "message": format!("password=ab${PLAIN}") })),
+        ("an ampersand", json!({ "message": format!("token=s3&{PLAIN}") })),
+        ("after a flag", json!({ "args": ["--auth", PLAIN] })),
+        ("a checksum of a secret", json!({ "metadata": { "annotations": { "checksum/secret": PLAIN } } })),
+        (
+            "a kubeconfig in binary data",
+            json!({ "kind": "ConfigMap", "binaryData": { "config": STANDARD.encode(format!("users:\n- user:\n    token: {PLAIN}\n")) } }),
+        ),
     ]
 }
 
@@ -82,16 +100,46 @@ fn no_secret_of_the_corpus_is_shown() {
         for detail in [MaskDetail::Clean, MaskDetail::Full] {
             let text = shown(value.clone(), detail);
             assert!(!text.contains(PLAIN) && !text.contains(ENCODED), "{place}: {text}");
+            assert!(!text.contains(&STANDARD.encode(PLAIN)[..12]), "{place}: {text}");
         }
     }
 }
 
 #[test]
+fn binary_data_is_looked_at_decoded_and_hidden_where_it_is_no_text() {
+    let config = |bytes: &[u8]| json!({ "kind": "ConfigMap", "binaryData": { "a": STANDARD.encode(bytes) } });
+    let secret = format!("apiVersion: v1\nkind: Config\nusers:\n- user:\n    token: {PLAIN}\n");
+    for hidden in [secret.as_bytes(), b"\xfe\xed\xfe\xed\x00\x00", format!("DB_PASS={PLAIN}").as_bytes()] {
+        let text = shown(config(hidden), MaskDetail::Full);
+        assert!(text.contains("masked") && !text.contains(&STANDARD.encode(hidden)), "{text}");
+    }
+    let plain = config(b"greeting=hello\n");
+    assert_eq!(shown(plain.clone(), MaskDetail::Full), plain.to_string());
+}
+
+#[test]
+fn marks_tell_values_apart_within_a_call_and_nothing_between_two() {
+    let (one, other) = (masker(), masker());
+    let secret = || json!({ "kind": "Secret", "stringData": { "a": "x", "b": "x", "c": "a much longer value" } });
+    let marks = |masker: &Masker| {
+        let mut value = secret();
+        masker.object(&mut value, MaskDetail::Full);
+        ["a", "b", "c"].map(|key| value["stringData"][key].as_str().unwrap().to_owned())
+    };
+    let [a, b, c] = marks(&one);
+    assert!(a == b && a != c);
+    assert_eq!(a.len(), c.len(), "a mark says nothing of the length");
+    assert!(marks(&other).iter().all(|mark| *mark != a && *mark != c), "another call has other marks");
+    assert_ne!(marks(&one.for_call())[0], a);
+}
+
+#[test]
 fn masking_again_changes_nothing() {
+    let masker = masker();
     for (place, mut value) in corpus() {
-        masker().object(&mut value, MaskDetail::Full);
+        masker.object(&mut value, MaskDetail::Full);
         let once = value.to_string();
-        masker().object(&mut value, MaskDetail::Full);
+        masker.object(&mut value, MaskDetail::Full);
         assert_eq!(value.to_string(), once, "{place}");
     }
 }
@@ -122,7 +170,7 @@ fn what_is_no_secret_is_left_as_it_is() {
 
 #[test]
 fn a_value_that_only_pretends_to_be_a_mark_is_masked() {
-    let fake = json!({ "kind": "Secret", "stringData": { "k": format!("masked:16:{PLAIN}"), "l": format!("masked:{PLAIN}") } });
+    let fake = json!({ "kind": "Secret", "stringData": { "k": format!("masked:16:{PLAIN}"), "l": format!("masked:{PLAIN}"), "m": format!("masked {PLAIN}") } });
     assert!(!shown(fake, MaskDetail::Full).contains(PLAIN));
 }
 

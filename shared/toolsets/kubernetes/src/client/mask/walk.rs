@@ -1,7 +1,9 @@
 //! Objects: what an object is decides what of it is masked, wherever it turns up.
 
-use super::words;
 use super::{MaskDetail, Masker};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use redact::looks::{self, SettingPlace};
 use serde_json::{Map, Value};
 
 /// kubectl's copy of what was applied: the whole object once more, as text.
@@ -34,7 +36,7 @@ pub(super) fn settings(masker: &Masker, value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                if words::looks_secret(key) { beneath(masker, value) } else { settings(masker, value) }
+                if looks::is_secret_name(key) { beneath(masker, value) } else { settings(masker, value) }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| settings(masker, item)),
@@ -45,7 +47,7 @@ pub(super) fn settings(masker: &Masker, value: &mut Value) {
 fn beneath(masker: &Masker, value: &mut Value) {
     match value {
         Value::Object(map) => {
-            let named = map.iter_mut().filter(|(key, _)| !words::is_pointer(key));
+            let named = map.iter_mut().filter(|(key, _)| !looks::is_pointer_name(key));
             named.for_each(|(_, value)| beneath(masker, value));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| beneath(masker, item)),
@@ -79,7 +81,7 @@ fn object(masker: &Masker, map: &mut Map<String, Value>, detail: MaskDetail) {
     named_value(masker, map);
     for (key, value) in map.iter_mut() {
         match value {
-            Value::String(text) if words::is_secret_field(key) => hide(masker, text),
+            Value::String(text) if looks::is_secret_field(key, text) => hide(masker, text),
             Value::Array(items) if matches!(key.as_str(), "args" | "command") => argv(masker, items, detail),
             // Already marks; and what is masked is not read again.
             Value::Object(_) if secret && matches!(key.as_str(), "data" | "stringData") => {}
@@ -108,14 +110,14 @@ fn hide_data(masker: &Masker, map: &mut Map<String, Value>) {
             Some(Value::Object(data)) => {
                 for value in data.values_mut() {
                     *value = Value::String(match &*value {
-                        Value::String(text) if words::is_mark(text) => text.clone(),
+                        Value::String(text) if looks::is_mark(text) => text.clone(),
                         Value::String(text) if encoded => masker.mark_encoded(text),
                         Value::String(text) => masker.mark(text.as_bytes()),
-                        other @ (Value::Null
-                        | Value::Bool(_)
-                        | Value::Number(_)
-                        | Value::Array(_)
-                        | Value::Object(_)) => masker.mark(other.to_string().as_bytes()),
+                        // In a patch it takes the key away.
+                        Value::Null => continue,
+                        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                            masker.mark(other.to_string().as_bytes())
+                        }
                     });
                 }
             }
@@ -131,14 +133,28 @@ fn hide_data(masker: &Masker, map: &mut Map<String, Value>) {
     }
 }
 
-/// A ConfigMap is meant to be read; keys that look secret are not, nor is a helm release kept in one.
+/// A ConfigMap is meant to be read; keys that look secret are not, nor is a helm release kept in one. What is binary is
+/// looked at decoded, and masked if it is no text: then nobody can judge it.
 fn hide_config(masker: &Masker, map: &mut Map<String, Value>) {
     let of_helm = map.get("metadata").is_some_and(|meta| meta["labels"]["owner"] == "helm");
     for (key, value) in map.get_mut("data").and_then(Value::as_object_mut).into_iter().flatten() {
         if let Value::String(text) = value
-            && (words::looks_secret(key) || (of_helm && key == "release"))
+            && (looks::is_secret_setting(key, text, SettingPlace::Setting) || (of_helm && key == "release"))
         {
             hide(masker, text);
+        }
+    }
+    for (key, value) in map.get_mut("binaryData").and_then(Value::as_object_mut).into_iter().flatten() {
+        let Value::String(text) = value else { continue };
+        let bytes = STANDARD.decode(text.trim()).ok();
+        let plain = bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let secret = plain.is_none_or(|plain| {
+            looks::is_secret_setting(key, plain, SettingPlace::Setting)
+                || looks::holds_secret(plain.as_bytes())
+                || looks::holds_secret_manifest(plain)
+        });
+        if secret && !text.is_empty() && !looks::is_mark(text) {
+            *text = masker.mark_encoded(text);
         }
     }
 }
@@ -166,27 +182,30 @@ fn is_secret_within(masker: &Masker, value: &Value) -> bool {
 
 /// `{name, value}`: an environment variable or a header whose name says that the value is secret.
 fn named_value(masker: &Masker, map: &mut Map<String, Value>) {
-    let secret = map.get("name").and_then(Value::as_str).is_some_and(words::looks_secret);
-    if secret && let Some(Value::String(text)) = map.get_mut("value") {
+    let Some(name) = map.get("name").and_then(Value::as_str).map(str::to_owned) else { return };
+    if let Some(Value::String(text)) = map.get_mut("value")
+        && looks::is_secret_setting(&name, text, SettingPlace::Setting)
+    {
         hide(masker, text);
     }
 }
 
 /// Arguments: `--password=x`, and the element after `--password`.
 fn argv(masker: &Masker, items: &mut [Value], detail: MaskDetail) {
-    let mut next_is_secret = false;
+    let mut flag: Option<String> = None;
     for item in items {
+        let before = flag.take();
         let Value::String(text) = item else {
-            next_is_secret = false;
             value(masker, item, detail);
             continue;
         };
-        if std::mem::take(&mut next_is_secret) && !text.starts_with('-') {
+        let named = |name: String| looks::is_secret_setting(&name, text, SettingPlace::Setting);
+        if !text.starts_with('-') && before.is_some_and(named) {
             hide(masker, text);
             continue;
         }
-        next_is_secret =
-            text.starts_with('-') && !text.contains('=') && words::looks_secret(text.trim_start_matches('-'));
+        let name = text.trim_start_matches('-');
+        flag = (text.starts_with('-') && !text.contains('=')).then(|| name.to_owned());
         string(masker, text, detail);
     }
 }
@@ -207,7 +226,7 @@ fn string(masker: &Masker, text: &mut String, detail: MaskDetail) {
         }
         return;
     }
-    if words::holds_secret_manifest(text) {
+    if looks::holds_secret_manifest(text) {
         hide(masker, text);
         return;
     }
@@ -219,7 +238,7 @@ fn string(masker: &Masker, text: &mut String, detail: MaskDetail) {
 
 fn hide(masker: &Masker, text: &mut String) {
     // A mark stands for itself; an empty value is no secret, and `$(VAR)` is only a reference.
-    if text.is_empty() || words::is_mark(text) || (text.starts_with("$(") && text.ends_with(')')) {
+    if text.is_empty() || looks::is_mark(text) || (text.starts_with("$(") && text.ends_with(')')) {
         return;
     }
     *text = masker.mark(text.as_bytes());

@@ -54,7 +54,7 @@ pub(super) async fn drawn(
             what
         }
     };
-    Ok(preview::drawn(preview, format!("delete {target}{what}")))
+    Ok(preview::drawn(cluster, preview, format!("delete {target}{what}")))
 }
 
 /// What the object itself says about its end.

@@ -1,7 +1,7 @@
 //! What a patch may say: its form, and the parts of an object that are nobody's to patch.
 
 use super::PatchForm;
-use crate::client::{Kind, ObjectPatch, marker};
+use crate::client::{ObjectPatch, marker};
 use domain::{Code, Failure, RunId, json};
 use serde_json::{Value, json};
 
@@ -42,12 +42,12 @@ impl CheckedPatch {
     }
 
     /// Whether this kind may be patched so. A `test` of a secret would tell whether a guess is right.
-    pub(super) fn suits(&self, kind: &Kind) -> Result<(), Failure> {
+    pub(super) fn suits(&self, is_secret: bool) -> Result<(), Failure> {
         let guesses = |operation: &&Value| {
             let path = operation["path"].as_str().unwrap_or_default();
             operation["op"] == "test" && ["/data", "/stringData"].iter().any(|part| is_within(path, part))
         };
-        match kind.is("", "Secret") && self.body.as_array().into_iter().flatten().any(|operation| guesses(&operation)) {
+        match is_secret && self.body.as_array().into_iter().flatten().any(|operation| guesses(&operation)) {
             true => Err(bad("the values of a Secret cannot be tested")),
             false => Ok(()),
         }
@@ -166,6 +166,11 @@ pub(super) fn touches_lifetime(patch: &str) -> bool {
         }
     }
     json::read(patch.as_bytes()).map_or(true, |patch| within(&patch))
+}
+
+/// Whether a patch sets something that disrupts. What nobody understood counts as the worst.
+pub(super) fn is_risky(patch: &str) -> bool {
+    json::read(patch.as_bytes()).map_or(true, |patch| crate::risks::in_fragment(&patch))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ async fn a_secret_is_masked_however_it_is_asked_for() {
     }
     marks.dedup();
     assert_eq!(marks.len(), 1, "equal values have equal marks: {marks:?}");
-    assert!(marks[0].as_str().unwrap().starts_with("masked:16:"));
+    assert!(marks[0].as_str().unwrap().starts_with("masked:"));
 
     let table = cluster.table(&place(&cluster, "Secret", None).await, &ListQuery::default()).await.unwrap();
     assert_eq!(table.columns, ["Name", "Type"]);
@@ -88,17 +88,17 @@ async fn a_secret_is_masked_however_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn marks_of_one_tenant_mean_nothing_to_another() {
+async fn marks_of_one_call_mean_nothing_in_another() {
     let api = Api::start(|_, _| Reply::Json(200, secret())).await;
     let mut marks = Vec::new();
-    for name in ["acme", "globex"] {
+    for name in ["acme", "acme", "globex"] {
         let permit = permit(name, Effect::Read, None);
         let clusters = clusters_for(name, vec![api.config()]);
         let cluster = clusters.of(&permit, None).unwrap();
         let object = cluster.get(&target(&cluster, "Secret", "db").await, MaskDetail::Clean).await.unwrap();
         marks.push(object["data"]["key"].clone());
     }
-    assert_ne!(marks[0], marks[1]);
+    assert!(marks[0] != marks[1] && marks[0] != marks[2] && marks[1] != marks[2], "{marks:?}");
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn logs_are_masked_bounded_and_explained() {
     let logs = cluster.logs(&pod, &app).await.unwrap();
     assert_eq!((logs.lines.len(), logs.truncated), (4, false));
     let text = logs.lines.join("\n");
-    assert!(text.contains("db password=masked:16:") && !text.contains(PLAIN) && !text.contains("a1a1a1"), "{text}");
+    assert!(text.contains("db password=masked:") && !text.contains(PLAIN) && !text.contains("a1a1a1"), "{text}");
     assert_eq!(api.seen()[0].query, "limitBytes=1048576&container=app&tailLines=10&sinceSeconds=60");
 
     let failure = cluster.logs(&pod, &LogQuery::default()).await.unwrap_err();

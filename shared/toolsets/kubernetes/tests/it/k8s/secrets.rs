@@ -104,8 +104,67 @@ async fn a_diff_of_a_secret_shows_that_it_changes_and_not_to_what() {
         "{answer}"
     );
     assert_eq!(answer["objects"][0]["action"], "change");
-    assert!(answer["objects"][0]["diff"].as_str().unwrap().contains("masked:"));
+    let diff = answer["objects"][0]["diff"].as_str().unwrap();
+    assert!(diff.contains("api-key: \"(secret, another one)\"") && !diff.contains("masked:"), "{diff}");
     assert!(world.sandbox.writes().is_empty(), "a diff changes nothing");
+    let same = world.call("k8s_diff", json!({ "manifest": guess(CANARY) })).await.unwrap();
+    assert_eq!(same["objects"][0]["action"], "none", "who may write may know: {same}");
+}
+
+/// The Secret with this guess at one of its values.
+fn guess(value: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: payment-provider, namespace: shop}}\nstringData: {{api-key: {value}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn who_may_only_read_learns_nothing_from_a_guess() {
+    let mut world = World::shop().await;
+    world.scopes = "tools:read";
+    let wrong = guess("another-canary-value");
+    for args in [json!({}), json!({ "dry_run": true }), json!({ "dry_run": true, "force": true })] {
+        let tool = if args["dry_run"].is_null() { "k8s_diff" } else { "k8s_apply" };
+        let mut answers = Vec::new();
+        for manifest in [guess(CANARY), wrong.clone(), guess("x")] {
+            let mut args = args.clone();
+            args["manifest"] = json!(manifest);
+            // Whether it is answered or refused may not depend on the guess either.
+            answers.push(match world.call(tool, args).await {
+                Ok(answer) => answer,
+                Err(failure) => json!({ "code": failure.code.as_str(), "message": failure.message }),
+            });
+        }
+        assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{tool}: {answers:#?}");
+        assert!(!answers[0].to_string().contains("masked:"), "{tool}: {answers:#?}");
+    }
+    let answer = world.call("k8s_diff", json!({ "manifest": wrong })).await.unwrap();
+    assert_eq!(answer["objects"][0]["action"], "masked", "{answer}");
+    assert!(world.sandbox.writes().is_empty());
+}
+
+#[tokio::test]
+async fn who_may_only_read_learns_nothing_from_a_patch() {
+    let mut world = World::shop().await;
+    world.scopes = "tools:read";
+    let patch = |value: &str| json!({ "stringData": { "api-key": value } }).to_string();
+    let args = |patch: String| json!({ "kind": "Secret", "name": "payment-provider", "patch": patch, "dry_run": true });
+    let right = world.call("k8s_patch", args(patch(CANARY))).await.unwrap();
+    let wrong = world.call("k8s_patch", args(patch("another-canary-value"))).await.unwrap();
+    assert_eq!(right, wrong);
+    let steps = json!([{ "op": "replace", "path": "/data/api-key", "value": CANARY_64 }]).to_string();
+    let refused = world.refused("k8s_patch", args(steps)).await;
+    assert_eq!(refused.code, Code::InvalidArgument);
+    assert!(world.sandbox.writes().is_empty());
+}
+
+#[tokio::test]
+async fn marks_of_two_calls_cannot_be_compared() {
+    let world = World::shop().await;
+    let args = json!({ "kind": "secret", "name": "payment-provider", "path": "data['api-key']" });
+    let first = world.call("k8s_get", args.clone()).await.unwrap();
+    let second = world.call("k8s_get", args).await.unwrap();
+    assert_ne!(first["value"], second["value"]);
 }
 
 #[tokio::test]

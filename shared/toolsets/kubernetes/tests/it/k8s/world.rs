@@ -26,6 +26,8 @@ pub(crate) struct World {
     /// Rules of the tenant, as they stand in its file.
     pub(crate) deny: Vec<&'static str>,
     pub(crate) ask: Vec<&'static str>,
+    /// What the caller's token may be used for.
+    pub(crate) scopes: &'static str,
 }
 
 impl World {
@@ -58,7 +60,7 @@ impl World {
         };
         let kit = K8sDeps { clusters: clusters.clone(), cursors: Cursors::with_clock([7; 32], Arc::new(clock)) };
         let entries = list(&kit, &catalog::CompiledTools::default(), false).unwrap();
-        World { sandbox, clusters, entries, later, deny: Vec::new(), ask: Vec::new() }
+        World { sandbox, clusters, entries, later, deny: Vec::new(), ask: Vec::new(), scopes: "tools:write" }
     }
 
     /// Calls a tool and holds its answer to its schema and to its bound.
@@ -98,7 +100,7 @@ impl World {
         let caller = Caller {
             tenant: tenant(),
             principal: Principal::new("https://login.example", "agent"),
-            scopes: Scopes::parse("tools:write"),
+            scopes: Scopes::parse(self.scopes),
             expires_at: Moment::from_secs(9),
             token: None,
         };

@@ -51,6 +51,20 @@ async fn objects_are_made_and_changed_and_a_repetition_changes_nothing_more() {
 }
 
 #[tokio::test]
+async fn what_is_dangerous_about_an_object_is_a_warning() {
+    let world = World::shop().await;
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: debug}\nspec:\n  hostPID: true\n  \
+               volumes: [{name: root, hostPath: {path: /}}]\n  containers:\n  \
+               - {name: sh, image: busybox, securityContext: {privileged: true}}\n";
+    let shown = world.preview("k8s_apply", apply(&[pod.to_owned()])).await.unwrap();
+    for warning in ["container sh would be privileged", "share the node's processes", "mount / of the node"] {
+        assert!(shown.warnings.iter().any(|line| line.contains(warning)), "{warning} in {:?}", shown.warnings);
+    }
+    let plain = world.preview("k8s_apply", apply(&[map("one", "x")])).await.unwrap();
+    assert_eq!(plain.warnings, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn the_preview_covers_every_object_with_counts_and_kinds() {
     let world = World::shop().await;
     let before = world.writes();
@@ -75,7 +89,7 @@ async fn the_preview_covers_every_object_with_counts_and_kinds() {
     let arguments: Value = serde_json::from_str(shown.arguments.as_deref().expect("some are masked")).unwrap();
     let manifest = arguments["manifest"].as_str().unwrap();
     assert!(
-        manifest.contains("masked:11:") && manifest.contains("new-key") && manifest.contains("fresh"),
+        manifest.contains("\"masked\"") && manifest.contains("new-key") && manifest.contains("fresh"),
         "{manifest}"
     );
     let plain = world.preview("k8s_apply", apply(&[map("one", "x")])).await.unwrap();
@@ -286,7 +300,13 @@ async fn wide_kinds_are_named_as_such() {
     let world = World::shop().await;
     let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: mine}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n";
     let shown = world.preview("k8s_apply", apply(&[role.to_owned()])).await.unwrap();
-    assert_eq!(shown.warnings, ["A ClusterRole reaches further than one workload."]);
+    assert_eq!(
+        shown.warnings,
+        [
+            "A ClusterRole reaches further than one workload.",
+            "ClusterRole mine: the role may do everything with everything."
+        ]
+    );
 }
 
 #[tokio::test]

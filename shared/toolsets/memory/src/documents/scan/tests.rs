@@ -13,7 +13,7 @@ const SECRETS: [(&str, &str); 34] = [
     ("github_pat_11ABCDEFG0abcdefghijklmnopqrstuvwxyz", "vendor token"),
     ("glpat-abcdefghij0123456789", "vendor token"),
     ("xoxb-123456789012-abcdefghijkl", "vendor token"),
-    ("https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx", "vendor token"),
+    ("https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx", "webhook address"),
     ("sk-proj-abcdefghijklmnopqrstuvwxyz", "vendor token"),
     ("sk_live_abcdefghijklmnop1234", "vendor token"),
     ("AIzaSyA0123456789abcdefghijklmnopqrstuvw", "vendor token"),

@@ -1,0 +1,95 @@
+use super::*;
+
+/// Texts that would be costly for whoever looks at them twice.
+fn hostile(size: usize) -> Vec<(&'static str, String)> {
+    let filled = |piece: &str| piece.repeat(size / piece.len());
+    vec![
+        ("plain", filled("a line of a log without anything\n")),
+        ("one line", filled("a line without an end and without anything ")),
+        ("almost tokens", filled("eyJaaaaaaaa.eyJ ")),
+        ("signs", filled("=:")),
+        ("names without values", filled("password=")),
+        ("references", filled("password=${")),
+        ("open quotes", filled("password=\"")),
+        ("escapes", filled("password=\\\"\\\\")),
+        ("addresses", filled("https://a:b")),
+        ("commands", filled("docker -p mysql -p ")),
+        ("flags", filled("--password -")),
+        ("elements", filled("<password>")),
+        ("base64", filled("cGFzc3dvcmQ9aHVudGVyMg==")),
+        ("keys", filled("-----BEGIN PRIVATE KEY-----\n")),
+        ("documents", filled("kind: Secret\ndata:\n---\n")),
+        ("blocks", filled("password: |\n")),
+        ("lists", filled("Server=a b;Password=c d;")),
+    ]
+}
+
+#[test]
+fn the_cost_grows_with_the_length_and_no_faster() {
+    for ((name, short), (_, long)) in hostile(20_000).into_iter().zip(hostile(80_000)) {
+        let (cost, more) = (find_counted(&short).1, find_counted(&long).1);
+        let length = |text: &str| u64::try_from(text.len()).unwrap();
+        // Four times the text costs at most four times as much, and a little for rounding.
+        assert!(more * 10 <= cost * 45, "{name}: {cost} for {}, {more} for {}", short.len(), long.len());
+        assert!(more <= LOOKS_PER_BYTE * length(&long), "{name}: {more} for {}", long.len());
+    }
+}
+
+#[test]
+fn what_is_too_long_is_masked_from_there_on() {
+    let text = "a harmless line\n".repeat(20);
+    let mut cost = LookCost { longest: 100, ..LookCost::of(text.len()) };
+    let spans = find_within(&text, 0, &mut cost);
+    assert_eq!(spans.iter().map(|span| span.rule).collect::<Vec<_>>(), [UNSEEN]);
+    assert_eq!(spans[0].secret, 96..text.len());
+    assert_eq!(LineLooker::new().alone(&"x".repeat(LONGEST + 1))[0].rule, UNSEEN);
+}
+
+#[test]
+fn what_costs_too_much_is_masked_from_there_on() {
+    let text = "a harmless line\n".repeat(20);
+    let mut cost = LookCost { most: 100, ..LookCost::of(text.len()) };
+    let spans = find_within(&text, 0, &mut cost);
+    assert_eq!(spans.iter().map(|span| span.rule).collect::<Vec<_>>(), [UNSEEN]);
+    assert_eq!(spans[0].secret.end, text.len());
+}
+
+#[test]
+fn a_value_ends_at_a_blank_or_a_quote() {
+    for (text, secret) in [
+        ("password=ab$cdefghijk", "ab$cdefghijk"),
+        ("token=s3&cretsecret x", "s3&cretsecret"),
+        ("password=hunter2$ecretTail", "hunter2$ecretTail"),
+        ("password='a,b;{c}<d>' next", "a,b;{c}<d>"),
+        (r#"{\"password\":\"a\\b\",\"x\":1}"#, r"a\\b"),
+    ] {
+        let spans = find(text);
+        assert_eq!(spans.len(), 1, "{text}: {spans:?}");
+        assert_eq!(&text[spans[0].secret.clone()], secret, "{text}");
+    }
+}
+
+#[test]
+fn spans_lie_in_order_and_on_borders_of_letters() {
+    let text = "é password=é1é2é3é token=abcdefgh\nкlюч: x\npassword: 日本語のパスワード\n";
+    let mut end = 0;
+    for span in find(text) {
+        assert!(
+            span.secret.start >= end && text.get(span.secret.clone()).is_some() && text.get(span.hit.clone()).is_some()
+        );
+        end = span.secret.end;
+    }
+    assert!(end > 0);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_can_be_looked_at(text in "(\\PC|[\\n\"'=:$@/\\\\-]|password|token|://|--){0,80}") {
+        let mut end = 0;
+        for span in find(&text) {
+            proptest::prop_assert!(span.secret.start >= end && text.get(span.secret.clone()).is_some());
+            proptest::prop_assert!(text.get(span.hit.clone()).is_some());
+            end = span.secret.end;
+        }
+    }
+}
