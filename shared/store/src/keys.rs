@@ -106,7 +106,7 @@ impl RecordKey {
 
     /// Whether the service seals it before it is written, because something is done by what it says.
     pub(crate) fn is_sealed(&self) -> bool {
-        matches!(self.kind(), "run" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
+        matches!(self.kind(), "run" | "runb" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
     }
 
     /// How many bytes at the beginning of the record stay in clear although it is sealed: by the mark of its owner the
@@ -122,7 +122,7 @@ impl RecordKey {
 
     /// Whether it counts its changes; what is written beside another record does not.
     pub(crate) fn has_version(&self) -> bool {
-        !matches!(self.kind(), "sch" | "cfgv")
+        !matches!(self.kind(), "runb" | "sch" | "cfgv")
     }
 
     /// Whether a process remembers its highest version, so that an older one cannot be put back.

@@ -124,10 +124,10 @@ impl RunStore {
         let mut answers = self.0.run(&ops).await?;
         let mut records = Vec::with_capacity(ids.len());
         for id in ids {
-            records.push((*id, answers.record()?));
+            records.push((*id, self.authentic_brief(*id, answers.record()?)?));
         }
         let now = answers.now()?;
-        // An earlier release wrote no briefs.
+        // An earlier release wrote no briefs, and one that this service did not seal is not shown.
         let without: Vec<RunId> = records.iter().filter(|(_, record)| record.is_none()).map(|(id, _)| *id).collect();
         let mut whole: Vec<RunBrief> = self.read(without).await?.iter().map(RunBrief::of).collect();
         let mut briefs = Vec::with_capacity(ids.len());
@@ -158,7 +158,8 @@ impl RunStore {
         let mut answers = self.0.run(&ops.collect::<Vec<Op>>()).await?;
         let (mut taken, mut bare) = (0, Vec::new());
         for id in ids {
-            match (answers.record()?, answers.record()?) {
+            let (run, brief) = (answers.record()?, answers.record()?);
+            match (run, self.authentic_brief(id, brief)?) {
                 (Some(_), _) => {}
                 (None, Some(brief)) => taken += usize::from(self.forget(id, &brief).await?),
                 (None, None) => bare.push(id.to_string()),
@@ -170,6 +171,14 @@ impl RunStore {
             self.0.run(&[Op::TakeOut { index, members: bare }]).await?;
         }
         Ok(taken)
+    }
+
+    /// A brief that this service has sealed; any other is none, since the run itself says the same.
+    fn authentic_brief(&self, id: RunId, record: Option<StoredRecord>) -> Result<Option<StoredRecord>, StoreError> {
+        match self.0.reading(&RecordKey::run_brief(id)).open(record) {
+            Err(StoreError::NotAuthentic { .. }) => Ok(None),
+            opened => opened,
+        }
     }
 
     /// Takes a run that is gone out of every list, with its brief. Whoever else tidies up finds no brief to delete.
