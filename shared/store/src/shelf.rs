@@ -53,7 +53,7 @@ impl TenantStore {
                 self.store.guard().wrote(&self.tenant, &key, version, epoch);
                 Ok(Committed::Done(version, at))
             }
-            ended @ (Committed::Conflict(..) | Committed::Late(_)) => Ok(ended),
+            ended @ (Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_)) => Ok(ended),
         }
     }
 
