@@ -39,7 +39,10 @@ async fn delete(store: &Store) {
 }
 
 async fn put_back(store: &Store, record: &StoredRecord) {
-    delete(store).await;
+    // The mark stays in the index, so that the next one is above it and every replica looks again.
+    let version = stands(store).await.unwrap().version;
+    let gone = store.of(&acme()).commit(Commit::delete(key(), version)).await.unwrap();
+    assert!(matches!(gone, Committed::Done(..)));
     for _ in 1..record.version.number() {
         write(store, b"filler".to_vec()).await;
     }
