@@ -66,6 +66,20 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
+fn every_test_that_the_security_page_names_exists() {
+    let sources = all_sources();
+    let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let named: Vec<&str> =
+        rows.filter_map(|line| line.trim_end_matches(" |").rsplit(" | ").next()).flat_map(quoted).collect();
+    assert!(named.len() > 15, "only {} tests are named", named.len());
+    for name in named {
+        let defined = sources.iter().any(|source| source.contains(&format!("fn {name}(")));
+        assert!(defined, "docs/security.md names the test {name}, which does not exist");
+    }
+}
+
+#[test]
 fn every_test_that_the_guarantees_name_exists() {
     let sources = all_sources();
     let words: BTreeSet<&str> = sources.iter().flat_map(|source| source.split(|c| !is_word(c))).collect();

@@ -99,7 +99,7 @@ fn by_last_word(last: &str, previous: &str, before: &[&str]) -> Option<NameClass
 /// A secret word with others behind it: secret if those are listed, and doubtful if not.
 fn by_word_within(words: &[&str]) -> NameClass {
     let is_secret = |word: &&str| is_strong(word) || *word == "secret" || is_glued_pass(word);
-    match words.iter().rposition(|word| is_secret(word)) {
+    match words.iter().rposition(is_secret) {
         Some(at) if words[at + 1..].iter().all(|word| WORDS.tails.contains(word)) => NameClass::Strong,
         Some(_) => NameClass::Loose,
         None if words.ends_with(&["key", "data"]) || words.ends_with(&["private", "key", "pem"]) => NameClass::Strong,
