@@ -57,6 +57,11 @@ impl<'p> PermittedServer<'p> {
         self.connection.config.simulated
     }
 
+    /// Where it is, as configured.
+    pub fn base(&self) -> &str {
+        self.connection.config.url.as_str().trim_end_matches('/')
+    }
+
     /// The parameter that is filled with the run's id wherever a job declares it.
     pub fn run_id_parameter(&self) -> &str {
         &self.connection.config.run_id_parameter
@@ -64,7 +69,7 @@ impl<'p> PermittedServer<'p> {
 
     /// Where people look at a job or a build of it: made from the configured address, never from an answer.
     pub fn address(&self, job: &JobPath, number: Option<u32>) -> String {
-        let base = self.connection.config.url.as_str().trim_end_matches('/');
+        let base = self.base();
         let number = number.map(|number| format!("/{number}")).unwrap_or_default();
         format!("{base}{}{number}/", job.address())
     }

@@ -15,7 +15,9 @@ const MOST_LINES: usize = 180;
 pub(super) fn of(server: &PermittedServer<'_>) -> PreviewBuilder {
     let name = target_name(server.name(), server.simulated());
     let mut preview = PreviewBuilder::new(format!("Jenkins server {name}, as {}", server.user()));
-    preview.fact(json!({ "server": server.name() }));
+    // A server that was moved is another one, whatever its name; the sandbox is another one in each process.
+    let at = if server.simulated() { "simulated" } else { server.base() };
+    preview.fact(json!({ "server": server.name(), "at": at, "as": server.user() }));
     preview
 }
 

@@ -66,6 +66,15 @@ async fn what_jenkins_would_drop_or_refuse_is_refused_before_anything_is_sent() 
 }
 
 #[tokio::test]
+async fn a_server_that_was_moved_is_another_one() {
+    let (world, moved) = (World::shop().await, World::shop().await);
+    let drawn = async |world: &World| world.preview("jenkins_trigger", deploy()).await.unwrap();
+    let (one, other) = (drawn(&world).await, drawn(&moved).await);
+    assert_ne!(one.fingerprint, other.fingerprint);
+    assert_ne!(one.text, other.text, "or a yes to the one would cover the other");
+}
+
+#[tokio::test]
 async fn an_approver_sees_what_is_given_against_what_is_usual() {
     let world = World::shop().await;
     let drawn = world.preview("jenkins_trigger", deploy()).await.unwrap();
