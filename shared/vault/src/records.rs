@@ -5,39 +5,79 @@
 //! secret, and begin with another shape.
 
 use crate::sealer::{BadKey, SealingKey, opened_with, parts_of, sealed_with};
+use aws_lc_rs::aead::RandomizedNonceKey;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::{OpenedBody, RecordCipher, RecordPlace};
 
 /// How sealed records begin. No record of ours that is not sealed begins so: those are JSON.
 const SHAPE: u8 = 2;
 /// Keeps what is derived here apart from what others derive from the same key.
 const PURPOSE: &[u8] = b"quartermaster records";
+/// How many keys of records are kept at hand. To derive one costs more than to open a session with it, and a session is
+/// opened with every call.
+const KEPT_KEYS: usize = 1024;
 
 /// Seals and opens the records of the store. Does not print.
 pub struct RecordSealer {
     /// The current one first.
     keys: Vec<SealingKey>,
+    kept: KeptKeys,
+}
+
+/// The keys of the records that were used last: a place for each, by what its name hashes to.
+struct KeptKeys {
+    hasher: RandomState,
+    places: Vec<Mutex<Option<KeptKey>>>,
+}
+
+struct KeptKey {
+    /// The id of the service's key it was derived from, and whose record it is for.
+    of: Vec<u8>,
+    key: Arc<RandomizedNonceKey>,
+}
+
+impl KeptKeys {
+    fn new() -> KeptKeys {
+        KeptKeys { hasher: RandomState::new(), places: (0..KEPT_KEYS).map(|_| Mutex::new(None)).collect() }
+    }
+
+    /// The key of a record: the one at hand, or a new one that takes its place.
+    fn get(&self, root: &SealingKey, place: &RecordPlace<'_>) -> Option<Arc<RandomizedNonceKey>> {
+        let whose = whose(place);
+        let of = [&root.id[..], &whose].concat();
+        let at = usize::try_from(self.hasher.hash_one(&of) % KEPT_KEYS as u64).ok()?;
+        let mut kept = self.places[at].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.of == of) {
+            return Some(Arc::clone(&kept.key));
+        }
+        let key = Arc::new(root.own(&[b"record", &whose])?);
+        *kept = Some(KeptKey { of, key: Arc::clone(&key) });
+        Some(key)
+    }
 }
 
 impl RecordSealer {
     /// Seals under the current key, and opens what was sealed under it or an older one.
     pub fn new(current: &[u8], older: &[Vec<u8>]) -> Result<RecordSealer, BadKey> {
         let keys = std::iter::once(current).chain(older.iter().map(Vec::as_slice));
-        Ok(RecordSealer { keys: keys.map(|key| SealingKey::derive(key, PURPOSE)).collect::<Result<_, _>>()? })
+        let keys = keys.map(|key| SealingKey::derive(key, PURPOSE)).collect::<Result<_, _>>()?;
+        Ok(RecordSealer { keys, kept: KeptKeys::new() })
     }
 }
 
 impl RecordCipher for RecordSealer {
     fn seal(&self, place: &RecordPlace<'_>, body: &[u8]) -> Option<Vec<u8>> {
         let key = self.keys.first()?;
-        let own = key.own(&[b"record", &whose(place)])?;
+        let own = self.kept.get(key, place)?;
         sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(place)), body.to_vec())
     }
 
     fn open(&self, place: &RecordPlace<'_>, sealed: &[u8]) -> Option<OpenedBody> {
         let (id, nonce, body) = parts_of(SHAPE, sealed)?;
         let key = self.keys.iter().find(|key| key.id == *id)?;
-        let own = key.own(&[b"record", &whose(place)])?;
+        let own = self.kept.get(key, place)?;
         let body = opened_with(&own, nonce, key.place(SHAPE, &named(place)), body)?;
         // An older key that was listed twice is the current one all the same.
         let current = self.keys.first().is_some_and(|first| first.id == key.id);
@@ -99,6 +139,23 @@ mod tests {
         for short in 0..blob.len() {
             assert_eq!(sealer(1, &[]).open(&place, &blob[..short]), None, "{short} bytes");
         }
+    }
+
+    #[test]
+    fn a_key_at_hand_is_that_of_the_record() {
+        let (one, other, acme) = (sealer(1, &[2]), sealer(1, &[]), Tenant::parse("acme").unwrap());
+        // More records than there are places, so that some share one.
+        let names: Vec<String> = (0..3 * KEPT_KEYS).map(|n| format!("s:{n}")).collect();
+        let place = |name| RecordPlace { tenant: &acme, name, version: 1 };
+        let blobs: Vec<_> = names.iter().map(|name| one.seal(&place(name), name.as_bytes()).unwrap()).collect();
+        for (name, blob) in names.iter().zip(&blobs) {
+            assert_eq!(one.open(&place(name), blob).unwrap().body, name.as_bytes());
+            assert_eq!(other.open(&place(name), blob).unwrap().body, name.as_bytes(), "a key has one value");
+        }
+        // The same record under another key of the service.
+        let older = sealer(2, &[]).seal(&place("s:1"), b"old").unwrap();
+        assert!(!one.open(&place("s:1"), &older).unwrap().current);
+        assert!(one.open(&place("s:1"), &blobs[1]).unwrap().current);
     }
 
     #[test]
