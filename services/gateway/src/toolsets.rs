@@ -78,6 +78,7 @@ impl Toolsets {
             vault: vault.clone(),
             loopback: settings.tenants.clusters_on_loopback,
             over_http: settings.tenants.clusters_over_http,
+            guard: reach.guard.clone(),
             simulate: simulated_clusters(),
         };
         let jenkins = JenkinsConfig {

@@ -110,10 +110,13 @@ impl ConfigCheck<'_> {
         if let Some(node) = fields.find("params") {
             self.reader.params = self.reader.values.tenant_params(node);
         }
-        self.sections(&fields);
+        let policy = fields.find("policy").and_then(|node| {
+            let keys = keys_at(Place::Policy, &POLICY, self.known.sections);
+            self.reader.values.fields(node, "`policy`", &keys, Some("a tenant's policy only tightens"))
+        });
+        self.sections(&fields, policy.as_ref());
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
-        let (deny, require_approval, approval) =
-            fields.find("policy").map_or_else(Default::default, |node| self.policy(node));
+        let (deny, require_approval, approval) = policy.map_or_else(Default::default, |fields| self.policy(&fields));
         let limits = fields.find("limits").map_or_else(TenantLimits::default, |node| self.limits(node));
         Some(TenantConfig {
             tenant: tenant?,
@@ -130,8 +133,8 @@ impl ConfigCheck<'_> {
         })
     }
 
-    /// The sections of toolsets, at their two places.
-    fn sections(&mut self, root: &MappingFields<'_>) {
+    /// The sections of toolsets, at their three places.
+    fn sections(&mut self, root: &MappingFields<'_>, policy: Option<&MappingFields<'_>>) {
         let toolsets = root.find("toolsets").and_then(|node| {
             let keys = keys_at(Place::Toolsets, &[], self.known.sections);
             self.reader.values.fields(node, "`toolsets`", &keys, None)
@@ -140,6 +143,7 @@ impl ConfigCheck<'_> {
             let node = match section.place {
                 Place::Root => root.find(section.key),
                 Place::Toolsets => toolsets.as_ref().and_then(|fields| fields.find(section.key)),
+                Place::Policy => policy.and_then(|fields| fields.find(section.key)),
             };
             if let Some(node) = node {
                 section.read(&mut self.reader, node);
@@ -198,11 +202,7 @@ impl ConfigCheck<'_> {
     }
 
     /// What `policy` says: `deny`, `require_approval` and `approval`.
-    fn policy(&mut self, node: &YamlNode) -> (Vec<Pattern>, Vec<Gate>, ApprovalConfig) {
-        let only = "a tenant's policy only tightens";
-        let Some(fields) = self.reader.values.fields(node, "`policy`", &POLICY, Some(only)) else {
-            return Default::default();
-        };
+    fn policy(&mut self, fields: &MappingFields<'_>) -> (Vec<Pattern>, Vec<Gate>, ApprovalConfig) {
         let deny = fields.find("deny").map_or_else(Vec::new, |node| {
             let items = self.reader.values.list(node, "`deny`");
             items.iter().filter_map(|item| self.pattern(item)).collect()

@@ -18,6 +18,7 @@ pub fn json_schema(sections: &[Section]) -> serde_json::Value {
         let place = match section.place {
             Place::Root => &mut schema,
             Place::Toolsets => &mut schema["$defs"]["ToolsetsPart"],
+            Place::Policy => &mut schema["$defs"]["PolicyPart"],
         };
         place["properties"][section.key] = property;
     }

@@ -43,6 +43,8 @@ pub enum Place {
     Root,
     /// Under `toolsets`.
     Toolsets,
+    /// Under `policy`. Such a section only tightens.
+    Policy,
 }
 
 type ReadSection = dyn Fn(&mut SectionReader<'_>, &YamlNode) -> Option<Arc<dyn SectionValue>> + Send + Sync;

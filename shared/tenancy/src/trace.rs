@@ -77,6 +77,7 @@ pub fn trace(text: &str, sections: &[Section]) -> Vec<RuleAt> {
         let node = match section.place {
             Place::Root => root.find(section.key),
             Place::Toolsets => root.find("toolsets").and_then(|toolsets| toolsets.find(section.key)),
+            Place::Policy => root.find("policy").and_then(|policy| policy.find(section.key)),
         };
         node.map_or_else(Vec::new, |node| section.rules(node))
     };

@@ -106,6 +106,17 @@ impl Vault {
         })
     }
 
+    /// The same for what was set over HTTP; what an operator brings under that name is not there for it.
+    pub fn kept_over_http(&self, tenant: &Tenant, name: &str) -> KeptSecret {
+        let (vault, tenant, asked) = (self.clone(), tenant.clone(), name.to_owned());
+        let kept = self.kept(&tenant, name);
+        KeptSecret::new(name, move || match vault.known(&tenant) {
+            Some(known) if known.secrets.contains_key(&asked) => kept.read(),
+            Some(_) => Err(NotAtHand::Gone),
+            None => Err(NotAtHand::Unreadable),
+        })
+    }
+
     /// The same for what only an operator may bring, as a file or in the environment. A secret of that name that was set
     /// over HTTP hides it, and is not given out either.
     pub fn kept_by_operator(&self, tenant: &Tenant, name: &str) -> KeptSecret {

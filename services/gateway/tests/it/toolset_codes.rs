@@ -63,6 +63,7 @@ fn the_tables_of_toolsets_are_as_published() {
     namespace_denied       403
     protected              403
     image_denied           403
+    replicas_denied        403
     denied_by_admission    403
     immutable_field        409
     already_exists         409
@@ -71,6 +72,7 @@ fn the_tables_of_toolsets_are_as_published() {
     uid_changed            409
     namespace_conflict     400
     not_scalable           422
+    dry_run_unsupported    422
     strategic_unsupported  422
     unsupported_kind       422
     revision_not_found     404

@@ -19,6 +19,8 @@ domain::tool_codes! {
     PROTECTED = "protected": Forbidden,
     /// The image's registry is not one of those the tenant may use.
     IMAGE_DENIED = "image_denied": Forbidden,
+    /// There would be more replicas than the tenant allows.
+    REPLICAS_DENIED = "replicas_denied": Forbidden,
     /// An admission rule of the target said no.
     DENIED_BY_ADMISSION = "denied_by_admission": Forbidden,
     /// The field cannot be changed once set.
@@ -35,6 +37,8 @@ domain::tool_codes! {
     NAMESPACE_CONFLICT = "namespace_conflict": Invalid,
     /// The kind has no replicas to set.
     NOT_SCALABLE = "not_scalable": Unprocessable,
+    /// The server of the kind may not know dry runs.
+    DRY_RUN_UNSUPPORTED = "dry_run_unsupported": Unprocessable,
     /// The kind cannot be patched strategically.
     STRATEGIC_UNSUPPORTED = "strategic_unsupported": Unprocessable,
     /// The tool does not work with that kind.

@@ -112,6 +112,11 @@ pub fn in_fragment(fragment: &Value) -> bool {
     }
 }
 
+/// Every image that the pods of an object run or mount.
+pub fn images(object: &Value) -> BTreeSet<&str> {
+    pods::specs(object).into_iter().flat_map(pods::images).collect()
+}
+
 /// Everything dangerous in one object, as far as it can be told from the object alone.
 fn of_object(object: &Value) -> BTreeSet<Risk> {
     let mut risks = BTreeSet::new();

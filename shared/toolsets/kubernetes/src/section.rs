@@ -3,10 +3,17 @@
 mod check;
 
 use schemars::JsonSchema;
+use std::ops::RangeInclusive;
 use tenancy::{Place, SecretValue, Section};
 
 /// The key of the section.
 pub const KEY: &str = "clusters";
+/// The key of the images that may be run.
+pub const IMAGES: &str = "images";
+/// The key of the most replicas an object may have.
+pub const MOST_REPLICAS: &str = "most_replicas";
+/// What the most replicas may be; nobody runs more pods of one kind.
+const REPLICAS: RangeInclusive<u32> = 1..=100_000;
 /// The keys of a cluster.
 const CLUSTER: [&str; 9] = [
     "name",
@@ -64,6 +71,18 @@ pub fn section() -> Section {
     Section::new::<ClustersPart, _>(KEY, Place::Root, check::clusters).after("default_toolsets")
 }
 
+/// The section `policy.images`. It is read as a `Vec<ImagePattern>`.
+pub fn images() -> Section {
+    Section::new::<BoundsPart, _>(IMAGES, Place::Policy, check::images)
+}
+
+/// The section `policy.most_replicas`. It is read as a `u32`.
+pub fn most_replicas() -> Section {
+    Section::new::<BoundsPart, _>(MOST_REPLICAS, Place::Policy, |reader, node| {
+        reader.values.number(node, MOST_REPLICAS, &REPLICAS)
+    })
+}
+
 /// The clusters that are used by the service's own account and that the operator's file does not have. Which cluster a
 /// call means by default is the tenant's to say.
 pub fn own_account<'a>(file: &'a [ClusterEntry], wanted: &'a [ClusterEntry]) -> impl Iterator<Item = &'a ClusterEntry> {
@@ -80,6 +99,17 @@ struct ClustersPart {
     /// The Kubernetes clusters the tenant acts on.
     #[schemars(default)]
     clusters: Vec<ClusterPart>,
+}
+
+/// What workloads may be, as it stands under `policy`.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct BoundsPart {
+    /// The images that workloads may run, by repository or by path: `ghcr.io/acme/*`. Left out: all.
+    images: Vec<String>,
+    /// The most replicas that one workload may have. Left out: any number.
+    #[schemars(range(min = *REPLICAS.start(), max = *REPLICAS.end()))]
+    most_replicas: u32,
 }
 
 /// One Kubernetes cluster; exactly one of `kubeconfig`, `in_cluster` and `sandbox` says where it is.

@@ -1,14 +1,15 @@
 //! How the toolsets `k8s` and `argo` join a tenant: its section `clusters` becomes the clusters their tools hold.
 
 use crate::client::{
-    BadCluster, ClusterConfig, ClusterEndpoint, Clusters, Impersonation, NamespacePattern, NotANamespacePattern,
-    SecretText,
+    BadCluster, ClusterConfig, ClusterEndpoint, ClusterReach, Clusters, ImagePattern, Impersonation, KeptKubeconfig,
+    NamespacePattern, NotANamespacePattern, SecretText, WorkloadBounds,
 };
 use crate::k8s::K8sDeps;
 use crate::section::{self, ClusterEntry, ClusterSource};
 use crate::{argo, codes, k8s};
 use catalog::{CatalogEntry, CompiledTools};
 use domain::{Code, Tenant};
+use egress::AddressGuard;
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct KubernetesConfig {
     pub loopback: bool,
     /// Whether a kubeconfig that was set over HTTP may be used.
     pub over_http: bool,
+    /// Where such a one may lead.
+    pub guard: AddressGuard,
     /// Starts a simulated cluster, for `sandbox: true`.
     pub simulate: SimulateCluster,
 }
@@ -101,14 +104,17 @@ impl Kubernetes {
         tenant: &Tenant,
         cluster: &ClusterEntry,
         simulated: Option<&SimulatedCluster>,
+        bounds: &WorkloadBounds,
     ) -> Result<ClusterConfig, BadClusters> {
         let patterns =
             |texts: &[String]| texts.iter().map(|text| NamespacePattern::parse(text)).collect::<Result<_, _>>();
-        let KubernetesConfig { vault, loopback, over_http, .. } = &self.config;
+        let KubernetesConfig { vault, loopback, over_http, guard, .. } = &self.config;
         let source = match &cluster.source {
             ClusterSource::Secret(name) => {
-                let secret = if *over_http { vault.kept(tenant, name) } else { vault.kept_by_operator(tenant, name) };
-                ClusterEndpoint::Kept { secret, loopback: *loopback }
+                let kept = |secret, reach| KeptKubeconfig { secret, reach };
+                let tenants = kept(vault.kept_over_http(tenant, name), ClusterReach::of_tenant(guard, *loopback));
+                let operators = kept(vault.kept_by_operator(tenant, name), ClusterReach::of_operator(*loopback));
+                ClusterEndpoint::Kept(over_http.then_some(tenants).into_iter().chain([operators]).collect())
             }
             ClusterSource::InCluster => ClusterEndpoint::InCluster,
             ClusterSource::Sandbox => {
@@ -121,6 +127,7 @@ impl Kubernetes {
             default_namespace: cluster.default_namespace.clone(),
             impersonate: who.map(|who| Impersonation { user: who.user.clone(), groups: who.groups.clone() }),
             protected: patterns(&cluster.protected)?,
+            bounds: bounds.clone(),
             default: cluster.default,
             simulated: cluster.source == ClusterSource::Sandbox,
             ..ClusterConfig::new(cluster.name.clone(), source)
@@ -134,7 +141,7 @@ impl Toolset for Kubernetes {
     }
 
     fn sections(&self) -> Vec<Section> {
-        vec![section::section()]
+        vec![section::section(), section::images(), section::most_replicas()]
     }
 
     fn tools(&self, several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
@@ -156,7 +163,11 @@ impl Toolset for Kubernetes {
         } else {
             None
         };
-        let describe = |cluster| self.configure(attach.tenant, cluster, simulated.as_deref());
+        let bounds = WorkloadBounds {
+            images: attach.config.section::<Vec<ImagePattern>>(section::IMAGES).map_err(AttachError::new)?.cloned(),
+            most_replicas: attach.config.section::<u32>(section::MOST_REPLICAS).map_err(AttachError::new)?.copied(),
+        };
+        let describe = |cluster| self.configure(attach.tenant, cluster, simulated.as_deref(), &bounds);
         let configs = configured.iter().map(describe).collect::<Result<Vec<_>, _>>()?;
         let before = before.as_ref().map(|before| &before.clusters);
         let clusters =

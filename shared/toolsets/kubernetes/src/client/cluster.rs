@@ -1,12 +1,14 @@
 //! One cluster, for one permit: what reads go through, and where a writer is had.
 
 use crate::client::answer::ClusterResponse;
+use crate::client::bounds::WorkloadBounds;
 use crate::client::config::ClusterConfig;
 use crate::client::connection::{ClientLane, ClusterConnection, NoClusterAnswer};
 use crate::client::fault;
 use crate::client::kinds::{ClusterKinds, Kind};
 use crate::client::mask::{MaskDetail, Masker};
 use crate::client::request::ClusterRequest;
+use crate::codes;
 use domain::{Code, Failure};
 use http::Method;
 use policy::Permit;
@@ -76,6 +78,11 @@ impl<'p> Cluster<'p> {
         self.connection.config.protects(namespace)
     }
 
+    /// What workloads the tenant lets there be.
+    pub fn bounds(&self) -> &WorkloadBounds {
+        &self.connection.config.bounds
+    }
+
     /// The kind a caller means: `Deployment`, `deployments`, `deploy`, `rollouts.argoproj.io`, `apps/v1/Deployment`.
     pub async fn kind(&self, text: &str) -> Result<Kind, Failure> {
         let (kinds, fresh) = self.discovered(false).await?;
@@ -90,6 +97,25 @@ impl<'p> Cluster<'p> {
     /// Every kind the cluster knows.
     pub async fn kinds(&self) -> Result<Vec<Kind>, Failure> {
         Ok(self.discovered(false).await?.0.all().to_vec())
+    }
+
+    /// Fails unless the server of this kind takes dry runs: one that does not know the word would do what it is only asked
+    /// to try. The API server's own kinds do, and those of its extensions if their OpenAPI document says so.
+    pub(in crate::client) async fn takes_dry_runs(&self, kind: &Kind) -> Result<(), Failure> {
+        if kind.is_built_in() {
+            return Ok(());
+        }
+        let kinds = self.discovered(false).await?.0;
+        if kinds.has_dry_runs(kind) {
+            return Ok(());
+        }
+        if !kind.takes_dry_runs(&self.openapi(kind).await?) {
+            let message = format!("the server of {} does not say that it takes dry runs", kind.full_name());
+            return Err(Failure::new(codes::DRY_RUN_UNSUPPORTED, message)
+                .next("do not retry; nothing of this kind can be tried or changed through this service"));
+        }
+        kinds.note_dry_runs(kind);
+        Ok(())
     }
 
     pub(in crate::client) fn config(&self) -> &ClusterConfig {

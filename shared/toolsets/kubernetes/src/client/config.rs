@@ -1,6 +1,8 @@
 //! What a tenant's cluster is: a name, where its credential comes from, and how far it may be used.
 
+use crate::client::bounds::WorkloadBounds;
 use crate::client::grammar;
+use crate::client::reach::ClusterReach;
 pub use redact::{KeptSecret, SecretText};
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,6 +23,8 @@ pub struct ClusterConfig {
     pub impersonate: Option<Impersonation>,
     /// Namespaces in which nothing is changed, besides the built-in ones.
     pub protected: Vec<NamespacePattern>,
+    /// What workloads there may be.
+    pub bounds: WorkloadBounds,
     /// Kinds that are masked like Secrets, besides Secrets.
     pub secret_kinds: Vec<String>,
     /// Whether a read that names no cluster means this one, where there are several.
@@ -39,6 +43,7 @@ impl ClusterConfig {
             default_namespace: "default".to_owned(),
             impersonate: None,
             protected: Vec::new(),
+            bounds: WorkloadBounds::default(),
             secret_kinds: Vec::new(),
             default: false,
             simulated: false,
@@ -87,23 +92,27 @@ pub enum ClusterEndpoint {
     SecretFile {
         /// Where it lies.
         path: PathBuf,
-        /// Whether it may lead to this very machine, where a tenant has no business unless the operator says so.
-        loopback: bool,
+        /// Where it may lead.
+        reach: ClusterReach,
     },
-    /// A kubeconfig in the tenant's own keeping, as untrusted as one in a file. It is asked for again now and then, and
-    /// one that was taken away is used no longer.
-    Kept {
-        /// What asks for it.
-        secret: KeptSecret,
-        /// Whether it may lead to this very machine, where a tenant has no business unless the operator says so.
-        loopback: bool,
-    },
+    /// A kubeconfig that is kept as a secret, as untrusted as one in a file: the first of these that is there. It is asked
+    /// for again now and then, and one that was taken away is used no longer.
+    Kept(Vec<KeptKubeconfig>),
     /// A kubeconfig somebody wrote into a tenant's configuration: inline data and tokens only, since it is untrusted.
     KubeconfigText(SecretText),
     /// The cluster this process runs in, by the pod's own service account.
     InCluster,
     /// Plain HTTP to this very machine: the sandbox.
     Loopback(SocketAddr),
+}
+
+/// A kubeconfig that is kept as a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptKubeconfig {
+    /// What asks for it.
+    pub secret: KeptSecret,
+    /// Where it may lead.
+    pub reach: ClusterReach,
 }
 
 /// Whom requests act as. Comes from configuration, never from a call.

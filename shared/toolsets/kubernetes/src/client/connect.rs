@@ -1,11 +1,17 @@
 //! The clients of one cluster, built in one place.
 //!
-//! Two defaults of the library are changed. It would retry: a write too, after a 504 that leaves open what happened;
-//! so what may be repeated is repeated by [`crate::client::cluster`], which knows that it only reads. And it would wait for
-//! ever.
+//! The library's own stack is not taken. It would retry: a write too, after a 504 that leaves open what happened; so what
+//! may be repeated is repeated by [`crate::client::cluster`], which knows that it only reads. It would wait for ever. And
+//! it would dial whatever a name resolves to.
 
 use crate::client::connection::ClientLane;
+use crate::client::reach::{ClusterReach, VettedResolver};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use std::time::Duration;
+use tower::ServiceBuilder;
 
 /// One client for reads, one for writes, and one that bears silence.
 pub(in crate::client) struct Clients {
@@ -24,22 +30,36 @@ impl Clients {
     }
 }
 
-/// Builds the clients of one cluster: the only place that does.
-pub(in crate::client) fn connect(config: &kube::Config) -> Result<Clients, kube::Error> {
-    let mut config = config.clone();
-    // On by default, for every method: it would send a write again after a 504.
-    config.default_retry = false;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = Some(Duration::from_secs(60));
-    // Otherwise the idle time of a pooled connection counts against the next answer.
-    config.reset_reader_on_write = true;
-    let mut streams = config.clone();
-    streams.read_timeout = None;
+/// Builds the clients of one cluster: the only place that does. They dial what is within reach; without one, anything.
+pub(in crate::client) fn connect(config: &kube::Config, reach: Option<&ClusterReach>) -> Result<Clients, kube::Error> {
+    let silence = Some(Duration::from_secs(60));
     Ok(Clients {
-        reads: kube::Client::try_from(config.clone())?,
-        writes: kube::Client::try_from(config)?,
-        streams: kube::Client::try_from(streams)?,
+        reads: client(config, reach, silence)?,
+        writes: client(config, reach, silence)?,
+        streams: client(config, reach, None)?,
     })
+}
+
+fn client(
+    config: &kube::Config,
+    reach: Option<&ClusterReach>,
+    silence: Option<Duration>,
+) -> Result<kube::Client, kube::Error> {
+    let mut tcp = HttpConnector::new_with_resolver(VettedResolver(reach.cloned()));
+    tcp.enforce_http(false);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
+    connector.set_connect_timeout(Some(Duration::from_secs(5)));
+    connector.set_read_timeout(silence);
+    // Otherwise the idle time of a pooled connection counts against the next answer.
+    connector.set_reset_reader_on_write(true);
+    let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new()).build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(tower::BoxError::from)
+        .service(http);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
 
 /// Whether an error proves that nothing was sent.

@@ -55,6 +55,7 @@ pub(in crate::client) struct ClusterConnection {
 struct CachedClients {
     clients: Arc<Clients>,
     fingerprint: [u8; 32],
+    place: [u8; 32],
     stamp: SourceStamp,
     looked: Instant,
 }
@@ -71,6 +72,11 @@ impl ClusterConnection {
             loading: tokio::sync::Mutex::new(()),
             kinds: tokio::sync::Mutex::new(None),
         }
+    }
+
+    /// Where requests go and whom they act as, once one was sent: see [`LoadedKubeconfig::place`].
+    pub(in crate::client) fn place(&self) -> Option<[u8; 32]> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|known| known.place)
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -171,10 +177,12 @@ impl ClusterConnection {
         let looked = Instant::now();
         let clients = match known.take() {
             Some(known) if known.fingerprint == loaded.fingerprint => known.clients,
-            Some(_) | None => Arc::new(connect(&loaded.config).map_err(|_| BadSource::NotAKubeconfig)?),
+            Some(_) | None => {
+                Arc::new(connect(&loaded.config, loaded.reach.as_ref()).map_err(|_| BadSource::NotAKubeconfig)?)
+            }
         };
-        let (fingerprint, stamp) = (loaded.fingerprint, loaded.stamp);
-        *known = Some(CachedClients { clients: Arc::clone(&clients), fingerprint, stamp, looked });
+        let (fingerprint, place) = (loaded.fingerprint, loaded.place(&self.config));
+        *known = Some(CachedClients { clients: Arc::clone(&clients), fingerprint, place, stamp: loaded.stamp, looked });
         Ok(clients)
     }
 
@@ -184,7 +192,7 @@ impl ClusterConnection {
             ClusterEndpoint::KubeconfigText(_) | ClusterEndpoint::Loopback(_) => return None,
             ClusterEndpoint::Kubeconfig(_)
             | ClusterEndpoint::SecretFile { .. }
-            | ClusterEndpoint::Kept { .. }
+            | ClusterEndpoint::Kept(_)
             | ClusterEndpoint::InCluster => {}
         }
         let fresh = self.load(Some(refused)).await.ok()?;

@@ -7,9 +7,11 @@ use crate::client::cluster::Cluster;
 use crate::client::connection::NoClusterAnswer;
 use crate::client::fault;
 use crate::client::kubeconfig::{self, BadSource};
+use crate::client::reach::{ClusterReach, NotReached};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{Code, Failure};
+use egress::Url;
 use kube::config::AuthInfo;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -31,8 +33,12 @@ impl Cluster<'_> {
     }
 
     async fn written_out(&self) -> Result<String, BadSource> {
-        let config = kubeconfig::load(self.config()).await?.config;
+        let loaded = kubeconfig::load(self.config()).await?;
+        let mut config = loaded.config;
         let mut user = identity(&config.auth_info).await?;
+        if let Some(reach) = &loaded.reach {
+            within_reach(&mut config, reach).await?;
+        }
         let mut server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         if config.cluster_url.scheme_str() == Some("http")
             && self.simulated()
@@ -62,6 +68,25 @@ impl Cluster<'_> {
         })
         .to_string())
     }
+}
+
+/// Judges what the server's name resolves to, for helm does not. If a tenant wrote the kubeconfig, an address takes the
+/// place of the name, since helm would resolve it once more and might get another answer; the certificate must still be
+/// the name's. The operator's keep their names, by which proxies before a cluster tell their requests apart.
+async fn within_reach(config: &mut kube::Config, reach: &ClusterReach) -> Result<(), BadSource> {
+    let mut url = Url::parse(&config.cluster_url.to_string()).map_err(|_| BadSource::NotAKubeconfig)?;
+    let Some(name) = url.domain().map(str::to_owned) else { return Ok(()) };
+    let addresses = reach.resolve(&name).await.map_err(|error| {
+        let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<NotReached>());
+        refused.map_or(BadSource::Unresolved, |refused| BadSource::Refused(refused.0))
+    })?;
+    let address = addresses.first().ok_or(BadSource::Unresolved)?;
+    if reach.is_of_tenant() {
+        url.set_ip_host(*address).map_err(|()| BadSource::NotAKubeconfig)?;
+        config.cluster_url = url.as_str().parse().map_err(|_| BadSource::NotAKubeconfig)?;
+        config.tls_server_name.get_or_insert(name);
+    }
+    Ok(())
 }
 
 /// Who we are there, with the contents of files instead of their names.

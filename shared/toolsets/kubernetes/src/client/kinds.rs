@@ -7,7 +7,8 @@ use crate::client::grammar;
 use crate::codes;
 use domain::{Failure, outcome::near};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One kind of one cluster. Only discovery makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,31 @@ impl Kind {
         !group.contains('.') || (group.ends_with(".k8s.io") && !CUSTOM_K8S_IO.contains(&group))
     }
 
+    /// Whether the API server itself has it.
+    pub(in crate::client) fn is_built_in(&self) -> bool {
+        BUILT_IN.contains(&self.group())
+    }
+
+    /// Whether this OpenAPI document of its group says of every write to it that it can be a dry run.
+    pub(in crate::client) fn takes_dry_runs(&self, openapi: &Value) -> bool {
+        let own = |operation: &Value| {
+            let of = &operation["x-kubernetes-group-version-kind"];
+            of["group"] == self.group() && of["version"] == self.version() && of["kind"] == self.kind()
+        };
+        let declared = |operation: &Value| {
+            let is_dry_run = |parameter: &Value| {
+                let shared = parameter["$ref"].as_str().and_then(|at| at.strip_prefix("#/components/parameters/"));
+                let parameter = shared.map_or(parameter, |name| &openapi["components"]["parameters"][name]);
+                parameter["name"] == "dryRun" && parameter["in"] == "query"
+            };
+            operation["parameters"].as_array().is_some_and(|parameters| parameters.iter().any(is_dry_run))
+        };
+        let paths = openapi["paths"].as_object().into_iter().flat_map(|paths| paths.values());
+        let operations = paths.flat_map(|path| ["post", "put", "patch", "delete"].map(|method| &path[method]));
+        let mut writes = operations.filter(|operation| own(operation)).peekable();
+        writes.peek().is_some() && writes.all(declared)
+    }
+
     fn answers_to(&self, name: &str) -> bool {
         let facts = &self.0;
         facts.kind.eq_ignore_ascii_case(name)
@@ -103,16 +129,58 @@ impl Kind {
     }
 }
 
+/// The groups of the API server itself. Nobody else can serve them, and their every write can be a dry run.
+const BUILT_IN: [&str; 24] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// Groups under `k8s.io` whose kinds are custom resources all the same.
 const CUSTOM_K8S_IO: [&str; 3] = ["gateway.networking.k8s.io", "snapshot.storage.k8s.io", "metrics.k8s.io"];
 
 /// What one cluster knows.
 #[derive(Debug, Default)]
-pub(in crate::client) struct ClusterKinds(Vec<Kind>);
+pub(in crate::client) struct ClusterKinds {
+    kinds: Vec<Kind>,
+    /// The full names of those whose server has said that it takes dry runs.
+    dry_runs: Mutex<BTreeSet<String>>,
+}
 
 impl ClusterKinds {
     pub(in crate::client) fn all(&self) -> &[Kind] {
-        &self.0
+        &self.kinds
+    }
+
+    /// Whether it is known that a kind's server takes dry runs.
+    pub(in crate::client) fn has_dry_runs(&self, kind: &Kind) -> bool {
+        kind.is_built_in() || self.dry_runs.lock().unwrap_or_else(PoisonError::into_inner).contains(&kind.full_name())
+    }
+
+    /// Takes note that it does.
+    pub(in crate::client) fn note_dry_runs(&self, kind: &Kind) {
+        self.dry_runs.lock().unwrap_or_else(PoisonError::into_inner).insert(kind.full_name());
     }
 
     /// Reads the aggregated form (`APIGroupDiscoveryList`): every group and resource in one answer.
@@ -178,10 +246,10 @@ impl ClusterKinds {
             return;
         }
         let same = |kind: &&mut Kind| kind.0.group == facts.group && kind.0.plural == facts.plural;
-        match self.0.iter_mut().find(same) {
+        match self.kinds.iter_mut().find(same) {
             Some(known) if preferred => *known = Kind(Arc::new(facts)),
             Some(_) => {}
-            None => self.0.push(Kind(Arc::new(facts))),
+            None => self.kinds.push(Kind(Arc::new(facts))),
         }
     }
 
@@ -190,12 +258,12 @@ impl ClusterKinds {
         let found: Vec<&Kind> = match Spelling::of(wanted) {
             Spelling::Exact { group, version, kind } => {
                 let fits = |k: &&Kind| k.0.group == group && k.0.version == version && k.answers_to(kind);
-                self.0.iter().filter(fits).collect()
+                self.kinds.iter().filter(fits).collect()
             }
             Spelling::Grouped { name, group } => {
-                self.0.iter().filter(|k| k.0.group == group && k.answers_to(name)).collect()
+                self.kinds.iter().filter(|k| k.0.group == group && k.answers_to(name)).collect()
             }
-            Spelling::Bare(name) => self.0.iter().filter(|k| k.answers_to(name)).collect(),
+            Spelling::Bare(name) => self.kinds.iter().filter(|k| k.answers_to(name)).collect(),
         };
         match found.as_slice() {
             [] => None,
@@ -214,7 +282,7 @@ impl ClusterKinds {
             return Failure::new(codes::UNKNOWN_KIND, "a subresource or a path is no kind")
                 .next("give the kind alone, such as Pod; subresources have tools of their own");
         }
-        let names = self.0.iter().flat_map(|kind| [kind.kind(), kind.plural()]);
+        let names = self.kinds.iter().flat_map(|kind| [kind.kind(), kind.plural()]);
         let shown: String = wanted.chars().filter(|c| !c.is_control()).take(64).collect();
         let mut near = near(wanted, names);
         near.dedup();

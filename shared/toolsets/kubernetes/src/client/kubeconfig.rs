@@ -3,11 +3,11 @@
 //! A kubeconfig in a tenant's configuration is untrusted: it may start no program, read no file of ours and switch no
 //! check off. The operator's own file may name certificate and token files. Neither may start a program.
 
-use crate::client::config::{ClusterConfig, ClusterEndpoint, KeptSecret, SecretText};
+use crate::client::config::{ClusterConfig, ClusterEndpoint, KeptKubeconfig, KeptSecret, SecretText};
+use crate::client::reach::ClusterReach;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use redact::NotAtHand;
 use sha2::{Digest, Sha256};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -27,6 +27,8 @@ pub(in crate::client) enum BadSource {
     NotAKubeconfig,
     #[error("the kubeconfig names {0}, which is not allowed")]
     Refused(&'static str),
+    #[error("the name of the kubeconfig's server has no address")]
+    Unresolved,
     #[error("this process does not run in a cluster")]
     NotInCluster,
 }
@@ -34,6 +36,8 @@ pub(in crate::client) enum BadSource {
 /// A source as it was read: what to connect with, and by what a change is noticed.
 pub(in crate::client) struct LoadedKubeconfig {
     pub(in crate::client) config: kube::Config,
+    /// Where it may lead; `None`: anywhere, because the operator wrote it.
+    pub(in crate::client) reach: Option<ClusterReach>,
     /// Equal for equal credentials.
     pub(in crate::client) fingerprint: [u8; 32],
     pub(in crate::client) stamp: SourceStamp,
@@ -43,14 +47,29 @@ pub(in crate::client) struct LoadedKubeconfig {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::client) struct SourceStamp {
     files: Vec<(PathBuf, Option<(SystemTime, u64)>)>,
-    kept: Option<(KeptSecret, Option<[u8; 32]>)>,
+    kept: Vec<(KeptSecret, Option<[u8; 32]>)>,
+}
+
+impl LoadedKubeconfig {
+    /// Equal where requests go to the same server and act as the same user. A renewed credential changes nothing; the
+    /// sandbox, which is another one in each process, is always the same place.
+    pub(in crate::client) fn place(&self, config: &ClusterConfig) -> [u8; 32] {
+        if config.simulated {
+            return fingerprint(&[b"simulated"]);
+        }
+        let at = &self.config;
+        let authorities: Vec<&[u8]> = at.root_cert.iter().flatten().map(|der| &der[..]).collect();
+        let whom = format!("{:?}", (&at.tls_server_name, &config.impersonate));
+        fingerprint(&[at.cluster_url.to_string().as_bytes(), &fingerprint(&authorities), whom.as_bytes()])
+    }
 }
 
 impl SourceStamp {
-    /// Of a secret that was read as this text.
-    fn of_kept(secret: &KeptSecret, text: Option<&SecretText>) -> SourceStamp {
-        let digest = text.map(|text| fingerprint(&[text.expose().as_bytes()]));
-        SourceStamp { kept: Some((secret.clone(), digest)), ..SourceStamp::default() }
+    /// Of secrets that were read as these texts.
+    fn of_kept<'a>(read: impl IntoIterator<Item = (&'a KeptSecret, Option<SecretText>)>) -> SourceStamp {
+        let digest = |text: SecretText| fingerprint(&[text.expose().as_bytes()]);
+        let kept = read.into_iter().map(|(secret, text)| (secret.clone(), text.map(digest))).collect();
+        SourceStamp { kept, ..SourceStamp::default() }
     }
 
     async fn of(paths: Vec<PathBuf>) -> SourceStamp {
@@ -60,21 +79,21 @@ impl SourceStamp {
             let facts = facts.and_then(|facts| Some((facts.modified().ok()?, facts.len())));
             seen.push((path, facts));
         }
-        SourceStamp { files: seen, kept: None }
+        SourceStamp { files: seen, kept: Vec::new() }
     }
 
     /// The same things as they are now.
     pub(in crate::client) async fn now(&self) -> SourceStamp {
-        match &self.kept {
-            Some((secret, _)) => SourceStamp::of_kept(secret, secret.read().ok().as_ref()),
-            None => SourceStamp::of(self.files.iter().map(|(path, _)| path.clone()).collect()).await,
+        if self.kept.is_empty() {
+            return SourceStamp::of(self.files.iter().map(|(path, _)| path.clone()).collect()).await;
         }
+        SourceStamp::of_kept(self.kept.iter().map(|(secret, _)| (secret, secret.read().ok())))
     }
 }
 
 /// Reads and vets the source of a cluster.
 pub(in crate::client) async fn load(config: &ClusterConfig) -> Result<LoadedKubeconfig, BadSource> {
-    let (text, kubeconfig, stamp) = match &config.source {
+    let (text, kubeconfig, stamp, reach) = match &config.source {
         ClusterEndpoint::Loopback(address) if address.ip().is_loopback() => {
             return loopback(config, &address.to_string());
         }
@@ -82,36 +101,41 @@ pub(in crate::client) async fn load(config: &ClusterConfig) -> Result<LoadedKube
         ClusterEndpoint::InCluster => return in_cluster(config).await,
         ClusterEndpoint::KubeconfigText(text) => {
             let kubeconfig = parse(text.expose())?;
-            (text.expose().to_owned(), kubeconfig, SourceStamp::default())
+            let reach = ClusterReach::of_operator(config.simulated);
+            (text.expose().to_owned(), kubeconfig, SourceStamp::default(), Some(reach))
         }
-        ClusterEndpoint::SecretFile { path, .. } => {
+        ClusterEndpoint::SecretFile { path, reach } => {
             let text = tokio::fs::read_to_string(path).await.map_err(|_| BadSource::Unreadable)?;
             let kubeconfig = parse(&text)?;
-            (text, kubeconfig, SourceStamp::of(vec![path.clone()]).await)
+            (text, kubeconfig, SourceStamp::of(vec![path.clone()]).await, Some(reach.clone()))
         }
-        ClusterEndpoint::Kept { secret, .. } => {
-            let text = secret.read().map_err(|not| match not {
-                NotAtHand::Gone => BadSource::Gone,
-                NotAtHand::Unreadable => BadSource::Unreadable,
-            })?;
-            (text.expose().to_owned(), parse(text.expose())?, SourceStamp::of_kept(secret, Some(&text)))
+        ClusterEndpoint::Kept(sources) => {
+            let mut read: Vec<(&KeptSecret, Option<SecretText>)> = Vec::new();
+            let mut found = Err(BadSource::Gone);
+            for KeptKubeconfig { secret, reach } in sources {
+                match secret.read() {
+                    Ok(text) => {
+                        read.push((secret, Some(text.clone())));
+                        found = Ok((text, reach));
+                        break;
+                    }
+                    // Noted, since it may be set later and then counts before the others.
+                    Err(NotAtHand::Gone) => read.push((secret, None)),
+                    Err(NotAtHand::Unreadable) => return Err(BadSource::Unreadable),
+                }
+            }
+            let (text, reach) = found?;
+            (text.expose().to_owned(), parse(text.expose())?, SourceStamp::of_kept(read), Some(reach.clone()))
         }
         ClusterEndpoint::Kubeconfig(path) => {
             let text = tokio::fs::read_to_string(path).await.map_err(|_| BadSource::Unreadable)?;
             let mut kubeconfig = parse(&text)?;
             let files = absolute(&mut kubeconfig, path.parent().unwrap_or(Path::new("/")));
             let stamp = SourceStamp::of(std::iter::once(path.clone()).chain(files).collect()).await;
-            (text, kubeconfig, stamp)
+            (text, kubeconfig, stamp, None)
         }
     };
-    let (operator, loopback) = match config.source {
-        ClusterEndpoint::Kubeconfig(_) => (true, true),
-        ClusterEndpoint::SecretFile { loopback, .. } | ClusterEndpoint::Kept { loopback, .. } => (false, loopback),
-        ClusterEndpoint::KubeconfigText(_) | ClusterEndpoint::InCluster | ClusterEndpoint::Loopback(_) => {
-            (false, config.simulated)
-        }
-    };
-    vet(&kubeconfig, operator, loopback)?;
+    vet(&kubeconfig, reach.as_ref())?;
     let mut built = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|_| BadSource::NotAKubeconfig)?;
@@ -121,13 +145,14 @@ pub(in crate::client) async fn load(config: &ClusterConfig) -> Result<LoadedKube
     built.auth_info.impersonate = None;
     built.auth_info.impersonate_groups = None;
     let fingerprint = fingerprint(&[text.as_bytes(), format!("{stamp:?}").as_bytes()]);
-    Ok(LoadedKubeconfig { config: finish(built, config), fingerprint, stamp })
+    Ok(LoadedKubeconfig { config: finish(built, config), reach, fingerprint, stamp })
 }
 
 fn loopback(config: &ClusterConfig, address: &str) -> Result<LoadedKubeconfig, BadSource> {
     let uri = format!("http://{address}").parse().map_err(|_| BadSource::NotAKubeconfig)?;
     let fingerprint = fingerprint(&[address.as_bytes()]);
-    Ok(LoadedKubeconfig { config: finish(kube::Config::new(uri), config), fingerprint, stamp: SourceStamp::default() })
+    let config = finish(kube::Config::new(uri), config);
+    Ok(LoadedKubeconfig { config, reach: None, fingerprint, stamp: SourceStamp::default() })
 }
 
 async fn in_cluster(config: &ClusterConfig) -> Result<LoadedKubeconfig, BadSource> {
@@ -135,7 +160,7 @@ async fn in_cluster(config: &ClusterConfig) -> Result<LoadedKubeconfig, BadSourc
     let built = kube::Config::incluster().map_err(|_| BadSource::NotInCluster)?;
     let stamp = SourceStamp::of(vec![Path::new(HOME).join("token"), Path::new(HOME).join("ca.crt")]).await;
     let fingerprint = fingerprint(&[built.cluster_url.to_string().as_bytes(), format!("{stamp:?}").as_bytes()]);
-    Ok(LoadedKubeconfig { config: finish(built, config), fingerprint, stamp })
+    Ok(LoadedKubeconfig { config: finish(built, config), reach: None, fingerprint, stamp })
 }
 
 /// What every connection has in common, besides its timeouts.
@@ -172,14 +197,18 @@ fn absolute(kubeconfig: &mut Kubeconfig, home: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Refuses what a kubeconfig may not say. Every entry is looked at, not only those of the current context.
-fn vet(kubeconfig: &Kubeconfig, operator: bool, loopback: bool) -> Result<(), BadSource> {
+/// Refuses what a kubeconfig may not say. Every entry is looked at, not only those of the current context. Without a
+/// reach it is the operator's own.
+fn vet(kubeconfig: &Kubeconfig, reach: Option<&ClusterReach>) -> Result<(), BadSource> {
     let refuse = |is: bool, what| if is { Err(BadSource::Refused(what)) } else { Ok(()) };
+    let operator = reach.is_none();
     for cluster in kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
         refuse(cluster.insecure_skip_tls_verify == Some(true), "insecure-skip-tls-verify")?;
         refuse(cluster.proxy_url.as_ref().is_some_and(|url| !url.is_empty()), "a proxy")?;
         refuse(!operator && cluster.certificate_authority.is_some(), "a file (certificate-authority)")?;
-        vet_server(cluster.server.as_deref().unwrap_or_default(), loopback)?;
+        let server = cluster.server.as_deref().unwrap_or_default();
+        let reach = reach.cloned().unwrap_or_else(|| ClusterReach::of_operator(true));
+        reach.check(server).map_err(|refused| BadSource::Refused(refused.0))?;
     }
     for user in kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()) {
         vet_user(user, operator)?;
@@ -199,30 +228,6 @@ fn vet_user(user: &AuthInfo, operator: bool) -> Result<(), BadSource> {
     refuse(user.token_file.is_some(), "a file (tokenFile)")?;
     refuse(user.client_certificate.is_some(), "a file (client-certificate)")?;
     refuse(user.client_key.is_some(), "a file (client-key)")
-}
-
-/// TLS everywhere but on this machine, and this machine only for the operator. Literal addresses nobody runs an API
-/// server at (link-local, where clouds keep their metadata; unspecified; multicast) are refused for everybody.
-fn vet_server(server: &str, loopback_ok: bool) -> Result<(), BadSource> {
-    let uri: http::Uri = server.parse().map_err(|_| BadSource::NotAKubeconfig)?;
-    let host = uri.host().ok_or(BadSource::NotAKubeconfig)?;
-    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
-    let is_loopback = literal.is_some_and(|ip| ip.to_canonical().is_loopback()) || host == "localhost";
-    if is_loopback && !loopback_ok {
-        return Err(BadSource::Refused("this machine as its server"));
-    }
-    let is_strange = literal.map(|ip| ip.to_canonical()).is_some_and(|ip| match ip {
-        IpAddr::V4(ip) => ip.is_link_local() || ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.is_unspecified() || ip.is_multicast(),
-    });
-    if is_strange {
-        return Err(BadSource::Refused("an address no cluster has"));
-    }
-    match uri.scheme_str() {
-        Some("https") => Ok(()),
-        Some("http") if is_loopback => Ok(()),
-        _ => Err(BadSource::Refused("a server without TLS")),
-    }
 }
 
 fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {

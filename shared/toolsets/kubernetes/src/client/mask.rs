@@ -60,9 +60,9 @@ impl Masker {
         Masker { call: CallKey::random(), ..self.clone() }
     }
 
-    /// The digest of what is judged; the same from call to call.
-    pub(in crate::client) fn digest(&self) -> JudgedDigest {
-        JudgedDigest::new(self.tenant.clone(), self.call.clone())
+    /// The digest of what is judged at a place; the same from call to call.
+    pub(in crate::client) fn digest(&self, place: Option<[u8; 32]>) -> JudgedDigest {
+        JudgedDigest::new(self.tenant.clone(), self.call.clone(), place)
     }
 
     /// Masks an object, or whatever JSON it is, in place.

@@ -42,6 +42,7 @@
 
 mod answer;
 pub mod ask;
+pub mod bounds;
 pub mod cluster;
 pub mod clusters;
 pub mod config;
@@ -59,6 +60,7 @@ pub mod logs;
 pub mod marker;
 pub mod mask;
 pub mod place;
+pub mod reach;
 pub mod read;
 mod request;
 pub mod sealed;
@@ -66,17 +68,19 @@ pub mod watch;
 pub mod write;
 
 pub use ask::{AccessReview, AccessVerdict, ClusterHealth};
+pub use bounds::{ImagePattern, NotAnImagePattern, WorkloadBounds};
 pub use cluster::Cluster;
 pub use clusters::Clusters;
 pub use config::{
-    BadCluster, ClusterConfig, ClusterEndpoint, Impersonation, KeptSecret, NamespacePattern, NotANamespacePattern,
-    SecretText,
+    BadCluster, ClusterConfig, ClusterEndpoint, Impersonation, KeptKubeconfig, KeptSecret, NamespacePattern,
+    NotANamespacePattern, SecretText,
 };
 pub use exec::{CommandResult, HttpProbeResult, PodCommand, ProbeRequest};
 pub use kinds::Kind;
 pub use logs::{ContainerLogRequest, LogQuery};
 pub use mask::{JudgedDigest, KnownSecrets, MaskDetail, ObjectPair, without_marks};
 pub use place::{KindScope, NamespaceSpan, ResourceRef, Wildcard};
+pub use reach::ClusterReach;
 pub use read::{ListQuery, MetricsSubject, ObjectPage, Table, TableRow};
 pub use sealed::SealedValue;
 pub use watch::WaitResult;

@@ -142,8 +142,9 @@ impl ClusterWriter<'_> {
     ) -> Result<ObjectWriteResult, Failure> {
         self.guard(target.kind(), target.namespace(), Some(target.name()))?;
         let mut body = self.tried(body.into().value, target.kind());
+        self.cluster.bounds().check(&body)?;
         self.name(&mut body, target);
-        match self.send(applying(target, &body, force)).await {
+        match self.send(target.kind(), applying(target, &body, force)).await {
             Err(refusal) if force == Force::No && marker::is_all_disputed(&refusal) => {
                 self.apply_over_mark(target, body).await
             }
@@ -158,8 +159,8 @@ impl ClusterWriter<'_> {
         let live = self.cluster.get(target, MaskDetail::Clean).await?;
         sealed::set(&mut body, "/metadata/resourceVersion", live["metadata"]["resourceVersion"].clone());
         let rehearsal = ClusterWriter { cluster: self.cluster, sending: SendMode::Rehearse };
-        rehearsal.send(applying(target, &marker::take(body.clone()), Force::No)).await?;
-        self.send(applying(target, &body, Force::Yes)).await
+        rehearsal.send(target.kind(), applying(target, &marker::take(body.clone()), Force::No)).await?;
+        self.send(target.kind(), applying(target, &body, Force::Yes)).await
     }
 
     /// Changes a part of an object; only if it still has this version, where one is given.
@@ -169,7 +170,13 @@ impl ClusterWriter<'_> {
         patch: ObjectPatch,
         version: Option<&str>,
     ) -> Result<ObjectWriteResult, Failure> {
-        self.patched(ClusterRequest::object(Method::PATCH, "patch", target), target, patch, version, true).await
+        let request = ClusterRequest::object(Method::PATCH, "patch", target);
+        let result = self.patched(request, target, patch, version, true).await?;
+        // A part does not tell what the whole will be, so the dry run before it is judged.
+        if self.is_dry() {
+            self.cluster.bounds().check(&result.object)?;
+        }
+        Ok(result)
     }
 
     /// Changes a part of an object's status, as its controller would.
@@ -203,11 +210,12 @@ impl ClusterWriter<'_> {
         if let Some(namespace) = namespace {
             sealed::set(&mut body, "/metadata/namespace", json!(namespace));
         }
+        self.cluster.bounds().check(&body)?;
         self.mark(&mut body);
         let request = ClusterRequest::collection(Method::POST, "create", &place.kind, namespace)
             .query("fieldManager", FIELD_MANAGER)
             .query("fieldValidation", "Strict");
-        self.send(request.body(JSON, body.to_string().into_bytes())).await
+        self.send(&place.kind, request.body(JSON, body.to_string().into_bytes())).await
     }
 
     /// Deletes an object.
@@ -227,7 +235,7 @@ impl ClusterWriter<'_> {
         }
         self.dry(&mut options);
         let request = ClusterRequest::object(Method::DELETE, "delete", target);
-        self.send(request.body(JSON, options.to_string().into_bytes())).await
+        self.send(target.kind(), request.body(JSON, options.to_string().into_bytes())).await
     }
 
     /// Sets how many replicas an object should have; only if it still has this version, where one is given.
@@ -238,6 +246,7 @@ impl ClusterWriter<'_> {
         version: Option<&str>,
     ) -> Result<ObjectWriteResult, Failure> {
         scalable(target.kind())?;
+        self.cluster.bounds().check_replicas(replicas.into())?;
         let patch = ObjectPatch::Merge(json!({ "spec": { "replicas": replicas } }).into());
         self.patched(ClusterRequest::beneath(Method::PATCH, "patch", target, SCALE), target, patch, version, false)
             .await
@@ -263,7 +272,7 @@ impl ClusterWriter<'_> {
             "metadata": { "name": pod.name(), "namespace": pod.namespace() },
         });
         let request = ClusterRequest::beneath(Method::POST, "create", pod, EVICTION);
-        self.send(request.body(JSON, body.to_string().into_bytes())).await
+        self.send(pod.kind(), request.body(JSON, body.to_string().into_bytes())).await
     }
 
     /// Adds a debug container to a pod. It stays until the pod goes.
@@ -273,8 +282,9 @@ impl ClusterWriter<'_> {
         container: impl Into<SealedValue>,
         version: Option<&str>,
     ) -> Result<ObjectWriteResult, Failure> {
-        let patch =
-            ObjectPatch::Strategic(json!({ "spec": { "ephemeralContainers": [container.into().value] } }).into());
+        let container = container.into().value;
+        self.cluster.bounds().check_image(container["image"].as_str().unwrap_or_default())?;
+        let patch = ObjectPatch::Strategic(json!({ "spec": { "ephemeralContainers": [container] } }).into());
         self.patched(ClusterRequest::beneath(Method::PATCH, "patch", pod, EPHEMERAL), pod, patch, version, false).await
     }
 
@@ -321,11 +331,14 @@ impl ClusterWriter<'_> {
             }
         }
         let request = request.query("fieldManager", FIELD_MANAGER).query("fieldValidation", "Strict");
-        self.send(request.body(content_type, body.to_string().into_bytes())).await
+        self.send(target.kind(), request.body(content_type, body.to_string().into_bytes())).await
     }
 
     /// Sends a write: once, and as a dry run unless this writer acts.
-    async fn send(&self, request: ClusterRequest) -> Result<ObjectWriteResult, Failure> {
+    async fn send(&self, kind: &Kind, request: ClusterRequest) -> Result<ObjectWriteResult, Failure> {
+        if self.is_dry() {
+            self.cluster.takes_dry_runs(kind).await?;
+        }
         let request = if self.is_dry() { request.query("dryRun", "All") } else { request };
         let lost = |lost| if self.is_dry() { fault::of_read(&lost) } else { fault::of_write(&lost) };
         let deadline = self.cluster.deadline;

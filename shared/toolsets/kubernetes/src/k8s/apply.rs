@@ -107,6 +107,7 @@ impl Tool for Apply {
             };
             match Box::pin(plan.attempt(&cluster, &writer, step, args.force())).await? {
                 DryRunResult::Untried => {
+                    cluster.bounds().check(&step.object.value)?;
                     preview::untried(&mut preview, &step.name(), &shown(step.object));
                     made += 1;
                 }

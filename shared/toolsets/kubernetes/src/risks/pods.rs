@@ -29,6 +29,13 @@ pub(super) fn specs(object: &Value) -> Vec<&Value> {
     specs
 }
 
+/// The images of one pod spec: those of its containers, and those that are mounted as volumes.
+pub(super) fn images(spec: &Value) -> impl Iterator<Item = &str> {
+    let of = |list: &str| spec[list].as_array().into_iter().flatten();
+    let run = CONTAINERS.into_iter().flat_map(of).filter_map(|container| container["image"].as_str());
+    run.chain(of("volumes").filter_map(|volume| volume["image"]["reference"].as_str()))
+}
+
 /// Judges one pod spec.
 pub(super) fn judge(spec: &Value, add: &mut impl FnMut(RiskRule, String)) {
     for (key, what) in [("hostNetwork", "network"), ("hostPID", "processes"), ("hostIPC", "message queues")] {

@@ -1,16 +1,35 @@
 //! Reads the clusters of a tenant: each with a name, one source, and how far it may be used.
 
 use super::{CLUSTER, ClusterEntry, ClusterSource, ImpersonateConfig};
+use crate::client::ImagePattern;
 use domain::text::is_label;
 use std::ops::RangeInclusive;
 use tenancy::{SectionReader, YamlNode, shown};
 
 /// How many clusters one tenant may have; each costs connections and a cache.
 const MOST: usize = 32;
+/// How many image patterns one tenant may have; each image is compared with all of them.
+const MOST_IMAGES: usize = 256;
 /// The keys that say where a cluster is; exactly one of them is given.
 const SOURCES: [&str; 3] = ["kubeconfig", "in_cluster", "sandbox"];
 /// The longest name of a user or group that is acted as.
 const WHO_BYTES: RangeInclusive<usize> = 1..=253;
+
+/// The images that may be run. A list without any allows none.
+pub(super) fn images(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<Vec<ImagePattern>> {
+    let items = reader.values.list(node, "`images`");
+    if let Some(beyond) = items.get(MOST_IMAGES) {
+        let message = format!("a tenant has at most {MOST_IMAGES} image patterns");
+        reader.values.report.add(beyond.at, "out_of_range", message, None);
+    }
+    let mut patterns = Vec::new();
+    for item in items.iter().take(MOST_IMAGES) {
+        let Some(text) = reader.values.text(item, "an image pattern") else { continue };
+        let pattern = ImagePattern::parse(text).map_err(|error| format!("{} is none: {error}", shown(text)));
+        patterns.extend(reader.values.accept(item, pattern));
+    }
+    Some(patterns)
+}
 
 /// The clusters; `None` if there is none.
 pub(super) fn clusters(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<Vec<ClusterEntry>> {

@@ -2,6 +2,14 @@ use super::*;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
+fn kept_as(sources: &[(&KeptSecret, ClusterReach)]) -> ClusterEndpoint {
+    let one = |(secret, reach): &(&KeptSecret, ClusterReach)| KeptKubeconfig {
+        secret: (*secret).clone(),
+        reach: reach.clone(),
+    };
+    ClusterEndpoint::Kept(sources.iter().map(one).collect())
+}
+
 fn text(change: impl FnOnce(&mut Value)) -> String {
     let mut config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -89,7 +97,10 @@ async fn a_tenants_secret_names_no_file_of_ours_and_this_machine_only_if_the_ope
     let path = home.path().join("kubeconfig");
     let secret = |loopback: bool, change: fn(&mut Value)| {
         std::fs::write(&path, text(change)).unwrap();
-        ClusterConfig::new("c", ClusterEndpoint::SecretFile { path: path.clone(), loopback })
+        ClusterConfig::new(
+            "c",
+            ClusterEndpoint::SecretFile { path: path.clone(), reach: ClusterReach::of_operator(loopback) },
+        )
     };
     let loaded = load(&secret(false, |_| {})).await.ok().unwrap();
     std::fs::write(&path, "changed").unwrap();
@@ -106,7 +117,7 @@ async fn a_kept_kubeconfig_is_as_untrusted_as_a_file_and_noticed_when_it_changes
     let kept = Arc::new(Mutex::new(Ok(SecretText::new(text(|_| {})))));
     let keeper = Arc::clone(&kept);
     let secret = KeptSecret::new("main", move || keeper.lock().unwrap().clone());
-    let config = |loopback| ClusterConfig::new("c", ClusterEndpoint::Kept { secret: secret.clone(), loopback });
+    let config = |loopback| ClusterConfig::new("c", kept_as(&[(&secret, ClusterReach::of_operator(loopback))]));
     let put = |now: Result<String, NotAtHand>| *kept.lock().unwrap() = now.map(SecretText::new);
 
     let loaded = load(&config(false)).await.ok().unwrap();
@@ -133,4 +144,34 @@ async fn a_kept_kubeconfig_is_as_untrusted_as_a_file_and_noticed_when_it_changes
 async fn loopback_is_this_machine() {
     let far = ClusterConfig::new("c", ClusterEndpoint::Loopback("10.0.0.1:80".parse().unwrap()));
     assert!(load(&far).await.is_err());
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_moved_is_another_place() {
+    let place = async |change: fn(&mut Value), adjust: fn(&mut ClusterConfig)| {
+        let mut config = ClusterConfig::new("c", ClusterEndpoint::KubeconfigText(SecretText::new(text(change))));
+        adjust(&mut config);
+        load(&config).await.ok().unwrap().place(&config)
+    };
+    let before = place(|_| {}, |_| {}).await;
+    let same = place(|config| config["users"][0]["user"]["token"] = json!("renewed"), |_| {}).await;
+    assert_eq!(before, same, "a renewed credential leads to the same place");
+    let authority = |config: &mut Value| {
+        let pem = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        config["clusters"][0]["cluster"]["certificate-authority-data"] =
+            json!(base64::Engine::encode(&base64::engine::general_purpose::STANDARD, pem));
+    };
+    let moved = [
+        place(|config| config["clusters"][0]["cluster"]["server"] = json!("https://other.example:6443"), |_| {}).await,
+        place(|config| config["clusters"][0]["cluster"]["tls-server-name"] = json!("other.example"), |_| {}).await,
+        place(authority, |_| {}).await,
+        place(
+            |_| {},
+            |config| config.impersonate = Some(crate::client::Impersonation { user: "eve".into(), groups: vec![] }),
+        )
+        .await,
+    ];
+    for (n, place) in moved.iter().enumerate() {
+        assert_ne!(before, *place, "case {n}");
+    }
 }

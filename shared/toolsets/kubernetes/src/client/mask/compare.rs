@@ -76,9 +76,9 @@ impl Cluster<'_> {
         self.masker().is_secret_kind(kind)
     }
 
-    /// The digest of what is judged about this cluster.
+    /// The digest of what is judged about this cluster. A cluster that was moved since is another one, whatever its name.
     pub fn judged_digest(&self) -> super::JudgedDigest {
-        self.masker().digest()
+        self.masker().digest(self.connection.place())
     }
 
     /// What is sent of a body to try it, for this caller.

@@ -79,24 +79,26 @@ fn number(bytes: &[u8]) -> u64 {
 pub struct JudgedDigest {
     tenant: TenantKey,
     call: Option<CallKey>,
+    place: Option<[u8; 32]>,
 }
 
 impl JudgedDigest {
-    pub(super) fn new(tenant: TenantKey, call: Option<CallKey>) -> JudgedDigest {
-        JudgedDigest { tenant, call }
+    pub(super) fn new(tenant: TenantKey, call: Option<CallKey>, place: Option<[u8; 32]>) -> JudgedDigest {
+        JudgedDigest { tenant, call, place }
     }
 
     /// One with a fixed key, for tests of others.
     #[cfg(test)]
     pub(crate) fn fixed() -> JudgedDigest {
-        JudgedDigest { tenant: TenantKey([0; 32]), call: None }
+        JudgedDigest { tenant: TenantKey([0; 32]), call: None, place: None }
     }
 
     /// The digest of a value, as hex.
     pub fn of(&self, judged: &Value) -> String {
         let mut plain = judged.clone();
         each_text(&mut plain, &|text: &str| replace_marks(text, |mark| self.tagged(mark)));
-        hex(&KeyedDigest::new(&self.tenant.0).part(b"judged").part(canonical(&plain).as_bytes()).finish())
+        let place = self.place.as_ref().map_or(&[][..], |place| &place[..]);
+        hex(&KeyedDigest::new(&self.tenant.0).part(b"judged").part(place).part(canonical(&plain).as_bytes()).finish())
     }
 
     /// What stands for a mark in what is digested. A mark that is none of this call's is itself.
@@ -168,9 +170,15 @@ mod tests {
             let (tenant, call) = (TenantKey([1; 32]), CallKey([call; 32]));
             let mark = call.mark(tenant.of(value));
             let judged = json!({ "k": mark, "text": [format!("--password={mark} and masked: nothing")] });
-            JudgedDigest::new(tenant, Some(call)).of(&judged)
+            JudgedDigest::new(tenant, Some(call), None).of(&judged)
         };
         assert_eq!(digest(2, b"hunter2"), digest(3, b"hunter2"));
         assert_ne!(digest(2, b"hunter2"), digest(2, b"hunter3"));
+        let at = |place: Option<[u8; 32]>| JudgedDigest::new(TenantKey([1; 32]), None, place).of(&json!("the same"));
+        assert!(
+            at(Some([1; 32])) == at(Some([1; 32]))
+                && at(Some([1; 32])) != at(Some([2; 32]))
+                && at(None) != at(Some([1; 32]))
+        );
     }
 }

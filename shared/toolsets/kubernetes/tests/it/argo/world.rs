@@ -6,8 +6,8 @@ use catalog::{CatalogEntry, ParsedCall, ProbeResult, Progress, ToolPreview};
 use domain::{Effect, Failure, Moment, RunId};
 use kubernetes::argo::list;
 use kubernetes::client::{
-    ClusterConfig, ClusterEndpoint, Clusters, DeleteCascade, DeleteOptions, MaskDetail, NamespacePattern, ObjectPatch,
-    ResourceRef, SecretText, Wildcard,
+    ClusterConfig, ClusterEndpoint, ClusterReach, Clusters, DeleteCascade, DeleteOptions, MaskDetail, NamespacePattern,
+    ObjectPatch, ResourceRef, SecretText, Wildcard,
 };
 use kubernetes::k8s::K8sDeps;
 use policy::{Decision, Permit, PermitApproval};
@@ -66,7 +66,7 @@ impl World {
         let world = match real {
             None => World::with(Seed::empty(), |config| config.default_namespace.clone_from(&namespace)).await,
             Some(path) => {
-                let source = ClusterEndpoint::SecretFile { path: path.into(), loopback: true };
+                let source = ClusterEndpoint::SecretFile { path: path.into(), reach: ClusterReach::of_operator(true) };
                 let config =
                     ClusterConfig { default_namespace: namespace.clone(), ..ClusterConfig::new("main", source) };
                 World::of(None, config)

@@ -2,8 +2,10 @@
 
 use crate::border::support::*;
 use domain::Effect;
+use egress::AddressGuard;
 use kubernetes::client::{
-    ClusterConfig, ClusterEndpoint, Impersonation, KeptSecret, MaskDetail, ObjectPatch, SecretText,
+    ClusterConfig, ClusterEndpoint, ClusterReach, Impersonation, KeptKubeconfig, KeptSecret, MaskDetail, ObjectPatch,
+    SecretText,
 };
 use redact::NotAtHand;
 use serde_json::json;
@@ -109,7 +111,8 @@ async fn a_kept_credential_serves_while_it_is_kept_and_its_successor_after_it() 
     let kept = Arc::new(Mutex::new(Ok(SecretText::new(kubeconfig(api.address, "one")))));
     let keeper = Arc::clone(&kept);
     let secret = KeptSecret::new("main", move || keeper.lock().unwrap().clone());
-    let clusters = clusters_of(vec![ClusterConfig::new("main", ClusterEndpoint::Kept { secret, loopback: true })]);
+    let kubeconfig_secret = KeptKubeconfig { secret, reach: ClusterReach::of_operator(true) };
+    let clusters = clusters_of(vec![ClusterConfig::new("main", ClusterEndpoint::Kept(vec![kubeconfig_secret]))]);
     let permit = reading();
     let web = target(&clusters.of(&permit, None).unwrap(), "Deployment", "web").await;
     let get = async || clusters.of(&permit, None).unwrap().get(&web, MaskDetail::Clean).await;
@@ -143,6 +146,50 @@ async fn a_kept_credential_serves_while_it_is_kept_and_its_successor_after_it() 
     let sent = api.seen().len();
     get().await.unwrap_err();
     assert_eq!(api.seen().len(), sent);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_this_machine_is_not_dialled() {
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    // The connector takes this for a name, and the system's resolver makes an address of it.
+    let text = kubeconfig(api.address, "one").replace("127.0.0.1", "localhost");
+    assert!(text.contains("localhost"));
+    for (reach, reached) in [(ClusterReach::of_operator(true), true), (ClusterReach::of_operator(false), false)] {
+        let kept = SecretText::new(text.clone());
+        let secret = KeptSecret::new("main", move || Ok(kept.clone()));
+        let source = ClusterEndpoint::Kept(vec![KeptKubeconfig { secret, reach }]);
+        let clusters = clusters_of(vec![ClusterConfig::new("main", source)]);
+        let permit = reading();
+        let cluster = clusters.of(&permit, None).unwrap();
+        assert_eq!(cluster.version().await.is_ok(), reached);
+    }
+}
+
+#[tokio::test]
+async fn what_a_tenant_set_itself_counts_first_and_is_held_to_its_own_reach() {
+    let api = Api::start(|_, _| Reply::Json(200, deployment("web", 1))).await;
+    let kept = |text: Result<String, NotAtHand>| {
+        let text = text.map(SecretText::new);
+        KeptSecret::new("main", move || text.clone())
+    };
+    let version = async |tenants: Result<String, NotAtHand>| {
+        let tenants =
+            KeptKubeconfig { secret: kept(tenants), reach: ClusterReach::of_tenant(&AddressGuard::default(), true) };
+        let operators = KeptKubeconfig {
+            secret: kept(Ok(kubeconfig(api.address, "operators"))),
+            reach: ClusterReach::of_operator(true),
+        };
+        let clusters = clusters_of(vec![ClusterConfig::new("main", ClusterEndpoint::Kept(vec![tenants, operators]))]);
+        let permit = reading();
+        let answer = clusters.of(&permit, None).unwrap().version().await;
+        answer.map(drop).map_err(|failure| failure.code)
+    };
+    assert_eq!(version(Err(NotAtHand::Gone)).await, Ok(()), "the operator's serves where the tenant has set none");
+    assert_eq!(api.seen().len(), 1);
+    // The guard of a tenant's own addresses lets none lead to this machine, whatever is allowed for the operator's.
+    assert!(version(Ok(kubeconfig(api.address, "tenants"))).await.is_err());
+    assert!(version(Err(NotAtHand::Unreadable)).await.is_err(), "nobody knows whether the tenant has set one");
+    assert_eq!(api.seen().len(), 1);
 }
 
 #[tokio::test]

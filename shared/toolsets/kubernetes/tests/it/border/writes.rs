@@ -59,6 +59,53 @@ async fn under_a_rehearsal_everything_is_a_dry_run() {
     }
 }
 
+/// A document of `one.example/v1` in which the writes to widgets take these parameters.
+fn openapi(parameters: &Value) -> Value {
+    let operation = json!({ "parameters": parameters,
+        "x-kubernetes-group-version-kind": { "group": "one.example", "version": "v1", "kind": "Widget" } });
+    json!({
+        "paths": { "/apis/one.example/v1/namespaces/{namespace}/widgets/{name}": { "get": operation, "patch": operation } },
+        "components": { "parameters": { "dry": { "name": "dryRun", "in": "query" } } },
+    })
+}
+
+#[tokio::test]
+async fn a_dry_run_is_sent_only_where_the_server_says_that_it_takes_them() {
+    let declared = json!([{ "name": "force", "in": "query" }, { "name": "dryRun", "in": "query" }]);
+    for (parameters, takes) in [
+        (declared, true),
+        (json!([{ "$ref": "#/components/parameters/dry" }]), true),
+        (json!([{ "name": "force", "in": "query" }]), false),
+        (json!([{ "name": "dryRun", "in": "path" }]), false),
+        (json!(null), false),
+    ] {
+        let document = openapi(&parameters);
+        let api = Api::start(move |seen, _| {
+            let is_document = seen.path.starts_with("/openapi");
+            Reply::Json(200, if is_document { document.clone() } else { json!({ "kind": "Widget" }) })
+        })
+        .await;
+        let clusters = api.clusters();
+        for permit in [rehearsing(), reading()] {
+            let cluster = clusters.of(&permit, None).unwrap();
+            let widget = target(&cluster, "widgets.one.example", "one").await;
+            for _ in 0..2 {
+                let tried = cluster.dry_run().apply(&widget, json!({ "spec": {} }), Force::No).await;
+                assert_eq!(
+                    tried.map(drop).map_err(|failure| failure.code),
+                    match takes {
+                        true => Ok(()),
+                        false => Err(kubernetes::codes::DRY_RUN_UNSUPPORTED),
+                    }
+                );
+            }
+        }
+        let (documents, writes): (Vec<_>, Vec<_>) = api.seen().into_iter().partition(|seen| seen.method == "GET");
+        assert_eq!(writes.len(), if takes { 4 } else { 0 }, "{parameters}");
+        assert_eq!(documents.len(), if takes { 1 } else { 4 }, "what was said is believed for as long as discovery is");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_rehearsed_is_refused_under_a_rehearsal() {
     let api = api().await;

@@ -2,6 +2,7 @@
 //! and effects counted where they land.
 
 mod apply;
+mod bounds;
 mod delete;
 mod hostile;
 mod patch;

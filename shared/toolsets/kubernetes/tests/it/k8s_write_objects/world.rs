@@ -47,7 +47,7 @@ impl World {
         World::with(|config| config.protected = vec![NamespacePattern::parse("shop").unwrap()]).await
     }
 
-    async fn with(adjust: impl FnOnce(&mut ClusterConfig)) -> World {
+    pub(crate) async fn with(adjust: impl FnOnce(&mut ClusterConfig)) -> World {
         let sandbox = Sandbox::start(Seed::shop()).await.unwrap();
         let source = ClusterEndpoint::KubeconfigText(SecretText::new(sandbox.kubeconfig()));
         let mut config = ClusterConfig {
