@@ -2,7 +2,9 @@
 
 use crate::authenticity;
 use crate::clock::SystemClock;
+use crate::http::address::AddressLimit;
 use crate::http::guard::OriginPolicy;
+use crate::http::refusal_log::RefusalLog;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::{SessionSettings, Settings};
@@ -56,6 +58,10 @@ pub struct Gateway {
     pub keys: Arc<ServiceKeys>,
     /// Which hosts and origins are answered.
     pub doors: OriginPolicy,
+    /// What is left to each address before a token is verified.
+    pub addresses: AddressLimit,
+    /// Log lines about requests that were refused before a call.
+    pub refusals: RefusalLog,
     /// Whether this process may serve.
     pub readiness: Readiness,
     /// Legacy calls that can be cancelled.
@@ -108,7 +114,10 @@ impl Gateway {
         let gateway = Arc::new(Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases)
                 .telling(notices)
-                .with_codes(codes),
+                .with_codes(codes)
+                .with_limits(settings.limits.call_limits()),
+            addresses: AddressLimit::of(&settings.listen),
+            refusals: RefusalLog::default(),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
@@ -167,7 +176,15 @@ impl Gateway {
 pub(crate) async fn helm(settings: &Settings) -> Helm {
     let configured = &settings.upstreams;
     let binary = (!configured.helm.as_os_str().is_empty()).then(|| configured.helm.clone());
-    Helm::new(HelmConfig { binary, ..HelmConfig::new(configured.cache.join("helm")) }).await
+    let config = HelmConfig {
+        binary,
+        slots: configured.helm_slots,
+        tenant_slots: configured.helm_slots_per_tenant,
+        memory_bytes: configured.helm_memory_bytes,
+        cpu: configured.helm_cpu,
+        ..HelmConfig::new(configured.cache.join("helm"))
+    };
+    Helm::new(config).await
 }
 
 /// What the service's own secret was before.
@@ -180,7 +197,8 @@ fn older_keys(settings: &Settings) -> anyhow::Result<Vec<Vec<u8>>> {
 /// The state store, in which everything that something is done by is sealed under the service's own secret.
 pub(crate) async fn store(settings: &Settings, secret: &[u8]) -> anyhow::Result<Store> {
     let sealer = RecordSealer::new(secret, &older_keys(settings)?).context("a service key cannot be used")?;
-    Store::open_sealed(&settings.store, Arc::new(sealer)).await.context("the store cannot be opened")
+    let limits = settings.limits.store_limits();
+    Store::open_sealed_with(&settings.store, Arc::new(sealer), limits).await.context("the store cannot be opened")
 }
 
 /// The secrets of all tenants: sealed under the service's own, in files, and in the environment.

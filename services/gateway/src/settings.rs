@@ -2,6 +2,11 @@
 //!
 //! Each crate owns its section; this file only nests them and merges the layers.
 
+mod limits;
+
+pub use limits::LimitSettings;
+
+use crate::network::ProxyNetwork;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,6 +35,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Limits of calls in this process.
     pub calls: Calls,
+    /// What one caller and one tenant may use.
+    pub limits: LimitSettings,
     /// How replicas share the execution of runs.
     pub approvals: ApprovalSettings,
     /// Where tenants are configured.
@@ -60,6 +67,10 @@ pub struct Listen {
     /// How long requests may go on after SIGTERM.
     #[serde(deserialize_with = "span")]
     pub drain: Duration,
+    /// Requests without a good token that one address may send in a minute.
+    pub refused_per_address: u64,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<ProxyNetwork>,
 }
 
 /// How long sessions live.
@@ -153,6 +164,15 @@ pub struct UpstreamSettings {
     pub chart_hosts: Vec<String>,
     /// The helm binary.
     pub helm: PathBuf,
+    /// How many helm processes may run at once.
+    pub helm_slots: usize,
+    /// How many of them may be one tenant's.
+    pub helm_slots_per_tenant: usize,
+    /// The memory of one helm process.
+    pub helm_memory_bytes: u64,
+    /// The CPU time of one helm process.
+    #[serde(deserialize_with = "span")]
+    pub helm_cpu: Duration,
     /// The folder helm works in.
     pub cache: PathBuf,
     /// The folder with the operator's catalog of external servers.
@@ -244,6 +264,13 @@ impl Settings {
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
+        }
+        if self.listen.refused_per_address == 0 {
+            return wrong("listen.refused_per_address is zero, so no request could be let in");
+        }
+        self.limits.check()?;
+        if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {
+            return wrong("upstreams.helm_slots_per_tenant must be at least 1 and below upstreams.helm_slots");
         }
         Ok(())
     }
