@@ -1,14 +1,15 @@
 //! How the toolsets `k8s` and `argo` join a tenant: its section `clusters` becomes the clusters their tools hold.
 
 use crate::client::{
-    BadCluster, ClusterConfig, ClusterEndpoint, Clusters, Impersonation, NamespacePattern, NotANamespacePattern,
-    SecretText,
+    BadCluster, ClusterConfig, ClusterEndpoint, Clusters, Impersonation, KeptSecret, NamespacePattern,
+    NotANamespacePattern, SecretText,
 };
 use crate::k8s::K8sDeps;
 use crate::section::{self, ClusterEntry, ClusterSource};
 use crate::{argo, codes, k8s};
 use catalog::{CatalogEntry, CompiledTools};
-use domain::{Code, Tenant};
+use domain::Code;
+use redact::NotAtHand;
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl Kubernetes {
 
     fn configure(
         &self,
-        tenant: &Tenant,
+        config: &TenantConfig,
         cluster: &ClusterEntry,
         simulated: Option<&SimulatedCluster>,
     ) -> Result<ClusterConfig, BadClusters> {
@@ -107,7 +108,15 @@ impl Kubernetes {
         let KubernetesConfig { vault, loopback, over_http, .. } = &self.config;
         let source = match &cluster.source {
             ClusterSource::Secret(name) => {
-                let secret = if *over_http { vault.kept(tenant, name) } else { vault.kept_by_operator(tenant, name) };
+                let tenant = &config.tenant;
+                let granted = cluster.secret_use().is_some_and(|used| config.grants(&used));
+                let secret = match (granted, *over_http) {
+                    (true, true) => vault.kept(tenant, name),
+                    (true, false) => vault.kept_by_operator(tenant, name),
+                    (false, true) => vault.kept_by_tenant(tenant, name),
+                    // One that the operator brought is not granted, and one that was set over HTTP is not used.
+                    (false, false) => KeptSecret::new(name.as_str(), || Err(NotAtHand::Gone)).only("nobody"),
+                };
                 ClusterEndpoint::Kept { secret, loopback: *loopback }
             }
             ClusterSource::InCluster => ClusterEndpoint::InCluster,
@@ -156,7 +165,7 @@ impl Toolset for Kubernetes {
         } else {
             None
         };
-        let describe = |cluster| self.configure(attach.tenant, cluster, simulated.as_deref());
+        let describe = |cluster| self.configure(attach.config, cluster, simulated.as_deref());
         let configs = configured.iter().map(describe).collect::<Result<Vec<_>, _>>()?;
         let before = before.as_ref().map(|before| &before.clusters);
         let clusters =

@@ -58,19 +58,28 @@ pub struct HelmDeps {
     store: Store,
     cursors: Cursors,
     pins: ChartPins,
+    /// Whether values may hold templates.
+    templates_in_values: bool,
 }
 
 impl HelmDeps {
     /// The binary, where charts come from, the store that keeps runs apart, and where long results go on. It reaches no
     /// cluster and no repository yet.
     pub fn new(helm: Helm, charts: Charts, store: Store, cursors: Cursors) -> HelmDeps {
-        HelmDeps { helm, charts, clusters: Clusters::none(), store, cursors, pins: ChartPins::default() }
+        let (clusters, pins) = (Clusters::none(), ChartPins::default());
+        HelmDeps { helm, charts, clusters, store, cursors, pins, templates_in_values: false }
     }
 
     /// The same for one tenant.
     #[must_use]
     pub fn for_tenant(&self, clusters: Clusters, charts: TenantCharts) -> HelmDeps {
         HelmDeps { clusters, charts: self.charts.for_tenant(charts), ..self.clone() }
+    }
+
+    /// The same for a tenant whose values may hold templates.
+    #[must_use]
+    pub fn with_templates_in_values(self, templates_in_values: bool) -> HelmDeps {
+        HelmDeps { templates_in_values, ..self }
     }
 }
 
