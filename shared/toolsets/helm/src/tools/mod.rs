@@ -39,6 +39,8 @@ use crate::client::Helm;
 use crate::client::charts::{Charts, TenantCharts};
 use catalog::validate::BadSchema;
 use catalog::{CatalogEntry, CompiledTools};
+use domain::{Code, Failure};
+use grammar::{ChartValues, template_in};
 use kubernetes::client::Clusters;
 use kubernetes::k8s::ClusterToolList;
 use pins::ChartPins;
@@ -74,6 +76,19 @@ impl HelmDeps {
     #[must_use]
     pub fn for_tenant(&self, clusters: Clusters, charts: TenantCharts) -> HelmDeps {
         HelmDeps { clusters, charts: self.charts.for_tenant(charts), ..self.clone() }
+    }
+
+    /// Refuses values that a chart could evaluate, unless the tenant's file allows them. Evaluated in a change, a template
+    /// reads the cluster with the tenant's credential.
+    fn plain_values(&self, values: Option<&ChartValues>) -> Result<(), Failure> {
+        let found = values.filter(|_| !self.templates_in_values).and_then(|values| template_in(values.fields()));
+        let Some(path) = found else { return Ok(()) };
+        let path: String = path.chars().filter(|c| !c.is_control()).take(200).collect();
+        let message = format!(
+            "the value {path} may be taken for a template (`{{{{`), which a chart could evaluate in the cluster"
+        );
+        Err(Failure::new(Code::PolicyDenied, message)
+            .next("give the value without braces; only the tenant's file can allow templates (toolsets.helm.templates_in_values)"))
     }
 
     /// The same for a tenant whose values may hold templates.
