@@ -9,9 +9,10 @@
 //! | nothing over HTTP | its file |
 //! | a valid configuration over HTTP | that configuration |
 //! | a configuration over HTTP that is invalid, or became so | what was served before, or no tools (see `suspend`) |
+//! | one that takes more than its file gives by now | no tools |
 //! | the store has not answered yet | what was served before, or requests wait for it |
 //!
-//! The last two never fall back to the file: a restriction that a tenant's admin set must not be lost because the store is
+//! The last three never fall back to the file: a restriction that a tenant's admin set must not be lost because the store is
 //! slow or a rule has changed.
 
 mod known_names;

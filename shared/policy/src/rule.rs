@@ -58,6 +58,21 @@ impl Pattern {
         self.about.is_none()
     }
 
+    /// Whether this rule is about every call that the other one is about.
+    pub fn covers(&self, other: &Pattern) -> bool {
+        let tools = if self.open { other.tool.starts_with(&self.tool) } else { !other.open && other.tool == self.tool };
+        tools && self.about.as_ref().is_none_or(|about| other.about.as_ref() == Some(about))
+    }
+
+    /// Whether this rule is about some tool that the other one is about.
+    pub fn meets(&self, other: &Pattern) -> bool {
+        match (self.open, other.open) {
+            (true, true) => self.tool.starts_with(&other.tool) || other.tool.starts_with(&self.tool),
+            (_, false) => self.tool_matches(&other.tool),
+            (false, true) => other.tool_matches(&self.tool),
+        }
+    }
+
     /// Whether the rule is about this call. What a call is about may be several words, with commas between them; a rule
     /// about any of them is about the call.
     pub fn matches(&self, tool: &str, about: Option<&str>) -> bool {
@@ -73,6 +88,14 @@ pub struct Gate {
     pub pattern: Pattern,
     /// What a rejection means for the session.
     pub on_reject: OnReject,
+}
+
+impl Gate {
+    /// Whether this rule asks for every call that the other one asks for, and a no means at least as much.
+    pub fn covers(&self, other: &Gate) -> bool {
+        let strict = self.on_reject == OnReject::Fail || other.on_reject == OnReject::Continue;
+        strict && self.pattern.covers(&other.pattern)
+    }
 }
 
 impl fmt::Display for Pattern {
@@ -108,6 +131,33 @@ mod tests {
             let pattern = Pattern::parse(text).unwrap();
             assert_eq!((pattern.to_string().as_str(), pattern.is_whole()), (text, whole));
         }
+    }
+
+    #[test]
+    fn a_pattern_covers_another_exactly_if_it_matches_whatever_that_one_matches() {
+        let patterns = ["a", "ab", "a*", "ab*", "*", "b", "a:x", "a*:x", "a:y", "*:x", "ab*:y"];
+        let calls = ["a", "ab", "abc", "b", "c"]
+            .into_iter()
+            .flat_map(|tool| [None, Some("x"), Some("y"), Some("z")].map(|about| (tool, about)));
+        for (one, other) in patterns.iter().flat_map(|one| patterns.map(|other| (one, other))) {
+            let (covering, covered) = (Pattern::parse(one).unwrap(), Pattern::parse(other).unwrap());
+            let all = calls
+                .clone()
+                .filter(|(tool, about)| covered.matches(tool, *about))
+                .all(|(tool, about)| covering.matches(tool, about));
+            assert_eq!(covering.covers(&covered), all, "{one} covers {other}");
+            let some = calls.clone().any(|(tool, _)| covering.tool_matches(tool) && covered.tool_matches(tool));
+            assert_eq!(covering.meets(&covered), some, "{one} meets {other}");
+        }
+    }
+
+    #[test]
+    fn a_gate_covers_another_if_a_no_means_as_much() {
+        let gate = |text, on_reject| Gate { pattern: Pattern::parse(text).unwrap(), on_reject };
+        assert!(gate("a*", OnReject::Fail).covers(&gate("ab", OnReject::Continue)));
+        assert!(gate("a*", OnReject::Fail).covers(&gate("ab", OnReject::Fail)));
+        assert!(!gate("a*", OnReject::Continue).covers(&gate("ab", OnReject::Fail)));
+        assert!(!gate("ab", OnReject::Fail).covers(&gate("a*", OnReject::Continue)));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub enum NotAtHand {
 #[derive(Clone)]
 pub struct KeptSecret {
     name: Arc<str>,
+    only: &'static str,
     read: Arc<dyn Fn() -> Result<SecretText, NotAtHand> + Send + Sync>,
 }
 
@@ -47,7 +48,13 @@ impl KeptSecret {
         name: impl Into<Arc<str>>,
         read: impl Fn() -> Result<SecretText, NotAtHand> + Send + Sync + 'static,
     ) -> KeptSecret {
-        KeptSecret { name: name.into(), read: Arc::new(read) }
+        KeptSecret { name: name.into(), only: "", read: Arc::new(read) }
+    }
+
+    /// The same, from one kind of source only. It is another secret than one of that name from elsewhere.
+    #[must_use]
+    pub fn only(self, source: &'static str) -> KeptSecret {
+        KeptSecret { only: source, ..self }
     }
 
     /// What it is called.
@@ -61,10 +68,10 @@ impl KeptSecret {
     }
 }
 
-/// By name: within one tenant that is the same secret, whoever wrapped it up.
+/// By name and source: within one tenant that is the same secret, whoever wrapped it up.
 impl PartialEq for KeptSecret {
     fn eq(&self, other: &KeptSecret) -> bool {
-        self.name == other.name
+        (&self.name, self.only) == (&other.name, other.only)
     }
 }
 

@@ -6,6 +6,7 @@
 //! Not here: how values are read and refused (see `values`), what toolsets say about their own parts of the file (see
 //! `section`), YAML itself (see `yaml`).
 
+use crate::bounds::secret_uses;
 use crate::config::{ApprovalConfig, TenantConfig, TenantLimits};
 use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
@@ -118,19 +119,22 @@ impl ConfigCheck<'_> {
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let (deny, require_approval, approval) = policy.map_or_else(Default::default, |fields| self.policy(&fields));
         let limits = fields.find("limits").map_or_else(TenantLimits::default, |node| self.limits(node));
-        Some(TenantConfig {
+        let mut config = TenantConfig {
             tenant: tenant?,
             mode,
             default_toolsets,
             sections: std::mem::take(&mut self.reader.sections),
             secrets: std::mem::take(&mut self.reader.secrets),
+            granted_secrets: BTreeSet::new(),
             params: std::mem::take(&mut self.reader.params.params),
             deny,
             require_approval,
             section_gates: std::mem::take(&mut self.reader.gates),
             approval,
             limits,
-        })
+        };
+        config.granted_secrets = secret_uses(self.known.sections, &config);
+        Some(config)
     }
 
     /// The sections of toolsets, at their three places.

@@ -3,6 +3,7 @@
 //! Every rule here tightens. Nothing a tenant writes can lift an approval or widen a scope, because there is no
 //! field to say so.
 
+use crate::bounds::SecretUse;
 use crate::params::TenantParam;
 use crate::section::{SectionTypeError, SectionValues};
 use domain::{SessionMode, Tenant, ToolsetName};
@@ -25,6 +26,9 @@ pub struct TenantConfig {
     pub sections: SectionValues,
     /// The secrets that the sections name.
     pub secrets: BTreeSet<String>,
+    /// The uses in which a secret may be one that the operator brought: those of the tenant's file. A text over HTTP makes
+    /// others only with secrets that were set over HTTP.
+    pub granted_secrets: BTreeSet<SecretUse>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
     /// Calls that are refused whoever asks.
@@ -43,6 +47,11 @@ impl TenantConfig {
     /// What a toolset's section says; `None` if the file does not have it.
     pub fn section<T: Any>(&self, key: &str) -> Result<Option<&T>, SectionTypeError> {
         self.sections.get(key)
+    }
+
+    /// Whether a secret may be one that the operator brought in this use.
+    pub fn grants(&self, used: &SecretUse) -> bool {
+        self.granted_secrets.contains(used)
     }
 
     /// Every rule that asks a person: those the tenant wrote down, and those that follow from its other settings.

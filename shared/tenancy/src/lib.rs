@@ -3,12 +3,13 @@
 //! Reading order: [`config`] (what a tenant may say), [`params`] and [`template`] (values that the file refers to),
 //! [`section`] (the part of a file that one toolset owns), [`problem`] (how a mistake is told), [`values`] (one value),
 //! [`check`] (one text), [`book`] (a folder of files), [`trace`](mod@trace) (where rules stand), [`schema`] (the same rules
-//! for editors). Beneath them [`yaml`] turns text into a tree that knows where each value stands, within fixed budgets.
+//! for editors), [`bounds`] (what a text over HTTP may say beside the file). Beneath them [`yaml`] turns text into a tree that knows where each value stands, within fixed budgets.
 //!
 //! Not here: what a toolset's own part of the file may say (see the toolsets), network, clocks, watching for changes, and
 //! what a rule means for a call (see [`policy`]).
 
 pub mod book;
+pub mod bounds;
 pub mod check;
 pub mod config;
 pub mod environment;
@@ -22,6 +23,7 @@ pub mod values;
 pub mod yaml;
 
 pub use book::{ConfiguredTenant, TenantFiles, read_file};
+pub use bounds::{Excess, SecretUse, exceeding, listed, secret_uses};
 pub use check::{AddressCheck, AddressUse, KnownNames, parse};
 pub use config::{ApprovalConfig, TenantConfig, TenantLimits};
 pub use params::{ParameterValue, TenantParam};

@@ -12,6 +12,7 @@ mod values;
 pub use reader::{SectionReader, ToolFamily};
 pub use values::{SectionTypeError, SectionValues};
 
+use crate::bounds::{Excess, SecretUse};
 use crate::problem::Position;
 use crate::trace::RuleAt;
 use crate::yaml::{YamlNode, YamlValue};
@@ -34,6 +35,8 @@ pub struct Section {
     schema: fn(&mut SchemaGenerator, &str) -> Schema,
     read: Arc<ReadSection>,
     rules: fn(&YamlNode) -> Vec<RuleAt>,
+    bounds: Option<Arc<CompareSections>>,
+    uses: Option<fn(&SectionValues) -> Result<Vec<SecretUse>, SectionTypeError>>,
 }
 
 /// Where the key of a section stands.
@@ -48,6 +51,8 @@ pub enum Place {
 }
 
 type ReadSection = dyn Fn(&mut SectionReader<'_>, &YamlNode) -> Option<Arc<dyn SectionValue>> + Send + Sync;
+
+type CompareSections = dyn Fn(&SectionValues, &SectionValues) -> Result<Vec<Excess>, SectionTypeError> + Send + Sync;
 
 /// A mistake in a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +76,8 @@ impl Section {
         let read = move |reader: &mut SectionReader<'_>, node: &YamlNode| {
             read(reader, node).map(|value| Arc::new(value) as Arc<dyn SectionValue>)
         };
-        Section { key, place, after: None, schema: field_schema::<F>, read: Arc::new(read), rules: |_| Vec::new() }
+        let (schema, rules) = (field_schema::<F>, |_: &YamlNode| Vec::new());
+        Section { key, place, after: None, schema, read: Arc::new(read), rules, bounds: None, uses: None }
     }
 
     /// A section under `toolsets` that is read as `T`, and then judged by `check`.
@@ -105,6 +111,43 @@ impl Section {
     #[must_use]
     pub fn with_rules(self, rules: fn(&YamlNode) -> Vec<RuleAt>) -> Section {
         Section { rules, ..self }
+    }
+
+    /// The same with what a text over HTTP takes beyond the tenant's file: the file's section first, then the text's. A
+    /// section without this can only be what it is in the file.
+    #[must_use]
+    pub fn bounded<T: Any>(self, exceeding: fn(Option<&T>, Option<&T>) -> Vec<Excess>) -> Section {
+        let key = self.key;
+        let bounds = move |file: &SectionValues, asked: &SectionValues| Ok(exceeding(file.get(key)?, asked.get(key)?));
+        Section { bounds: Some(Arc::new(bounds)), ..self }
+    }
+
+    /// The same with the secrets that it hands to somebody, for
+    /// [`TenantConfig::grants`](crate::TenantConfig::grants).
+    #[must_use]
+    pub fn with_secret_uses(self, uses: fn(&SectionValues) -> Result<Vec<SecretUse>, SectionTypeError>) -> Section {
+        Section { uses: Some(uses), ..self }
+    }
+
+    /// What a text takes beyond the file. What cannot be compared is not let through.
+    pub(crate) fn exceeding(&self, file: &SectionValues, asked: &SectionValues) -> Vec<Excess> {
+        let path = match self.place {
+            Place::Root => format!("/{}", self.key),
+            Place::Toolsets => format!("/toolsets/{}", self.key),
+            Place::Policy => format!("/policy/{}", self.key),
+        };
+        let whole = |given: &str, asked: &str| vec![Excess::new("", format!("`{}`", self.key), given, asked)];
+        let found = match &self.bounds {
+            Some(bounds) => bounds(file, asked).unwrap_or_else(|error| whole("something else", &error.to_string())),
+            None if file.same(asked, self.key) => Vec::new(),
+            None => whole("another one, which only the file can change", "this"),
+        };
+        found.into_iter().map(|excess| Excess { at: format!("{path}{}", excess.at), ..excess }).collect()
+    }
+
+    pub(crate) fn secret_uses(&self, values: &SectionValues) -> Vec<SecretUse> {
+        // What cannot be read grants nothing.
+        self.uses.and_then(|uses| uses(values).ok()).unwrap_or_default()
     }
 
     /// Its JSON Schema with description and default, for editors.
@@ -176,7 +219,7 @@ fn json(node: &YamlNode) -> Json {
 }
 
 /// Where the thing at a pointer stands, or the nearest that contains it.
-fn position(node: &YamlNode, pointer: &str) -> Position {
+pub(crate) fn position(node: &YamlNode, pointer: &str) -> Position {
     let mut here = node;
     for part in pointer.split('/').skip(1) {
         let part = part.replace("~1", "/").replace("~0", "~");

@@ -9,6 +9,7 @@
 //!   .refresh(&tenant)          what the store holds now; before the first one nothing can be read
 //!   .read(&tenant, name)       from memory and files, at once
 //!   .kept(&tenant, name)       the same, for clients that read a secret at each use
+//!   .read_by_tenant(..) .kept_by_tenant(..)    only what was set over HTTP, nothing that the operator brought
 //!   .set(..) .forget(..)       with an entry in the ledger, on all replicas
 //!   .list(&tenant)             names and circumstances, never a value
 //!   .scrubber(..) .scrubber_of_all(..)

@@ -20,6 +20,12 @@ pub enum Missing {
         /// What was asked for.
         name: String,
     },
+    /// The operator brought it, and does not let it be used here.
+    #[error("the secret {name} is the operator's, and the tenant's file does not use it here")]
+    NotGranted {
+        /// What was asked for.
+        name: String,
+    },
     /// It is in the store but does not open: sealed under a key this service does not have, or damaged.
     #[error("the secret {name} cannot be opened")]
     Sealed {
@@ -38,9 +44,11 @@ impl Missing {
     /// The stable name of this failure on the wire, in metrics and in the audit.
     pub fn code(&self) -> Code {
         match self {
-            Missing::NotAName | Missing::Unknown { .. } | Missing::Sealed { .. } | Missing::File { .. } => {
-                Code::UnknownCredential
-            }
+            Missing::NotAName
+            | Missing::Unknown { .. }
+            | Missing::NotGranted { .. }
+            | Missing::Sealed { .. }
+            | Missing::File { .. } => Code::UnknownCredential,
             Missing::NotKnownYet { .. } => Code::StoreUnavailable,
         }
     }
@@ -49,6 +57,9 @@ impl Missing {
         match self {
             Missing::NotAName => "ask an admin of the tenant to correct the name in its configuration",
             Missing::Unknown { .. } => "ask an admin of the tenant to set it",
+            Missing::NotGranted { .. } => {
+                "ask an admin of the tenant to set a secret of its own, or the operator to grant it"
+            }
             Missing::NotKnownYet { .. } => "try again in a few seconds",
             Missing::Sealed { .. } => "ask an admin of the tenant to set it again",
             Missing::File { .. } => "ask the operator to correct it",

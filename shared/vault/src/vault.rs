@@ -93,28 +93,19 @@ impl Vault {
     /// The secret for a client that reads it at each use. Of one tenant, two of a name are equal.
     pub fn kept(&self, tenant: &Tenant, name: &str) -> KeptSecret {
         let (vault, tenant, asked) = (self.clone(), tenant.clone(), name.to_owned());
-        KeptSecret::new(name, move || {
-            vault.read(&tenant, &asked).map_err(|missing| {
-                tracing::warn!(quartermaster.tenant = tenant.as_str(), %missing, "a secret cannot be had");
-                match missing {
-                    Missing::NotAName | Missing::Unknown { .. } => NotAtHand::Gone,
-                    Missing::NotKnownYet { .. } | Missing::Sealed { .. } | Missing::File { .. } => {
-                        NotAtHand::Unreadable
-                    }
-                }
-            })
-        })
+        KeptSecret::new(name, move || vault.read(&tenant, &asked).map_err(|missing| not_at_hand(&tenant, &missing)))
     }
 
-    /// The same for what was set over HTTP; what an operator brings under that name is not there for it.
+    /// The same for what was set over HTTP; that an operator brings one of that name is no mistake.
     pub fn kept_over_http(&self, tenant: &Tenant, name: &str) -> KeptSecret {
         let (vault, tenant, asked) = (self.clone(), tenant.clone(), name.to_owned());
         let kept = self.kept(&tenant, name);
-        KeptSecret::new(name, move || match vault.known(&tenant) {
+        let over_http = KeptSecret::new(name, move || match vault.known(&tenant) {
             Some(known) if known.secrets.contains_key(&asked) => kept.read(),
             Some(_) => Err(NotAtHand::Gone),
             None => Err(NotAtHand::Unreadable),
-        })
+        });
+        over_http.only("http")
     }
 
     /// The same for what only an operator may bring, as a file or in the environment. A secret of that name that was set
@@ -122,7 +113,7 @@ impl Vault {
     pub fn kept_by_operator(&self, tenant: &Tenant, name: &str) -> KeptSecret {
         let (vault, tenant, asked) = (self.clone(), tenant.clone(), name.to_owned());
         let kept = self.kept(&tenant, name);
-        KeptSecret::new(name, move || {
+        let by_operator = KeptSecret::new(name, move || {
             if vault.known(&tenant).is_some_and(|known| known.secrets.contains_key(&asked)) {
                 let (tenant, secret) = (tenant.as_str(), asked.as_str());
                 tracing::warn!(
@@ -133,7 +124,30 @@ impl Vault {
                 return Err(NotAtHand::Gone);
             }
             kept.read()
-        })
+        });
+        by_operator.only("operator")
+    }
+
+    /// The same for a use that the operator has not granted: only what was set over HTTP is given out.
+    pub fn kept_by_tenant(&self, tenant: &Tenant, name: &str) -> KeptSecret {
+        let (vault, tenant, asked) = (self.clone(), tenant.clone(), name.to_owned());
+        let by_tenant = KeptSecret::new(name, move || {
+            vault.read_by_tenant(&tenant, &asked).map_err(|missing| not_at_hand(&tenant, &missing))
+        });
+        by_tenant.only("tenant")
+    }
+
+    /// A secret that was set over HTTP, as it is now. One that the operator brought is not given out.
+    pub fn read_by_tenant(&self, tenant: &Tenant, name: &str) -> Result<SecretText, Missing> {
+        if !crate::is_secret_name(name) {
+            return Err(Missing::NotAName);
+        }
+        match self.find(tenant, name)? {
+            (value, SecretLocation::Store) => Ok(value),
+            (_, SecretLocation::File | SecretLocation::Environment) => {
+                Err(Missing::NotGranted { name: name.to_owned() })
+            }
+        }
     }
 
     /// Brings what is known of the store up to date: one look, and one more at what has changed. Tells whether anything
@@ -219,6 +233,15 @@ impl Vault {
         }
         let mut drawers = self.parts.drawers.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(drawers.entry(tenant.clone()).or_default())
+    }
+}
+
+/// Why a client cannot have a secret. The log says more.
+fn not_at_hand(tenant: &Tenant, missing: &Missing) -> NotAtHand {
+    tracing::warn!(quartermaster.tenant = tenant.as_str(), %missing, "a secret cannot be had");
+    match missing {
+        Missing::NotAName | Missing::Unknown { .. } | Missing::NotGranted { .. } => NotAtHand::Gone,
+        Missing::NotKnownYet { .. } | Missing::Sealed { .. } | Missing::File { .. } => NotAtHand::Unreadable,
     }
 }
 

@@ -1,13 +1,14 @@
 //! Configurations set over HTTP: checked like a file, and limited to what the tenant's file grants.
 //!
-//! The operator writes the file, the tenant's admin writes the text. Only the file can grant what belongs to the operator:
-//! the service's own account in its cluster, and how much of this process a tenant may use.
+//! The operator writes the file, the tenant's admin writes the text, and the text only narrows what the file gives
+//! ([`tenancy::bounds`]). A secret that the operator brought is used as the file uses it; elsewhere the text gets only
+//! secrets that were set over HTTP.
 
 use super::{TenantRegistry, known_names};
 use domain::Tenant;
 use external::ServerCatalog;
-use kubernetes::section::{self, ClusterEntry};
-use tenancy::{ConfiguredTenant, Problem, SectionTypeError, TenantConfig, TenantLimits};
+use tenancy::{ConfiguredTenant, Position, Problem, SecretUse, TenantConfig};
+use vault::Missing;
 
 /// How problems name such a text.
 pub(super) const LABEL: &str = "config";
@@ -18,7 +19,27 @@ impl TenantRegistry {
         let file =
             self.file_of(tenant).ok_or_else(|| vec![problem(text, "tenant", "unknown_tenant", NO_FILE, None)])?;
         let (curated, _) = ServerCatalog::read(&self.parts.curated);
-        read(self, &curated, &file, text)
+        let config = read(self, &curated, &file, text)?;
+        let problems = self.operators_secrets(&curated, &config, text);
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    /// The secrets of the operator that a text uses otherwise than the file. Told when a text is set; whatever becomes of
+    /// the secrets later, none is given out for such a use.
+    fn operators_secrets(&self, curated: &ServerCatalog, config: &TenantConfig, text: &str) -> Vec<Problem> {
+        let uses = tenancy::secret_uses(&self.parts.toolsets.sections(curated), config);
+        let refused = uses.iter().filter(|used| !config.grants(used)).filter(|used| {
+            matches!(self.parts.vault.read_by_tenant(&config.tenant, &used.secret), Err(Missing::NotGranted { .. }))
+        });
+        let told = |used: &SecretUse| {
+            let message = format!(
+                "the secret `{}` is the operator's, and the tenant's file does not use it in `{}` as `{}`",
+                used.secret, used.section, used.place
+            );
+            let hint = "use it as the file does, or set a secret of the tenant's own under another name";
+            problem(text, &used.secret, BEYOND, message, Some(hint.to_owned()))
+        };
+        refused.map(told).collect()
     }
 
     /// Whether a text can be set at all.
@@ -27,6 +48,8 @@ impl TenantRegistry {
     }
 }
 
+/// The code of what only the tenant's file can give.
+const BEYOND: &str = tenancy::bounds::BEYOND;
 const NO_FILE: &str = "no file names this tenant";
 
 /// Checks a text for the tenant of a file.
@@ -36,13 +59,15 @@ pub(super) fn read(
     file: &ConfiguredTenant,
     text: &str,
 ) -> Result<TenantConfig, Vec<Problem>> {
-    let parsed = known_names::with_known_names(&tenants.parts.toolsets, &tenants.parts.reach, curated, |names| {
-        tenancy::parse(LABEL, text, names)
-    });
+    let parsed: Result<_, Vec<Problem>> =
+        known_names::with_known_names(&tenants.parts.toolsets, &tenants.parts.reach, curated, |names| {
+            let config = tenancy::parse(LABEL, text, names)?;
+            let problems = tenancy::exceeding(LABEL, text, names.sections, &file.config, &config);
+            Ok((TenantConfig { granted_secrets: file.config.granted_secrets.clone(), ..config }, problems))
+        });
     let own = &file.config.tenant;
     match parsed {
-        Ok(config) => {
-            let mut problems = not_granted(&file.config, &config, text);
+        Ok((config, mut problems)) => {
             if config.tenant != *own {
                 problems.insert(0, foreign(text, own));
             }
@@ -69,37 +94,6 @@ pub(super) fn not_authentic(why: &str) -> Problem {
     problem("", "", "not_authentic", message, Some("find out who writes to the store, then set it again".into()))
 }
 
-/// What a text takes that the tenant's file does not grant.
-fn not_granted(file: &TenantConfig, config: &TenantConfig, text: &str) -> Vec<Problem> {
-    let clusters = match (clusters(file), clusters(config)) {
-        (Ok(granted), Ok(asked_for)) => {
-            let own = section::own_account(granted, asked_for).map(|cluster| {
-                let message = format!("the cluster `{}` is used by the service's own account", cluster.name);
-                let hint = "write it as the tenant's file does, or give it a kubeconfig";
-                problem(text, "in_cluster", "operator_only", message, Some(hint.into()))
-            });
-            own.collect()
-        }
-        // What cannot be compared is not let through.
-        (Err(error), _) | (_, Err(error)) => vec![problem(text, section::KEY, "internal", error.to_string(), None)],
-    };
-    let TenantLimits { calls_in_flight, calls_per_minute, result_bytes } = config.limits;
-    let limits = [
-        ("calls_in_flight", calls_in_flight, file.limits.calls_in_flight),
-        ("calls_per_minute", calls_per_minute, file.limits.calls_per_minute),
-        ("result_bytes", result_bytes, file.limits.result_bytes),
-    ];
-    let limits = limits.into_iter().filter(|(_, asked_for, granted)| asked_for > granted).map(|(key, _, granted)| {
-        let message = format!("`{key}` is more than the {granted} of the tenant's file");
-        problem(text, key, "operator_only", message, Some(format!("at most {granted}, or ask the operator")))
-    });
-    clusters.into_iter().chain(limits).collect()
-}
-
-fn clusters(config: &TenantConfig) -> Result<&[ClusterEntry], SectionTypeError> {
-    Ok(config.section::<Vec<ClusterEntry>>(section::KEY)?.map_or(&[], Vec::as_slice))
-}
-
 fn foreign(text: &str, own: &Tenant) -> Problem {
     let hint = format!("write `tenant: {own}`");
     problem(text, "tenant", "foreign_tenant", "the text is about another tenant than the token", Some(hint))
@@ -112,15 +106,14 @@ fn seems_foreign(text: &str, own: &Tenant) -> bool {
     name.is_some_and(|name| Tenant::parse(name).is_ok_and(|tenant| tenant != *own))
 }
 
-/// A problem at the first place where a key stands.
-fn problem(text: &str, key: &str, code: &'static str, message: impl Into<String>, hint: Option<String>) -> Problem {
-    let at = |(number, line): (usize, &str)| {
-        let column = line.find(key).filter(|start| line[start + key.len()..].trim_start().starts_with(':'))?;
-        Some((number + 1, line[..column].chars().count() + 1))
-    };
-    let (line, column) = text.lines().enumerate().find_map(at).unwrap_or((1, 1));
-    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let (line, column) = (small(line), small(column));
+/// Whether a configuration is refused because it takes more than its tenant's file gives.
+pub(super) fn is_beyond(problems: &[Problem]) -> bool {
+    problems.iter().any(|problem| problem.code == BEYOND)
+}
+
+/// A problem at the first place where a word stands.
+fn problem(text: &str, word: &str, code: &'static str, message: impl Into<String>, hint: Option<String>) -> Problem {
+    let Position { line, column } = text.find(word).map_or(Position::START, |start| Position::after(&text[..start]));
     Problem { file: LABEL.to_owned(), line, column, code, message: message.into(), hint }
 }
 

@@ -129,8 +129,15 @@ impl TenantRegistry {
                     let first = problems.first().map(ToString::to_string).unwrap_or_default();
                     tracing::error!(%tenant, problems = problems.len(), first, "the configuration set over HTTP cannot be used");
                 }
+                // The operator has narrowed the file: what was served before grants what the file does not give any more.
+                let narrowed = over_http::is_beyond(&problems);
                 next.unusable.insert(tenant.clone(), problems);
-                self.keep_served_or(next, old, tenant, |next| self.suspend(next, tenant));
+                if narrowed {
+                    self.parts.toolsets.detach(tenant);
+                    self.suspend(next, tenant);
+                } else {
+                    self.keep_served_or(next, old, tenant, |next| self.suspend(next, tenant));
+                }
             }
         }
     }
@@ -151,8 +158,8 @@ impl TenantRegistry {
 
     /// Serves a tenant without tools and targets: its people get in, its agents can do nothing.
     ///
-    /// Its configuration was valid when it was set and is not any more: the operator removed a server from the catalog, or
-    /// a newer build is stricter. The file is valid, but the tenant's admin replaced it, and it may allow what the
+    /// Its configuration was valid when it was set and is not any more: the operator narrowed the file or removed a server
+    /// from the catalog, or a newer build is stricter. The file is valid, but the tenant's admin replaced it, and it may allow what the
     /// configuration forbids. Not serving the tenant at all would be as safe, but then nobody could correct it.
     fn suspend(&self, next: &mut TenantsState, tenant: &Tenant) {
         let config = Arc::new(suspended_config(tenant));

@@ -72,6 +72,7 @@ pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
         default_toolsets: Vec::new(),
         sections: Default::default(),
         secrets: Default::default(),
+        granted_secrets: Default::default(),
         params: Default::default(),
         deny: Vec::new(),
         require_approval: Vec::new(),

@@ -83,6 +83,7 @@ mod memory_sessions;
 mod modern;
 #[cfg(test)]
 mod new_toolset;
+mod operator_bounds;
 #[cfg(test)]
 mod plain;
 #[cfg(test)]

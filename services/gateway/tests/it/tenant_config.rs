@@ -167,9 +167,9 @@ async fn a_text_speaks_of_its_own_tenant_and_takes_what_its_file_gives() {
         "all mistakes at once"
     );
     let account = "tenant: acme\nclusters:\n- name: here\n  in_cluster: true\n";
-    assert_eq!(refused(account).await, ["config:4:3 operator_only"]);
+    assert_eq!(refused(account).await, ["config:4:15 operator_only"]);
     let more = "tenant: acme\nlimits:\n  calls_per_minute: 601\n";
-    assert_eq!(refused(more).await, ["config:3:3 operator_only"]);
+    assert_eq!(refused(more).await, ["config:3:21 operator_only"]);
     assert_eq!(shown(&admin(&world, "other")).await["source"], "file", "nobody else was touched");
 }
 
@@ -435,14 +435,34 @@ async fn the_operator_may_lock_it_and_then_files_hold() {
 async fn a_file_that_changes_meanwhile_waits_until_the_text_is_removed() {
     let world = embedded().await;
     let paul = admin(&world, "acme");
-    version(&put(&paul, QUIET).await);
+    let both = QUIET.replace("memory_history", "memory_history, memory_read");
+    version(&put(&paul, &both).await);
+    let without_both =
+        || without("memory_history").into_iter().filter(|name| *name != "memory_read").collect::<Vec<_>>();
     world.configure("acme", "policy: { deny: [memory_read] }");
     let tenants = &world.part(0).tenants;
     until("the file to be read", async || tenants.file_of(&acme()).filter(|page| page.text.contains("memory_read")))
         .await;
-    assert_eq!(listed(&world, 0).await, without("memory_history"));
+    assert_eq!(listed(&world, 0).await, without_both());
     version(&remove(&paul, "\"1\"").await);
     assert_eq!(listed(&world, 0).await, without("memory_read"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_narrowed_ends_what_a_text_still_takes() {
+    let world = embedded().await;
+    let paul = admin(&world, "acme");
+    version(&put(&paul, QUIET).await);
+    assert_eq!(listed(&world, 0).await, without("memory_history"));
+    world.configure("acme", "policy: { deny: [memory_read] }");
+    until("the text to end", async || (listed(&world, 0).await == FIXED_VIRTUAL).then_some(())).await;
+    let now = shown(&paul).await;
+    assert_eq!(now["in_force"], false, "{now:#}");
+    let problem = &now["problems"][0];
+    assert_eq!(problem["code"], "operator_only", "{now:#}");
+    assert!(problem["message"].as_str().unwrap().contains("memory_read"), "{now:#}");
+    version(&put(&paul, &QUIET.replace("memory_history", "memory_history, memory_read")).await);
+    assert!(listed(&world, 0).await.contains(&"memory_search".to_owned()), "a text that fits is served again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -128,3 +128,21 @@ fn the_schema_has_the_sections_with_their_words() {
     assert_eq!(horn["$ref"], "#/$defs/Horn");
     assert!(schema["$defs"]["Horn"]["properties"]["tones"].is_object());
 }
+
+#[test]
+fn a_section_that_cannot_compare_itself_is_the_files_to_change() {
+    let beyond = |file: &str, text: &str| {
+        let text = format!("tenant: acme\n{text}");
+        let (given, asked) = (read(&format!("tenant: acme\n{file}")).unwrap(), read(&text).unwrap());
+        let problems = crate::exceeding("config", &text, &sections(), &given, &asked);
+        problems
+            .iter()
+            .map(|problem| format!("{}:{} {}", problem.line, problem.column, problem.code))
+            .collect::<Vec<_>>()
+    };
+    let horn = "toolsets: { horn: { tones: [1, 2] } }\n";
+    assert_eq!(beyond(horn, horn), [] as [&str; 0]);
+    assert_eq!(beyond(horn, "toolsets: { horn: { tones: [1] } }\n"), ["2:19 operator_only"]);
+    assert_eq!(beyond("", horn), ["2:19 operator_only"]);
+    assert_eq!(beyond(horn, ""), ["1:1 operator_only"]);
+}

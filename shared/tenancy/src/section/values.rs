@@ -46,6 +46,15 @@ impl SectionValues {
         self.0.contains_key(key)
     }
 
+    /// Whether both say the same in a section, or nothing.
+    pub(crate) fn same(&self, other: &SectionValues, key: &str) -> bool {
+        match (self.0.get(key), other.0.get(key)) {
+            (Some(one), Some(other)) => (**one).equals(&**other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
     pub(super) fn insert(&mut self, key: &'static str, value: Arc<dyn SectionValue>) {
         self.0.insert(key, value);
     }

@@ -5,6 +5,7 @@
 
 mod access;
 mod agents;
+mod bounds;
 pub(crate) mod entry;
 mod rules;
 mod schema;
@@ -55,9 +56,18 @@ pub fn sections(catalog: &ServerCatalog) -> Vec<Section> {
     let catalog = catalog.clone();
     let read = move |reader: &mut SectionReader<'_>, node: &YamlNode| servers(reader, node, &catalog);
     vec![
-        Section::new::<ExternalFile, _>(SERVERS, Place::Root, read).after("toolsets").with_rules(rules::rules),
-        Section::new::<ExternalFile, _>(AGENTS, Place::Root, agents).after(SERVERS),
-        Section::new::<ExternalFile, _>(WORKFLOWS, Place::Root, workflows).after(AGENTS),
+        Section::new::<ExternalFile, _>(SERVERS, Place::Root, read)
+            .after("toolsets")
+            .with_rules(rules::rules)
+            .bounded(bounds::exceeding)
+            .with_secret_uses(bounds::secret_uses),
+        // They only say what parameters of servers are given. The secrets among them are uses of the servers.
+        Section::new::<ExternalFile, _>(AGENTS, Place::Root, agents)
+            .after(SERVERS)
+            .bounded(|_: Option<&Vec<TenantAgent>>, _| Vec::new()),
+        Section::new::<ExternalFile, _>(WORKFLOWS, Place::Root, workflows)
+            .after(AGENTS)
+            .bounded(|_: Option<&Vec<Workflow>>, _| Vec::new()),
     ]
 }
 

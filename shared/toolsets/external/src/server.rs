@@ -6,12 +6,13 @@
 //! Not here: how texts become these (see [`section`](crate::section) and [`curated`](crate::curated)), and what a session
 //! gets in the end (see [`resolve`](crate::resolve)).
 
+use crate::section::SERVERS;
 use domain::text::is_label;
-use policy::Pattern;
 pub use policy::{Accept, ServerLimits, TrustedEffects};
+use policy::{Gate, Pattern};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tenancy::{ParameterTemplate, ParameterValue};
+use tenancy::{ParameterTemplate, ParameterValue, SecretUse};
 
 /// One external MCP server, as its entry describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,16 @@ pub struct ServerEntry {
     pub vouch: TrustedEffects,
     /// Whether the address is the tenant's own and not the operator's.
     pub own: bool,
+}
+
+impl ServerEntry {
+    /// Where it is: its address with the places that parameters fill, which stand behind the host.
+    pub fn place(&self) -> String {
+        match &self.reach {
+            ServerReach::Http { url } => url.to_string(),
+            ServerReach::Process { .. } => format!("process {}", self.name),
+        }
+    }
 }
 
 /// How a server is reached.
@@ -98,8 +109,19 @@ pub struct ServerUse {
     pub params: BTreeMap<String, ParameterValue>,
     /// The tools that may be used, by the server's own names; `None` means all of them.
     pub allow: Option<Vec<Pattern>>,
+    /// Those of them that wait for a person, by the server's own names.
+    pub gates: Vec<Gate>,
     /// What is done with its first list.
     pub accept: Accept,
+}
+
+impl ServerUse {
+    /// How a secret is used at this server.
+    pub fn secret_use(&self, secret: &str) -> SecretUse {
+        let header = self.server.auth.as_ref().map_or("none", |auth| auth.header.as_str());
+        let place = format!("{header} {}", self.server.place());
+        SecretUse { section: SERVERS, secret: secret.to_owned(), place }
+    }
 }
 
 /// What parameters of servers are given: by the server's id, then by the parameter's name.

@@ -139,7 +139,10 @@ impl ServerAddress {
             sent.push((header(&name)?, SecretText::new(value)));
         }
         if let Some(ResolvedAuth { header: name, scheme, secret }) = auth {
-            let secret = self.vault.read(&self.config.tenant, &secret)?;
+            let servers = TenantServers::of(&self.config).map_err(unreadable)?;
+            let granted = servers.server(&self.id).is_some_and(|used| self.config.grants(&used.secret_use(&secret)));
+            let (vault, tenant) = (&self.vault, &self.config.tenant);
+            let secret = if granted { vault.read(tenant, &secret)? } else { vault.read_by_tenant(tenant, &secret)? };
             let value = match scheme {
                 Scheme::Bearer => SecretText::new(format!("Bearer {}", secret.expose())),
                 Scheme::Raw => secret,

@@ -1,16 +1,25 @@
-//! The section `toolsets.helm` of a tenant's file: where its charts come from.
+//! The section `toolsets.helm` of a tenant's file: where its charts come from, and what their values may hold.
 
 use schemars::JsonSchema;
-use tenancy::{Place, SecretValue, Section, SectionReader, YamlNode};
+use tenancy::{Excess, Place, SecretUse, SecretValue, Section, SectionReader, YamlNode};
 
 /// The key of the section.
 pub const KEY: &str = "helm";
 /// The keys of the section.
-const HELM: [&str; 1] = ["repositories"];
+const HELM: [&str; 2] = ["repositories", "templates_in_values"];
 /// The keys of a chart repository.
 const REPOSITORY: [&str; 3] = ["name", "url", "credential"];
 /// How many chart repositories one tenant may have; each is an index in memory.
 const MOST: usize = 32;
+
+/// What a tenant says about helm.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HelmConfig {
+    /// Where its charts come from.
+    pub repositories: Vec<RepositoryEntry>,
+    /// Whether values may hold templates, which a chart that calls `tpl` evaluates.
+    pub templates_in_values: bool,
+}
 
 /// One chart repository, or registry, of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,14 +32,51 @@ pub struct RepositoryEntry {
     pub credential: Option<String>,
 }
 
-/// The section. It is read as a `Vec<RepositoryEntry>`, and a tenant without repositories does not have it.
-pub fn section() -> Section {
-    Section::new::<HelmFile, _>(KEY, Place::Toolsets, repositories).after("jenkins")
+impl RepositoryEntry {
+    /// How a credential is used at a repository of this address.
+    pub fn credential_use(secret: &str, url: &str) -> SecretUse {
+        let place = format!("credential {}", url.trim_end_matches('/'));
+        SecretUse { section: KEY, secret: secret.to_owned(), place }
+    }
 }
 
-/// The chart repositories; `None` if there is none.
-fn repositories(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<Vec<RepositoryEntry>> {
-    let list = reader.values.fields(node, "`helm`", &HELM, None)?.find("repositories")?;
+/// The section. It is read as a [`HelmConfig`].
+pub fn section() -> Section {
+    let section = Section::new::<HelmFile, _>(KEY, Place::Toolsets, helm).after("jenkins");
+    section.bounded(exceeding).with_secret_uses(|values| {
+        let repositories = values.get::<HelmConfig>(KEY)?.into_iter().flat_map(|helm| &helm.repositories);
+        let used =
+            |entry: &RepositoryEntry| Some(RepositoryEntry::credential_use(entry.credential.as_ref()?, &entry.url));
+        Ok(repositories.filter_map(used).collect())
+    })
+}
+
+/// What a text over HTTP takes beyond the file. A repository of the file keeps its address, so that an approver who reads
+/// `stable/web` knows where the chart comes from.
+fn exceeding(file: Option<&HelmConfig>, asked: Option<&HelmConfig>) -> Vec<Excess> {
+    let (none, asked) = (HelmConfig::default(), asked.cloned().unwrap_or_default());
+    let file = file.unwrap_or(&none);
+    let templates = (asked.templates_in_values && !file.templates_in_values)
+        .then(|| Excess::new("/templates_in_values", "`templates_in_values`", false, true));
+    let moved = |(n, repository): (usize, &RepositoryEntry)| {
+        let given = file.repositories.iter().find(|given| given.name == repository.name)?;
+        let key = format!("`url` of the repository `{}`", repository.name);
+        let excess = || Excess::new(format!("/repositories/{n}/url"), key, &given.url, &repository.url);
+        (given.url.trim_end_matches('/') != repository.url.trim_end_matches('/')).then(excess)
+    };
+    asked.repositories.iter().enumerate().filter_map(moved).chain(templates).collect()
+}
+
+fn helm(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<HelmConfig> {
+    let fields = reader.values.fields(node, "`helm`", &HELM, None)?;
+    let repositories = fields.find("repositories").map_or_else(Vec::new, |list| repositories(reader, list));
+    let templates_in_values = fields
+        .find("templates_in_values")
+        .is_some_and(|node| reader.values.yes(node, "`templates_in_values`").is_some());
+    Some(HelmConfig { repositories, templates_in_values })
+}
+
+fn repositories(reader: &mut SectionReader<'_>, list: &YamlNode) -> Vec<RepositoryEntry> {
     let items = reader.values.list(list, "`repositories`");
     if let Some(beyond) = items.get(MOST) {
         let message = format!("a tenant has at most {MOST} chart repositories");
@@ -45,7 +91,7 @@ fn repositories(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<Vec<R
             repositories.push(repository);
         }
     }
-    Some(repositories).filter(|repositories| !repositories.is_empty())
+    repositories
 }
 
 fn repository(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<RepositoryEntry> {
@@ -84,6 +130,9 @@ struct HelmPart {
     /// Chart repositories and registries.
     #[schemars(default)]
     repositories: Vec<RepositoryPart>,
+    /// Whether values may hold templates (`{{`), which a chart that calls `tpl` evaluates against the cluster.
+    #[schemars(default, extend("const" = true))]
+    templates_in_values: bool,
 }
 
 /// One chart repository or registry.

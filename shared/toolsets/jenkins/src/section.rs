@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use std::ops::RangeInclusive;
-use tenancy::{Place, SecretValue, Section, SectionReader, YamlNode, YamlValue, shown};
+use tenancy::{Excess, Place, SecretUse, SecretValue, Section, SectionReader, YamlNode, YamlValue, listed, shown};
 
 /// The key of the section.
 pub const KEY: &str = "jenkins";
@@ -53,9 +53,62 @@ pub enum JenkinsSource {
     Sandbox,
 }
 
+impl JenkinsSource {
+    /// How a secret is used at the server of this address.
+    pub fn secret_use(secret: &str, what: &str, url: &str) -> SecretUse {
+        let place = format!("{what} {}", url.trim_end_matches('/'));
+        SecretUse { section: KEY, secret: secret.to_owned(), place }
+    }
+
+    fn secret_uses(&self) -> Vec<SecretUse> {
+        match self {
+            JenkinsSource::Address { url, token, ca, .. } => {
+                let ca = ca.as_ref().map(|ca| JenkinsSource::secret_use(ca, "ca", url));
+                std::iter::once(JenkinsSource::secret_use(token, "token", url)).chain(ca).collect()
+            }
+            JenkinsSource::Sandbox => Vec::new(),
+        }
+    }
+}
+
 /// The section. It is read as a `Vec<JenkinsServer>`, and a tenant without servers does not have it.
 pub fn section() -> Section {
-    Section::new::<JenkinsFile, _>(KEY, Place::Toolsets, servers)
+    let section = Section::new::<JenkinsFile, _>(KEY, Place::Toolsets, servers);
+    section.bounded(exceeding).with_secret_uses(|values| {
+        let servers = values.get::<Vec<JenkinsServer>>(KEY)?.into_iter().flatten();
+        Ok(servers.flat_map(|server| server.source.secret_uses()).collect())
+    })
+}
+
+/// What a text over HTTP takes beyond the file. A server of the file keeps its name and its address, so that an approver
+/// who reads a name knows the server. What a text may do with secrets of the operator follows from their uses.
+fn exceeding(file: Option<&Vec<JenkinsServer>>, asked: Option<&Vec<JenkinsServer>>) -> Vec<Excess> {
+    let file = file.map_or(&[][..], Vec::as_slice);
+    let address = |server: &JenkinsServer| match &server.source {
+        JenkinsSource::Address { url, .. } => url.trim_end_matches('/').to_owned(),
+        JenkinsSource::Sandbox => "a sandbox".to_owned(),
+    };
+    let ca = |server: &JenkinsServer| match &server.source {
+        JenkinsSource::Address { ca, .. } => ca.clone(),
+        JenkinsSource::Sandbox => None,
+    };
+    let asked = asked.map_or(&[][..], Vec::as_slice).iter().enumerate();
+    let one = |(n, server): (usize, &JenkinsServer)| {
+        let (at, key) = (format!("/{n}/url"), format!("`url` of the Jenkins server `{}`", server.name));
+        let asked = address(server);
+        if let Some(given) = file.iter().find(|given| given.name == server.name) {
+            let elsewhere = (address(given) != asked).then(|| Excess::new(at, key, address(given), asked));
+            let trusted = (ca(given) != ca(server)).then(|| {
+                let key = format!("`ca` of the Jenkins server `{}`", server.name);
+                Excess::new(format!("/{n}/ca"), key, listed(ca(given)), listed(ca(server)))
+            });
+            return elsewhere.or(trusted);
+        }
+        let other = file.iter().find(|given| server.source != JenkinsSource::Sandbox && address(given) == asked)?;
+        let (given, asked) = (format!("it as {}", other.name), format!("it as {}", server.name));
+        Some(Excess::new(format!("/{n}/name"), key, given, asked))
+    };
+    asked.filter_map(one).collect()
 }
 
 /// One server, or a list of them; in a list each has a name. `None` if there is none.

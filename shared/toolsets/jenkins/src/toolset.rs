@@ -5,7 +5,7 @@ use crate::section::{self, JenkinsServer, JenkinsSource};
 use crate::tools::JenkinsDeps;
 use crate::{codes, tools};
 use catalog::{CatalogEntry, CompiledTools};
-use domain::{Code, Tenant};
+use domain::Code;
 use egress::AddressGuard;
 use std::any::Any;
 use std::io;
@@ -91,16 +91,22 @@ impl JenkinsToolset {
 
     fn configure(
         &self,
-        tenant: &Tenant,
+        tenant: &TenantConfig,
         server: &JenkinsServer,
         simulated: Option<&SimulatedServer>,
     ) -> Result<JenkinsServerConfig, BadServers> {
         let JenkinsConfig { vault, guard, .. } = &self.config;
-        let secret = |name: &String| SecretSource::Kept(vault.kept(tenant, name));
+        let secret = |name: &String, what: &str, url: &str| {
+            let granted = tenant.grants(&JenkinsSource::secret_use(name, what, url));
+            let kept =
+                if granted { vault.kept(&tenant.tenant, name) } else { vault.kept_by_tenant(&tenant.tenant, name) };
+            SecretSource::Kept(kept)
+        };
         let config = match (&server.source, simulated) {
             (JenkinsSource::Address { url, user, token, ca }, _) => {
-                let mut config = JenkinsServerConfig::new(&server.name, guard.parse(url)?, user, secret(token));
-                config.ca = ca.as_ref().map(secret);
+                let mut config =
+                    JenkinsServerConfig::new(&server.name, guard.parse(url)?, user, secret(token, "token", url));
+                config.ca = ca.as_ref().map(|ca| secret(ca, "ca", url));
                 config.guard = guard.clone();
                 config
             }
@@ -148,7 +154,7 @@ impl Toolset for JenkinsToolset {
         } else {
             None
         };
-        let describe = |server| self.configure(attach.tenant, server, simulated.as_deref());
+        let describe = |server| self.configure(attach.config, server, simulated.as_deref());
         let configs = configured.iter().map(describe).collect::<Result<Vec<_>, _>>()?;
         let before = before.as_ref().map(|before| &before.servers);
         let servers = JenkinsServers::build(attach.tenant, configs, before).map_err(BadServers::from)?;

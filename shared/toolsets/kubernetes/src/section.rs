@@ -1,10 +1,11 @@
 //! The section `clusters` of a tenant's file.
 
+mod bounds;
 mod check;
 
 use schemars::JsonSchema;
 use std::ops::RangeInclusive;
-use tenancy::{Place, SecretValue, Section};
+use tenancy::{Place, SecretUse, SecretValue, Section};
 
 /// The key of the section.
 pub const KEY: &str = "clusters";
@@ -66,30 +67,38 @@ pub struct ImpersonateConfig {
     pub groups: Vec<String>,
 }
 
+impl ClusterEntry {
+    /// How its kubeconfig is used, if it has one. Where that leads is written in the kubeconfig itself.
+    pub fn secret_use(&self) -> Option<SecretUse> {
+        match &self.source {
+            ClusterSource::Secret(name) => {
+                Some(SecretUse { section: KEY, secret: name.clone(), place: "kubeconfig".to_owned() })
+            }
+            ClusterSource::InCluster | ClusterSource::Sandbox => None,
+        }
+    }
+}
+
 /// The section. It is read as a `Vec<ClusterEntry>`, and a tenant without clusters does not have it.
 pub fn section() -> Section {
-    Section::new::<ClustersPart, _>(KEY, Place::Root, check::clusters).after("default_toolsets")
+    let section = Section::new::<ClustersPart, _>(KEY, Place::Root, check::clusters).after("default_toolsets");
+    section.bounded(bounds::exceeding).with_secret_uses(|values| {
+        let clusters = values.get::<Vec<ClusterEntry>>(KEY)?.into_iter().flatten();
+        Ok(clusters.filter_map(ClusterEntry::secret_use).collect())
+    })
 }
 
 /// The section `policy.images`. It is read as a `Vec<ImagePattern>`.
 pub fn images() -> Section {
-    Section::new::<BoundsPart, _>(IMAGES, Place::Policy, check::images)
+    Section::new::<BoundsPart, _>(IMAGES, Place::Policy, check::images).bounded(bounds::exceeding_images)
 }
 
 /// The section `policy.most_replicas`. It is read as a `u32`.
 pub fn most_replicas() -> Section {
-    Section::new::<BoundsPart, _>(MOST_REPLICAS, Place::Policy, |reader, node| {
+    let section = Section::new::<BoundsPart, _>(MOST_REPLICAS, Place::Policy, |reader, node| {
         reader.values.number(node, MOST_REPLICAS, &REPLICAS)
-    })
-}
-
-/// The clusters that are used by the service's own account and that the operator's file does not have. Which cluster a
-/// call means by default is the tenant's to say.
-pub fn own_account<'a>(file: &'a [ClusterEntry], wanted: &'a [ClusterEntry]) -> impl Iterator<Item = &'a ClusterEntry> {
-    let alike =
-        |one: &ClusterEntry, other: &ClusterEntry| ClusterEntry { default: other.default, ..one.clone() } == *other;
-    let own = wanted.iter().filter(|cluster| cluster.source == ClusterSource::InCluster);
-    own.filter(move |cluster| !file.iter().any(|granted| alike(granted, cluster)))
+    });
+    section.bounded(bounds::exceeding_replicas)
 }
 
 /// The section as it stands in the file.

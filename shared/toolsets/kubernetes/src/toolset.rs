@@ -8,7 +8,7 @@ use crate::k8s::K8sDeps;
 use crate::section::{self, ClusterEntry, ClusterSource};
 use crate::{argo, codes, k8s};
 use catalog::{CatalogEntry, CompiledTools};
-use domain::{Code, Tenant};
+use domain::Code;
 use egress::AddressGuard;
 use std::any::Any;
 use std::io;
@@ -101,7 +101,7 @@ impl Kubernetes {
 
     fn configure(
         &self,
-        tenant: &Tenant,
+        config: &TenantConfig,
         cluster: &ClusterEntry,
         simulated: Option<&SimulatedCluster>,
         bounds: &WorkloadBounds,
@@ -111,10 +111,12 @@ impl Kubernetes {
         let KubernetesConfig { vault, loopback, over_http, guard, .. } = &self.config;
         let source = match &cluster.source {
             ClusterSource::Secret(name) => {
+                let tenant = &config.tenant;
+                let granted = cluster.secret_use().is_some_and(|used| config.grants(&used));
                 let kept = |secret, reach| KeptKubeconfig { secret, reach };
-                let tenants = kept(vault.kept_over_http(tenant, name), ClusterReach::of_tenant(guard, *loopback));
-                let operators = kept(vault.kept_by_operator(tenant, name), ClusterReach::of_operator(*loopback));
-                ClusterEndpoint::Kept(over_http.then_some(tenants).into_iter().chain([operators]).collect())
+                let tenants = || kept(vault.kept_over_http(tenant, name), ClusterReach::of_tenant(guard, *loopback));
+                let operators = || kept(vault.kept_by_operator(tenant, name), ClusterReach::of_operator(*loopback));
+                ClusterEndpoint::Kept(over_http.then(tenants).into_iter().chain(granted.then(operators)).collect())
             }
             ClusterSource::InCluster => ClusterEndpoint::InCluster,
             ClusterSource::Sandbox => {
@@ -167,7 +169,7 @@ impl Toolset for Kubernetes {
             images: attach.config.section::<Vec<ImagePattern>>(section::IMAGES).map_err(AttachError::new)?.cloned(),
             most_replicas: attach.config.section::<u32>(section::MOST_REPLICAS).map_err(AttachError::new)?.copied(),
         };
-        let describe = |cluster| self.configure(attach.tenant, cluster, simulated.as_deref(), &bounds);
+        let describe = |cluster| self.configure(attach.config, cluster, simulated.as_deref(), &bounds);
         let configs = configured.iter().map(describe).collect::<Result<Vec<_>, _>>()?;
         let before = before.as_ref().map(|before| &before.clusters);
         let clusters =

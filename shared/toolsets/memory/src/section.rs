@@ -1,5 +1,6 @@
 //! The section `memory` of a tenant's file: how long a review may take, what a session may keep unasked, and its stores.
 
+mod bounds;
 mod check;
 
 use crate::documents::{DocumentKind, DocumentScope, WriteAccess};
@@ -32,6 +33,8 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
+    /// How long a review may take where nothing is said.
+    pub const USUAL_REVIEW: Duration = Duration::from_secs(14 * 24 * 3600);
     /// What [`MemoryConfig::review`] may be.
     pub const REVIEW: RangeInclusive<Duration> = Duration::from_secs(24 * 3600)..=Duration::from_secs(30 * 24 * 3600);
     /// What [`MemoryStore::documents`] may be.
@@ -71,7 +74,8 @@ pub struct MemoryStore {
 
 /// The section. It is read as a [`MemoryConfig`].
 pub fn section() -> Section {
-    Section::new::<MemoryFile, _>(KEY, Place::Root, check::memory).after("policy").with_rules(rules)
+    let section = Section::new::<MemoryFile, _>(KEY, Place::Root, check::memory).after("policy").with_rules(rules);
+    section.bounded(bounds::exceeding)
 }
 
 /// The calls that wait for a person where a session must ask.

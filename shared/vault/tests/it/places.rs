@@ -13,6 +13,7 @@ on_every_store!(
     a_secret_is_one_tenants,
     a_client_that_holds_on_to_a_secret_reads_it_anew,
     what_is_an_operators_to_bring_is_not_taken_from_the_store,
+    what_the_operator_brought_is_not_given_out_as_a_tenants_own,
 );
 
 const VARIABLES: [(&str, &str); 3] = [
@@ -51,6 +52,24 @@ async fn what_is_an_operators_to_bring_is_not_taken_from_the_store(bench: Bench)
     assert_eq!(kept.read().unwrap_err(), NotAtHand::Gone, "neither of the two: nobody can tell which was meant");
     vault.forget(&acme(), "kubeconfig", &ada(), None).await.unwrap();
     assert_eq!(kept.read().unwrap().expose(), "of the operator");
+}
+
+async fn what_the_operator_brought_is_not_given_out_as_a_tenants_own(bench: Bench) {
+    let vault = bench.vault_with(sealer(1, &[]), &VARIABLES);
+    vault.refresh(&acme()).await.unwrap();
+    bench.mount("acme", "token", "of the operator");
+    let kept = vault.kept_by_tenant(&acme(), "token");
+    assert_eq!(kept.read().unwrap_err(), NotAtHand::Gone);
+    assert_eq!(vault.read_by_tenant(&acme(), "token").unwrap_err(), Missing::NotGranted { name: "token".into() });
+    assert_eq!(
+        vault.read_by_tenant(&acme(), "only_here").unwrap_err(),
+        Missing::NotGranted { name: "only_here".into() }
+    );
+    assert_ne!(kept, vault.kept(&acme(), "token"), "a client with the one is not kept for the other");
+    set(&vault, "token", "of the tenant").await;
+    assert_eq!(kept.read().unwrap().expose(), "of the tenant");
+    vault.forget(&acme(), "token", &ada(), None).await.unwrap();
+    assert_eq!(kept.read().unwrap_err(), NotAtHand::Gone, "what lies beneath does not come up");
 }
 
 async fn a_list_says_everything_but_the_value(bench: Bench) {

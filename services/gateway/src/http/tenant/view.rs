@@ -123,7 +123,7 @@ pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig
     let warning = |missing: Missing| match missing {
         // No answer of the store yet is no warning.
         Missing::NotKnownYet { .. } => None,
-        Missing::NotAName | Missing::Unknown { .. } => Some(("secret_missing", missing)),
+        Missing::NotAName | Missing::Unknown { .. } | Missing::NotGranted { .. } => Some(("secret_missing", missing)),
         Missing::Sealed { .. } | Missing::File { .. } => Some(("secret_unusable", missing)),
     };
     let missing = config.secrets.iter().filter_map(|name| gateway.vault.read(tenant, name).err());

@@ -10,8 +10,8 @@ use tenancy::{YamlNode, YamlValue};
 const MOST: usize = 200;
 
 impl ServersCheck<'_, '_> {
-    /// The list of what is allowed. Gates that follow from it are told to the reader.
-    pub(super) fn access(&mut self, node: &YamlNode, id: &str) -> Option<Vec<Pattern>> {
+    /// The list of what is allowed. Gates that follow from it are told to the reader, and noted by the server's own names.
+    pub(super) fn access(&mut self, node: &YamlNode, id: &str, own: &mut Vec<Gate>) -> Option<Vec<Pattern>> {
         let list = self.reader.values.fields(node, "`access`", &ACCESS, None)?.find("allowlist")?;
         let items = self.reader.values.some(list, "`allowlist`", MOST);
         if items.is_empty() && matches!(list.value, YamlValue::List(_)) {
@@ -23,6 +23,7 @@ impl ServersCheck<'_, '_> {
             let Some((pattern, on_reject)) = self.allowed(item) else { continue };
             let gates = on_reject.into_iter().flat_map(|on_reject| gates_of(id, &pattern, on_reject));
             gates.for_each(|gate| self.reader.add_gate(gate));
+            own.extend(on_reject.map(|on_reject| Gate { pattern: pattern.clone(), on_reject }));
             allow.push(pattern);
         }
         Some(allow)

@@ -120,14 +120,15 @@ impl ServersCheck<'_, '_> {
         params: BTreeMap<String, Option<ParameterValue>>,
     ) -> Option<ServerUse> {
         self.complete(node.at, &server, &params);
-        let allow = fields.find("access").and_then(|node| self.access(node, &id));
+        let mut gates = Vec::new();
+        let allow = fields.find("access").and_then(|node| self.access(node, &id, &mut gates));
         let known = [("first", Accept::First), ("each", Accept::Each)];
         let accept = match fields.find("accept") {
             Some(node) => self.reader.values.choice(node, "`accept`", &known),
             None => Some(Accept::default()),
         };
         let params = params.into_iter().filter_map(|(name, given)| Some((name, given?))).collect();
-        Some(ServerUse { id, server, params, allow, accept: accept.unwrap_or_default() })
+        Some(ServerUse { id, server, params, allow, gates, accept: accept.unwrap_or_default() })
     }
 
     fn own_address(&mut self, node: &YamlNode, url: ParameterTemplate) -> Option<ParameterTemplate> {

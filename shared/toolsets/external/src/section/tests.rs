@@ -1,6 +1,7 @@
 //! What a tenant's file may say about external servers, agents and workflows.
 
 mod agents;
+mod bounds;
 mod servers;
 
 use super::web::AUTH;

@@ -101,15 +101,6 @@ impl Subcommand {
     }
 }
 
-/// Where a dry run is rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DryRun {
-    /// Here: a chart's `lookup` sees nothing.
-    Client,
-    /// With the cluster's help: its rules are heard, and `lookup` sees what the tenant may.
-    Server,
-}
-
 /// How long a call that says nothing else may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -190,14 +181,12 @@ impl Invocation {
         self
     }
 
-    /// Changes nothing, and only says what would be.
+    /// Changes nothing, and only says what would be. It is rendered here, so that a chart's `lookup` finds nothing; there
+    /// is no way to ask for a rehearsal with the cluster's help.
     #[must_use]
-    pub fn dry_run(mut self, dry: DryRun) -> Invocation {
+    pub fn dry_run(mut self) -> Invocation {
         self.dry = true;
-        match dry {
-            DryRun::Client => self.flag("--dry-run", "client"),
-            DryRun::Server => self.flag("--dry-run", "server"),
-        }
+        self.flag("--dry-run", "client")
     }
 
     /// Waits until what was changed is ready.
@@ -300,7 +289,7 @@ mod tests {
             ]
         );
         assert!(asked.changes());
-        assert!(!asked.dry_run(DryRun::Server).changes());
+        assert!(!asked.dry_run().changes());
         assert!(!Invocation::new(Subcommand::GetValues).changes());
     }
 }

@@ -48,7 +48,7 @@ fn repositories_are_read_as_written() {
         repository("own", "oci://registry.acme.example/charts", Some("pull")),
         repository("other", "https://other.example", Some("pull-key")),
     ];
-    assert_eq!(config.section(KEY), Ok(Some(&repositories)));
+    assert_eq!(config.section(KEY), Ok(Some(&HelmConfig { repositories, templates_in_values: false })));
 }
 
 #[test]
@@ -66,5 +66,34 @@ fn every_mistake_is_told_where_it_stands() {
         acme.yaml:7:7: repeated_value: the repository `twin` is there twice
             hint: give each a name of its own
         "
+    );
+}
+
+#[test]
+fn a_text_moves_no_repository_of_the_file_and_allows_no_templates() {
+    let sections = [section()];
+    let beyond = |file: &str, text: &str| {
+        let config =
+            |text: &str| tenancy::parse("config", text, &KnownNames::only(&sections)).expect("a configuration");
+        let whole = |helm: &str| format!("tenant: acme\ntoolsets: {{ helm: {{ {helm} }} }}\n");
+        let problems =
+            tenancy::exceeding("config", &whole(text), &sections, &config(&whole(file)), &config(&whole(text)));
+        problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
+    };
+    let stable = |url: &str| format!("repositories: [{{ name: stable, url: '{url}' }}]");
+    let none = [] as [&str; 0];
+    assert_eq!(beyond(&stable("https://charts.example/"), &stable("https://charts.example")), none);
+    assert_eq!(beyond("repositories: []", &stable("https://charts.example")), none);
+    assert_eq!(beyond("templates_in_values: true", "templates_in_values: true"), none);
+    assert_eq!(beyond("templates_in_values: true", "repositories: []"), none);
+    assert_eq!(
+        beyond("repositories: []", "templates_in_values: true"),
+        ["`templates_in_values`: the tenant's file gives false, and this asks for true"]
+    );
+    assert_eq!(
+        beyond(&stable("https://charts.example"), &stable("https://other.example")),
+        [
+            "`url` of the repository `stable`: the tenant's file gives https://charts.example, and this asks for https://other.example"
+        ]
     );
 }

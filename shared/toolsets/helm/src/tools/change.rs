@@ -1,14 +1,13 @@
 //! What installing and upgrading have in common: one plan, rehearsed for the preview and carried out for the run.
 
 use super::chart::{self, ChartText, VersionText};
-use super::grammar::{ChartValues, HelmTimeout, ReleaseName};
+use super::grammar::{ChartValues, HelmTimeout, ReleaseName, template_in};
 use super::objects::{Difference, differences, identity};
 use super::preview::{self, shown};
 use super::release::{FullRevision, ReleaseRef, RevisionSummary, read};
 use super::settled::{LABEL, after_failure, labelled, probed};
 use super::{HelmDeps, fault, hold, risks};
 use crate::client::charts::Archive;
-use crate::client::invocation::DryRun;
 use crate::client::{Invocation, Subcommand};
 use catalog::{PreviewBuilder, ProbeResult, ToolPreview};
 use domain::{Code, Failure};
@@ -106,6 +105,7 @@ impl ReleaseRequest<'_> {
         permit: &'p Permit,
         time: Duration,
     ) -> Result<ReleasePlan<'p>, Failure> {
+        kit.plain_values(self.values)?;
         let cluster = at::cluster(&kit.clusters, permit, self.cluster)?.within(time);
         let spot = ReleaseRef::of(kit, cluster, self.namespace, self.release)?;
         spot.unprotected()?;
@@ -163,9 +163,20 @@ impl ReleaseRequest<'_> {
         asked.positional(&plan.spot.name).positional(plan.archive.path.display())
     }
 
-    /// What helm says would be.
-    async fn rehearsed(&self, plan: &ReleasePlan<'_>, dry: DryRun) -> Result<FullRevision, Failure> {
-        read(&plan.spot.text(self.asked(plan).dry_run(dry)).await?)
+    /// What helm says would be. Rendered here and not by the cluster's help: nobody has approved anything yet, and a
+    /// template that looks things up would tell whoever asked.
+    async fn rehearsed(&self, plan: &ReleasePlan<'_>) -> Result<FullRevision, Failure> {
+        match &plan.newest {
+            // helm reads the release for the values it keeps.
+            Some(newest) if newest.status != "uninstalled" => {
+                read(&plan.spot.quiet_text(self.asked(plan).dry_run()).await?)
+            }
+            // helm's own rehearsal of an installation knows neither the version nor the kinds of the cluster.
+            newest => {
+                let next = newest.as_ref().map_or(0, |newest| newest.revision) + 1;
+                plan.spot.rendered(&plan.archive, &self.values.cloned().unwrap_or_default(), next).await
+            }
+        }
     }
 
     /// What an approver is shown.
@@ -177,7 +188,7 @@ impl ReleaseRequest<'_> {
     ) -> Result<Option<ToolPreview>, Failure> {
         let plan = self.plan(kit, permit, PREVIEW).await?;
         hold::free(kit, permit, &plan.spot).await?;
-        let then = self.rehearsed(&plan, DryRun::Server).await?;
+        let then = self.rehearsed(&plan).await?;
         let now = match &plan.newest {
             Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
             Some(_) | None => None,
@@ -207,6 +218,17 @@ impl ReleaseRequest<'_> {
         let (spot, archive) = (&plan.spot, &plan.archive);
         let mut preview = preview::of(spot, plan.newest.as_ref());
         preview.judge(format!("chart {} {}, sha256 {}", archive.name, archive.version, archive.sha256));
+        // First of all warnings: what stands below may not be what is made.
+        if archive.contents.may_look_up {
+            preview.warn(
+                "The chart looks things up in the cluster while it is rendered. Here it found nothing, so what is made may differ from what is shown.",
+            );
+        }
+        if let Some(path) = template_in(&then.config) {
+            preview.warn(format!(
+                "The value {path} may be evaluated as a template. What it finds in the cluster is not shown here."
+            ));
+        }
         if !then.app_version().is_empty() {
             let before = plan.newest.as_ref().map(|newest| newest.app_version.as_str()).unwrap_or("none");
             preview.line(format!("app version {before} → {}", then.app_version()));
@@ -232,11 +254,6 @@ impl ReleaseRequest<'_> {
                 "the chart brings custom resource definitions, which are for the whole cluster",
             )
             .next("ask an admin to install them; the tenant may use some namespaces only"));
-        }
-        if archive.contents.may_look_up {
-            preview.warn(
-                "The chart may look things up in the cluster while it is rendered, so it may come out otherwise.",
-            );
         }
         let everything: Vec<Value> = objects.iter().chain(&hooks).cloned().collect();
         risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
@@ -277,7 +294,7 @@ impl ReleaseRequest<'_> {
     }
 
     async fn dry(&self, plan: &ReleasePlan<'_>) -> Result<ReleaseOutput, Failure> {
-        let then = self.rehearsed(plan, DryRun::Client).await?;
+        let then = self.rehearsed(plan).await?;
         let now = match &plan.newest {
             Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
             Some(_) | None => None,
@@ -314,7 +331,12 @@ impl ReleaseRequest<'_> {
             let known = made.secrets(&spot.cluster)?;
             return self.changed(plan, &made, &known);
         }
-        let failure = fault::of(&spot.cluster, &KnownSecrets::default(), &finished);
+        // What was rendered with the cluster's help may have seen anything there.
+        let looked = plan.archive.contents.may_look_up || spot.templates_in_values() || fault::is_rendering(&finished);
+        let failure = match looked {
+            true => fault::quiet(&finished),
+            false => fault::of(&spot.cluster, &KnownSecrets::default(), &finished),
+        };
         let made = after_failure(spot, base, failure).await?;
         let standing = spot.standing(Some(made.revision)).await?;
         let known = standing.secrets(&spot.cluster)?;

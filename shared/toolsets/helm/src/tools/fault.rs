@@ -121,17 +121,36 @@ const OTHER: HelmErrorText = HelmErrorText(Code::NotPossible, "helm refused it",
 
 /// Why helm did not do what it was asked for.
 pub(super) fn of(cluster: &Cluster<'_>, known: &KnownSecrets, finished: &HelmResult) -> Failure {
-    let said = finished.stderr.lossy();
+    let message = message_of(cluster, known, &finished.stderr.lossy());
+    coded(finished).details(json!({ "message": message, "untrusted": true }))
+}
+
+/// The same in our own words alone. helm's words quote what a template wrote, and a template may write anything that it
+/// was given: values of the release, objects of the cluster.
+pub(super) fn quiet(finished: &HelmResult) -> Failure {
+    let failure = coded(finished);
+    match failure.code {
+        codes::RENDER_FAILED | codes::SCHEMA_INVALID => {
+            failure.next("render the chart with helm_template, which tells why, and correct the values")
+        }
+        _ => failure.next("look at the release with helm_get and at its objects with k8s_get"),
+    }
+}
+
+/// Whether helm was still rendering, or may have been.
+pub(super) fn is_rendering(finished: &HelmResult) -> bool {
+    coded(finished).code == codes::RENDER_FAILED
+}
+
+fn coded(finished: &HelmResult) -> Failure {
     let HelmErrorText(code, message, next) = match finished.ended {
         HelmExit::Stopped => LATE,
         HelmExit::Killed => {
             HelmErrorText(Code::NotPossible, "helm was ended by somebody else", "look at the release with helm_get")
         }
-        HelmExit::Exited(_) => judge(&said),
+        HelmExit::Exited(_) => judge(&finished.stderr.lossy()),
     };
-    let failure = Failure::new(code, message).next(next).details(json!({
-        "message": message_of(cluster, known, &said), "untrusted": true,
-    }));
+    let failure = Failure::new(code, message).next(next);
     match code.retryable() {
         true => failure.retry_after_ms(5_000),
         false => failure,

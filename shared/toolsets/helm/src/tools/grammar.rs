@@ -17,7 +17,8 @@ checked_text!(
 /// The longest values document.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The values of a chart. They are data: whatever looks like a template in them is text.
+/// The values of a chart. They are data, as far as the chart leaves them alone: one that calls `tpl` on a value evaluates
+/// whatever template stands there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub(crate) struct ChartValues(Map<String, Value>);
@@ -28,10 +29,34 @@ impl ChartValues {
         Value::Object(self.0.clone()).to_string()
     }
 
+    /// The values as a map.
+    pub(super) fn fields(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
     /// As a value.
     pub(super) fn value(&self) -> Value {
         Value::Object(self.0.clone())
     }
+}
+
+/// The place of the first text that a chart could take for a template: it holds `{{`, or ends in a brace that the next
+/// text may complete.
+pub(super) fn template_in(values: &Map<String, Value>) -> Option<String> {
+    values.iter().find_map(|(key, value)| in_text(key).then(|| key.clone()).or_else(|| in_value(key, value)))
+}
+
+fn in_value(at: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => in_text(text).then(|| at.to_owned()),
+        Value::Array(items) => items.iter().enumerate().find_map(|(n, item)| in_value(&format!("{at}[{n}]"), item)),
+        Value::Object(fields) => template_in(fields).map(|inner| format!("{at}.{inner}")),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+fn in_text(text: &str) -> bool {
+    text.contains("{{") || text.trim_end().ends_with('{')
 }
 
 impl TryFrom<Map<String, Value>> for ChartValues {
@@ -101,6 +126,16 @@ mod tests {
             assert!(ReleaseName::try_from(text.to_owned()).is_err(), "{text:?}");
         }
         assert!(ReleaseName::try_from("a".repeat(53)).is_ok() && ReleaseName::try_from("a".repeat(54)).is_err());
+        let template = |values: Value| template_in(values.as_object().unwrap());
+        let list = serde_json::json!({ "a": 1, "extra": ["x", { "b": "{{ lookup }}" }] });
+        assert_eq!(template(list).as_deref(), Some("extra[1].b"));
+        assert_eq!(
+            template(serde_json::json!({ "a": ["{ ", "{ x }}"] })).as_deref(),
+            Some("a[0]"),
+            "joined by a chart"
+        );
+        assert_eq!(template(serde_json::json!({ "a{{": 1 })).as_deref(), Some("a{{"));
+        assert_eq!(template(serde_json::json!({ "a": "{\"json\": {}}", "b": "${X}", "c": "}}" })), None);
         let long: Map<String, Value> = [("a".to_owned(), Value::from("x".repeat(MOST_BYTES)))].into_iter().collect();
         assert!(ChartValues::try_from(long).is_err());
     }

@@ -39,7 +39,8 @@ use crate::client::Helm;
 use crate::client::charts::{Charts, TenantCharts};
 use catalog::validate::BadSchema;
 use catalog::{CatalogEntry, CompiledTools};
-use domain::Tenant;
+use domain::{Code, Failure, Tenant};
+use grammar::{ChartValues, template_in};
 use kubernetes::client::Clusters;
 use kubernetes::k8s::ClusterToolList;
 use pins::ChartPins;
@@ -59,13 +60,16 @@ pub struct HelmDeps {
     store: Store,
     cursors: Cursors,
     pins: ChartPins,
+    /// Whether values may hold templates.
+    templates_in_values: bool,
 }
 
 impl HelmDeps {
     /// The binary, where charts come from, the store that keeps runs apart, and where long results go on. It reaches no
     /// cluster and no repository yet.
     pub fn new(helm: Helm, charts: Charts, store: Store, cursors: Cursors) -> HelmDeps {
-        HelmDeps { helm, charts, clusters: Clusters::none(), store, cursors, pins: ChartPins::default() }
+        let (clusters, pins) = (Clusters::none(), ChartPins::default());
+        HelmDeps { helm, charts, clusters, store, cursors, pins, templates_in_values: false }
     }
 
     /// The same for one tenant.
@@ -73,6 +77,25 @@ impl HelmDeps {
     pub fn for_tenant(&self, tenant: &Tenant, clusters: Clusters, charts: TenantCharts) -> HelmDeps {
         let (helm, charts) = (self.helm.for_tenant(tenant), self.charts.for_tenant(charts));
         HelmDeps { helm, clusters, charts, ..self.clone() }
+    }
+
+    /// Refuses values that a chart could evaluate, unless the tenant's file allows them. Evaluated in a change, a template
+    /// reads the cluster with the tenant's credential.
+    fn plain_values(&self, values: Option<&ChartValues>) -> Result<(), Failure> {
+        let found = values.filter(|_| !self.templates_in_values).and_then(|values| template_in(values.fields()));
+        let Some(path) = found else { return Ok(()) };
+        let path: String = path.chars().filter(|c| !c.is_control()).take(200).collect();
+        let message = format!(
+            "the value {path} may be taken for a template (`{{{{`), which a chart could evaluate in the cluster"
+        );
+        Err(Failure::new(Code::PolicyDenied, message)
+            .next("give the value without braces; only the tenant's file can allow templates (toolsets.helm.templates_in_values)"))
+    }
+
+    /// The same for a tenant whose values may hold templates.
+    #[must_use]
+    pub fn with_templates_in_values(self, templates_in_values: bool) -> HelmDeps {
+        HelmDeps { templates_in_values, ..self }
     }
 }
 

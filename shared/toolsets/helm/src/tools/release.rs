@@ -1,7 +1,8 @@
 //! One release, and what helm knows of it: its revisions, and any of them in full.
 
-use super::grammar::{HelmTimeout, ReleaseName};
+use super::grammar::{ChartValues, HelmTimeout, ReleaseName};
 use super::{HelmDeps, fault, objects};
+use crate::client::charts::Archive;
 use crate::client::{HelmResult, Invocation, Subcommand};
 use crate::codes;
 use domain::outcome::near;
@@ -11,6 +12,7 @@ use kubernetes::k8s::at;
 use policy::Permit;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use target::grammar::Label;
 
@@ -191,6 +193,11 @@ impl<'a> ReleaseRef<'a> {
         }
     }
 
+    /// Whether values may hold templates here.
+    pub(super) fn templates_in_values(&self) -> bool {
+        self.kit.templates_in_values
+    }
+
     /// A call of helm about this namespace.
     pub(super) fn ask(&self, subcommand: Subcommand) -> Invocation {
         Invocation::new(subcommand).flag("--namespace", &self.namespace).within(LOOK)
@@ -208,6 +215,68 @@ impl<'a> ReleaseRef<'a> {
             true => finished.text().map(str::to_owned),
             false => Err(fault::of(&self.cluster, &KnownSecrets::default(), &finished)),
         }
+    }
+
+    /// The same, and in our own words alone if it does not end well.
+    pub(super) async fn quiet_text(&self, asked: Invocation) -> Result<String, Failure> {
+        let finished = self.run(asked).await?;
+        match finished.success() {
+            true => finished.text().map(str::to_owned),
+            false => Err(fault::quiet(&finished)),
+        }
+    }
+
+    /// What a chart renders here, for a cluster of this version with these kinds. No cluster is asked while it is rendered,
+    /// so that a chart's `lookup` finds nothing.
+    pub(super) async fn rendered(
+        &self,
+        archive: &Archive,
+        values: &ChartValues,
+        revision: u64,
+    ) -> Result<FullRevision, Failure> {
+        let version = self.cluster.version().await?;
+        let version = version["gitVersion"].as_str().filter(|text| is_version(text)).map(str::to_owned);
+        let kinds = self.cluster.kinds().await?;
+        let plain = |text: &String| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'/'));
+        let versions: BTreeSet<String> = kinds
+            .iter()
+            .flat_map(|kind| [kind.api_version(), format!("{}/{}", kind.api_version(), kind.kind())])
+            .filter(plain)
+            .collect();
+        let versions = (!versions.is_empty()).then(|| versions.into_iter().collect::<Vec<_>>().join(","));
+        let asked = self
+            .ask(Subcommand::Template)
+            .maybe("--kube-version", version)
+            .maybe("--api-versions", versions)
+            .values(values.document())
+            .positional(&self.name)
+            .positional(archive.path.display());
+        let finished = self.kit.helm.run(asked).await?;
+        if !finished.success() {
+            return Err(fault::quiet(&finished));
+        }
+        let all = objects::read(finished.text()?)?;
+        let (hooks, objects): (Vec<Value>, Vec<Value>) =
+            all.into_iter().partition(|object| hook_events(object).is_some());
+        let text = |object: &Value, pointer: &str| {
+            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let hook = |object: &Value| Hook {
+            name: text(object, "/metadata/name"),
+            kind: text(object, "/kind"),
+            manifest: object.to_string(),
+            events: hook_events(object).unwrap_or_default(),
+            last_run: LastRun::default(),
+        };
+        Ok(FullRevision {
+            revision,
+            info: ReleaseInfo { status: "pending-install".to_owned(), ..ReleaseInfo::default() },
+            config: values.fields().clone(),
+            // JSON is YAML.
+            manifest: objects.iter().map(|object| format!("---\n{object}\n")).collect(),
+            hooks: hooks.iter().map(hook).collect(),
+            chart: json!({ "metadata": archive.contents.metadata }),
+        })
     }
 
     /// Its revisions, oldest first; none if there is no such release.
@@ -282,6 +351,17 @@ impl<'a> ReleaseRef<'a> {
             .next("wait if somebody is at work on it; otherwise free it with helm_recover")
             .details(json!({ "revision": newest.revision, "status": newest.status, "age_s": age })))
     }
+}
+
+/// When an object is run as a hook, if it is one.
+fn hook_events(object: &Value) -> Option<Vec<String>> {
+    let events = object.pointer("/metadata/annotations")?.get("helm.sh/hook")?.as_str()?;
+    Some(events.split(',').map(|event| event.trim().to_owned()).collect())
+}
+
+/// What a cluster says it is goes into a flag, so it has to be a version.
+pub(super) fn is_version(text: &str) -> bool {
+    text.len() <= 64 && crate::client::charts::range::version(text).is_some()
 }
 
 /// The failure for a revision that is not there.

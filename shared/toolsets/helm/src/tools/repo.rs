@@ -1,10 +1,11 @@
 //! `helm_repo`: adds or removes a chart repository or registry of the tenant.
 //!
-//! A record in the store, read for each call, so nothing drifts between replicas. Adding asks the repository once, with
-//! its credential, and nobody has to sign for one that does not answer.
+//! A record in the store, read for each call, so nothing drifts between replicas. Adding asks the repository once, and
+//! nobody has to sign for one that does not answer. It is asked without a credential: which secret goes where is said in
+//! the tenant's configuration and by no call.
 
 use super::{HelmDeps, TOOLSET};
-use crate::client::charts::{ChartRepository, Repositories, TenantRepository, is_secret_name};
+use crate::client::charts::{ChartRepository, Repositories, TenantRepository};
 use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::outcome::near;
 use domain::{Code, Effect, Failure};
@@ -25,12 +26,6 @@ checked_text!(
     { "type": "string", "minLength": 8, "maxLength": 512, "pattern": "^(https?|oci)://[!-~]+$" }
 );
 
-checked_text!(
-    /// The name of a tenant's secret.
-    SecretName, is_secret_name, "credential is the name of a tenant's secret: letters, digits, '-', '_' and '.'",
-    { "type": "string", "minLength": 1, "maxLength": 253, "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$" }
-);
-
 fn is_url(text: &str) -> bool {
     text.len() <= 512
         && ["https://", "http://", "oci://"].iter().any(|scheme| text.starts_with(scheme))
@@ -43,7 +38,6 @@ pub(super) struct Args {
     action: RepoAction,
     name: Label,
     url: Option<RepoUrl>,
-    credential: Option<SecretName>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,15 +63,14 @@ impl Args {
     /// What the call is about, if it does not contradict itself.
     fn wish(&self) -> Result<RepoRequest, Failure> {
         let told = |message: &str, next: &str| Err(Failure::new(Code::InvalidArgument, message).next(next));
-        match (self.action, &self.url, &self.credential) {
-            (RepoAction::Add, Some(url), credential) => Ok(RepoRequest::Add(ChartRepository {
-                name: self.name.to_string(),
-                url: url.to_string(),
-                credential: credential.as_ref().map(SecretName::to_string),
-            })),
-            (RepoAction::Add, None, _) => told("adding a repository needs its url", "give url"),
-            (RepoAction::Remove, None, None) => Ok(RepoRequest::Remove),
-            (RepoAction::Remove, _, _) => told("removing goes by name alone", "leave url and credential out"),
+        match (self.action, &self.url) {
+            (RepoAction::Add, Some(url)) => {
+                let (name, url) = (self.name.to_string(), url.to_string());
+                Ok(RepoRequest::Add(ChartRepository { name, url, credential: None }))
+            }
+            (RepoAction::Add, None) => told("adding a repository needs its url", "give url"),
+            (RepoAction::Remove, None) => Ok(RepoRequest::Remove),
+            (RepoAction::Remove, Some(_)) => told("removing goes by name alone", "leave url out"),
         }
     }
 }
@@ -91,11 +84,11 @@ impl Tool for Repo {
     const SPEC: ToolSpec = ToolSpec::new("helm_repo", TOOLSET, Effect::Change)
         .says(
             "Add or remove a chart repository",
-            "Add or remove a chart repository or OCI registry; credential is a tenant secret's name.",
+            "Add or remove a chart repository or OCI registry that needs no credential.",
         )
         .hint(
             "For agents that may widen where charts come from; where the tenant's configuration names all \
-             repositories, it can be left out.",
+             repositories, it can be left out. Repositories with a credential are configured by the tenant.",
         )
         .idempotent();
     type Args = Args;
@@ -148,14 +141,11 @@ impl Tool for Repo {
 
 async fn added(repositories: &Repositories<'_>, repository: &ChartRepository) -> Result<ToolPreview, Failure> {
     let checked = repositories.rehearse(repository).await?;
-    let ChartRepository { name, url, credential } = repository;
+    let ChartRepository { name, url, .. } = repository;
     let mut preview = PreviewBuilder::new(format!("add repository {name}"));
     preview.line(format!("address: {url}"));
     preview.line(format!("host: {}", checked.host));
-    preview.line(match credential {
-        Some(secret) => format!("opened by the tenant's secret {secret}, which is sent to this host"),
-        None => "opened without a credential".to_owned(),
-    });
+    preview.line("opened without a credential".to_owned());
     if let Some(charts) = checked.charts {
         preview.line(format!("charts: {charts}"));
     }

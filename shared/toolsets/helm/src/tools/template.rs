@@ -7,10 +7,9 @@ use super::chart::{self, ChartPageToken, ChartText, VersionText};
 use super::grammar::{ChartValues, ReleaseName};
 use super::lines::ShownLines;
 use super::objects::{self, differences, identity};
-use super::release::{FullRevision, ReleaseRef, read};
+use super::release::{FullRevision, ReleaseRef, is_version, read};
 use super::{HelmDeps, TOOLSET, fault};
 use crate::client::charts::Archive;
-use crate::client::invocation::DryRun;
 use crate::client::{HelmExit, HelmResult, Invocation, Subcommand};
 use catalog::{Progress, Tool, ToolSpec};
 use domain::{Effect, Failure};
@@ -109,6 +108,7 @@ impl Tool for TemplateTool {
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<TemplateOutput, Failure> {
         let mark: Option<ChartPageToken> = self.kit.cursors.resume(permit, &args, args.cursor.as_ref())?;
+        self.kit.plain_values(args.values.as_ref())?;
         let cluster = at::cluster(&self.kit.clusters, permit, args.cluster.as_ref())?;
         let spot = ReleaseRef::of(&self.kit, cluster, args.namespace.as_ref(), &args.release)?;
         let archive =
@@ -211,14 +211,14 @@ impl TemplateTool {
         let values = args.values.clone().unwrap_or_default().document();
         let asked = spot
             .ask(Subcommand::Upgrade)
-            .dry_run(DryRun::Client)
+            .dry_run()
             // What an upgrade does unless it is told otherwise.
             .switch("--reset-then-reuse-values")
             .flag("--output", "json")
             .values(values)
             .positional(&spot.name)
             .positional(archive.path.display());
-        read(&spot.text(asked).await?)
+        read(&spot.quiet_text(asked).await?)
     }
 
     async fn lint(
@@ -282,9 +282,4 @@ fn names(all: impl Iterator<Item = String>, common: &mut ClusterReplyFields) -> 
 /// The beginning of a masked text.
 fn short(text: &str) -> String {
     ShownLines::masked(text).page(0, ROOM / 4).text
-}
-
-/// What a cluster says it is goes into a flag, so it has to be a version.
-fn is_version(text: &str) -> bool {
-    text.len() <= 64 && crate::client::charts::range::version(text).is_some()
 }

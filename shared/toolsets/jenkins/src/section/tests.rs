@@ -130,3 +130,50 @@ fn a_token_may_be_a_parameter() {
     assert_eq!(codes(&file("'{{ params.none }}'")), ["unknown_param"]);
     assert_eq!(codes(&file("hunter2")), ["wrong_type"]);
 }
+
+fn beyond(file: &str, text: &str) -> Vec<String> {
+    let sections = [section()];
+    let config = |text: &str| tenancy::parse("config", text, &known(&sections)).expect("a configuration");
+    let (file, text) = (format!("tenant: acme\n{file}"), format!("tenant: acme\n{text}"));
+    let problems = tenancy::exceeding("config", &text, &sections, &config(&file), &config(&text));
+    problems.iter().map(|problem| problem.message.clone()).collect()
+}
+
+#[test]
+fn a_server_of_the_file_keeps_its_name_its_address_and_its_authority() {
+    let server = |name: &str, host: &str, token: &str, more: &str| {
+        format!(
+            "toolsets: {{ jenkins: [{{ name: {name}, url: 'https://{host}', user: robot, token: {{ secret: {token} }}{more} }}] }}\n"
+        )
+    };
+    let file = server("ci", "ci.example/a", "key", ", ca: { secret: ca }");
+    let none = [] as [&str; 0];
+    assert_eq!(beyond(&file, &server("ci", "ci.example/a/", "mine", ", ca: { secret: ca }, default: true")), none);
+    assert_eq!(beyond(&file, &server("own", "other.example", "mine", "")), none);
+    assert_eq!(beyond(&file, "toolsets: { jenkins: { name: play, sandbox: true } }\n"), none);
+    assert_eq!(
+        beyond(&file, &server("ci", "evil.example", "key", "")),
+        [
+            "`url` of the Jenkins server `ci`: the tenant's file gives https://ci.example/a, and this asks for https://evil.example"
+        ]
+    );
+    assert_eq!(
+        beyond(&file, &server("ci", "ci.example/a", "key", "")),
+        ["`ca` of the Jenkins server `ci`: the tenant's file gives ca, and this asks for none"]
+    );
+    assert_eq!(
+        beyond(&file, &server("test", "ci.example/a", "mine", "")),
+        ["`url` of the Jenkins server `test`: the tenant's file gives it as ci, and this asks for it as test"]
+    );
+}
+
+#[test]
+fn a_token_is_granted_at_the_files_address_alone() {
+    let sections = [section()];
+    let text = "tenant: acme\ntoolsets: { jenkins: { url: 'https://ci.example/a/', user: robot, token: { secret: key }, ca: { secret: ca } } }\n";
+    let config = tenancy::parse("acme.yaml", text, &known(&sections)).unwrap();
+    let granted = |secret, what, url| config.grants(&JenkinsSource::secret_use(secret, what, url));
+    assert!(granted("key", "token", "https://ci.example/a") && granted("ca", "ca", "https://ci.example/a/"));
+    assert!(!granted("key", "token", "https://ci.example/") && !granted("key", "token", "https://evil.example/a"));
+    assert!(!granted("key", "ca", "https://ci.example/a") && !granted("ca", "token", "https://ci.example/a"));
+}

@@ -183,3 +183,39 @@ fn a_store_is_named_by_scope_and_one_word_and_is_there_once() {
     let many: Vec<String> = (0..49).map(|n| format!("{{ name: tenant/s{n} }}")).collect();
     assert_eq!(codes(&store(&many.join(", "))), ["out_of_range"]);
 }
+
+fn beyond(file: &str, text: &str) -> Vec<String> {
+    let (file, text) = (format!("tenant: acme\n{file}"), format!("tenant: acme\n{text}"));
+    let problems = tenancy::exceeding("config", &text, &[section()], &config(&file), &config(&text));
+    problems.iter().map(|problem| problem.message.clone()).collect()
+}
+
+#[test]
+fn a_text_only_tightens_the_rules_of_the_file_and_of_the_product() {
+    let file = "memory:
+  review: 7d
+  session_writes: ask
+  stores:
+  - { name: tenant/runbooks, types: [runbook], writable: people, promotable: false, documents: 10, bytes: 4096 }
+  - { name: tenant/own }
+";
+    let none = [] as [&str; 0];
+    assert_eq!(beyond(file, file), none);
+    assert_eq!(beyond("", ""), none);
+    let stores = "memory: { review: 7d, session_writes: ask, stores: [{ name: tenant/runbooks, types: [runbook], writable: people, promotable: false, documents: 9, bytes: 4096 }, { name: tenant/new }] }\n";
+    assert_eq!(beyond(file, stores), none, "a store may be left out, and a new one is the tenant's to have");
+    assert_eq!(beyond("", "memory: { review: 14d }\n"), none, "as the product has it");
+    assert_snapshot!(beyond(file, "").join("\n"), @r"
+    `review`: the tenant's file gives 604800 s, and this asks for 1209600 s
+    `session_writes`: the tenant's file gives ask, and this asks for run
+    `types` of the store `tenant/runbooks`: the tenant's file gives runbook, and this asks for preference, convention, runbook, incident, service, lesson, checklist, note
+    `writable` of the store `tenant/runbooks`: the tenant's file gives people, and this asks for agents
+    `promotable` of the store `tenant/runbooks`: the tenant's file gives false, and this asks for true
+    `documents` of the store `tenant/runbooks`: the tenant's file gives 10, and this asks for 2000
+    `bytes` of the store `tenant/runbooks`: the tenant's file gives 4096, and this asks for 104857600
+    ");
+    assert_snapshot!(beyond("", "memory: { review: 15d, stores: [{ name: tenant/conventions, writable: agents }] }\n").join("\n"), @r"
+    `review`: the tenant's file gives 1209600 s, and this asks for 1296000 s
+    `writable` of the store `tenant/conventions`: the tenant's file gives people, and this asks for agents
+    ");
+}

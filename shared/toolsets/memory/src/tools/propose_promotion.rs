@@ -6,17 +6,13 @@
 use super::args::PathText;
 use super::{MemoryDeps, TOOLSET};
 use crate::documents::{DocPath, DocumentAuthor, PromotionRequest, trust};
+use crate::section::MemoryConfig;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
 use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 use store::Document;
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long people may take, unless the tenant says otherwise.
-const REVIEWED_WITHIN: Duration = DAY.saturating_mul(14);
 
 pub(super) struct ProposePromotion(pub(super) MemoryDeps);
 
@@ -58,7 +54,7 @@ impl Tool for ProposePromotion {
         )
         .idempotent()
         .closed_world()
-        .reviewed(REVIEWED_WITHIN);
+        .reviewed(MemoryConfig::USUAL_REVIEW);
     type Args = Args;
     type Output = PromotionOutput;
 

@@ -137,9 +137,9 @@ impl ScannedArchive {
 
     fn take(&mut self, within: &str, bytes: Vec<u8>) {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        if within.contains("templates/") {
-            self.may_look_up |= bytes.windows(6).any(|word| word == b"lookup");
-        }
+        // Other files than templates are evaluated by a chart that calls `tpl` on them.
+        let holds = |word: &[u8]| bytes.windows(word.len()).any(|found| found == word);
+        self.may_look_up |= holds(b"lookup") && (within.contains("templates/") || holds(b"{{"));
         match within {
             "Chart.yaml" => self.head = Some(bytes),
             "values.yaml" => self.values = Some(text(bytes)),

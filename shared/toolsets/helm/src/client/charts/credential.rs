@@ -19,22 +19,22 @@ pub enum SecretsFolder {
     Nowhere,
     /// In a folder, one file each.
     Folder(PathBuf),
-    /// In its own keeping: asked for by name at each use.
+    /// In its own keeping: asked for at each use, by name and by the address of the repository that it opens.
     Kept(Arc<SecretLookup>),
 }
 
-/// What gives a secret by its name, or says why not.
-pub type SecretLookup = dyn Fn(&str) -> Result<SecretText, Failure> + Send + Sync;
+/// What gives a secret by its name for the repository at an address, or says why not.
+pub type SecretLookup = dyn Fn(&str, &str) -> Result<SecretText, Failure> + Send + Sync;
 
 impl SecretsFolder {
-    fn find(&self, name: &str) -> Result<SecretText, Failure> {
+    fn find(&self, name: &str, url: &str) -> Result<SecretText, Failure> {
         if !is_secret_name(name) {
             return Err(unknown(name));
         }
         match self {
             SecretsFolder::Nowhere => Err(unknown(name)),
             SecretsFolder::Folder(folder) => read(&folder.join(name)).ok_or_else(|| unknown(name)),
-            SecretsFolder::Kept(find) => find(name),
+            SecretsFolder::Kept(find) => find(name, url),
         }
     }
 }
@@ -68,9 +68,9 @@ impl std::fmt::Debug for SecretsFolder {
 pub(in crate::client) struct Basic(String);
 
 impl Basic {
-    /// Reads the secret of this name.
-    pub(in crate::client) fn read(secrets: &SecretsFolder, name: &str) -> Result<Basic, Failure> {
-        let secret = secrets.find(name)?;
+    /// Reads the secret of this name, for the repository at this address.
+    pub(in crate::client) fn read(secrets: &SecretsFolder, name: &str, url: &str) -> Result<Basic, Failure> {
+        let secret = secrets.find(name, url)?;
         let line = secret.expose().trim_end_matches(['\r', '\n']);
         let fits = line.len() as u64 <= MOST_BYTES && line.contains(':') && !line.chars().any(char::is_control);
         if !fits {
@@ -87,7 +87,7 @@ impl Basic {
 }
 
 /// The name of a secret is no path.
-pub fn is_secret_name(text: &str) -> bool {
+fn is_secret_name(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && text.as_bytes()[0].is_ascii_alphanumeric()
@@ -101,7 +101,7 @@ fn read(path: &Path) -> Option<SecretText> {
 
 fn unknown(name: &str) -> Failure {
     Failure::new(Code::UnknownCredential, format!("the tenant has no secret {name}"))
-        .next("ask an admin of the tenant to add it, or leave credential out")
+        .next("ask an admin of the tenant to set it")
 }
 
 impl std::fmt::Debug for Basic {
@@ -115,6 +115,8 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
+    const URL: &str = "https://charts.example";
+
     #[test]
     fn one_line_of_user_and_password_becomes_a_header_that_does_not_print() {
         let folder = tempfile::tempdir().unwrap();
@@ -123,27 +125,27 @@ mod tests {
         std::fs::write(folder.path().join("lines"), "me:a\r\nX: y").unwrap();
 
         let secrets = SecretsFolder::Folder(folder.path().to_owned());
-        let basic = Basic::read(&secrets, "pull").unwrap();
+        let basic = Basic::read(&secrets, "pull", URL).unwrap();
 
         assert_eq!(basic.header(), "Basic bWU6Y2FuYXJ5");
         assert_eq!(format!("{basic:?}"), "Basic(..)");
         for bad in ["bare", "lines", "none", "../pull", "/etc/passwd", ".", "..", "", "a/b", "-x"] {
-            let failure = Basic::read(&secrets, bad).unwrap_err();
+            let failure = Basic::read(&secrets, bad, URL).unwrap_err();
             assert_eq!(failure.code, Code::UnknownCredential, "{bad:?}");
             assert!(!failure.message.contains("canary"));
         }
-        assert!(Basic::read(&SecretsFolder::Nowhere, "pull").is_err());
+        assert!(Basic::read(&SecretsFolder::Nowhere, "pull", URL).is_err());
     }
 
     #[test]
     fn what_a_tenant_keeps_is_asked_for_each_time_by_a_checked_name() {
         let kept = Arc::new(Mutex::new("me:first".to_owned()));
         let keeper = Arc::clone(&kept);
-        let secrets = SecretsFolder::Kept(Arc::new(move |name: &str| match name {
-            "pull" => Ok(SecretText::new(keeper.lock().unwrap().as_str())),
+        let secrets = SecretsFolder::Kept(Arc::new(move |name: &str, url: &str| match name {
+            "pull" if url == URL => Ok(SecretText::new(keeper.lock().unwrap().as_str())),
             _ => Err(Failure::new(Code::StoreUnavailable, "not known yet")),
         }));
-        let read = |name: &str| Basic::read(&secrets, name).map(|basic| basic.header().to_owned());
+        let read = |name: &str| Basic::read(&secrets, name, URL).map(|basic| basic.header().to_owned());
         assert_eq!(read("pull").unwrap(), format!("Basic {}", STANDARD.encode("me:first")));
         *kept.lock().unwrap() = "me:second\n".to_owned();
         assert_eq!(read("pull").unwrap(), format!("Basic {}", STANDARD.encode("me:second")));

@@ -39,7 +39,7 @@ mod web;
 
 pub use archive::ChartContents;
 pub use cache::Archive;
-pub use credential::{SecretLookup, SecretsFolder, is_secret_name};
+pub use credential::{SecretLookup, SecretsFolder};
 pub use egress::ClientError;
 pub use hosts::Hosts;
 pub use index::{ChartIndex, ChartVersion};
@@ -88,8 +88,9 @@ pub struct ChartRepository {
     pub name: String,
     /// Its `https://` or `oci://` address.
     pub url: String,
-    /// The name of the tenant's secret that opens it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The name of the tenant's secret that opens it. Only the tenant's configuration says which one goes where, so a
+    /// repository that was added by a call has none, whatever its record says.
+    #[serde(skip)]
     pub credential: Option<String>,
 }
 

@@ -352,7 +352,8 @@ impl<'p> Repositories<'p> {
     }
 
     fn credential(&self, repository: &ChartRepository) -> Result<Option<Basic>, Failure> {
-        repository.credential.as_deref().map(|name| Basic::read(&self.charts.own.secrets, name)).transpose()
+        let read = |name: &String| Basic::read(&self.charts.own.secrets, name, &repository.url);
+        repository.credential.as_ref().map(read).transpose()
     }
 
     fn shelf(&self) -> store::TenantStore {

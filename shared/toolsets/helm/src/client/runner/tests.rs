@@ -1,7 +1,6 @@
 //! The door, tried with a program that behaves as badly as it can, and with the real one.
 
 use super::*;
-use crate::client::invocation::DryRun;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
@@ -151,7 +150,7 @@ async fn a_change_without_a_cluster_is_refused_before_anything_starts() {
         assert!(helm.run(Invocation::new(subcommand)).await.is_err());
     }
     assert!(!folder.path().join("work/started").exists());
-    assert!(helm.run(Invocation::new(Subcommand::Install).dry_run(DryRun::Client)).await.is_ok());
+    assert!(helm.run(Invocation::new(Subcommand::Install).dry_run()).await.is_ok());
     assert!(folder.path().join("work/started").exists());
 }
 

@@ -213,15 +213,16 @@ async fn what_is_no_chart_or_another_one_is_refused() {
 }
 
 #[tokio::test]
-async fn adding_a_registry_logs_in_once() {
+async fn adding_a_registry_greets_it_without_a_credential() {
     let world = World::new().await;
     world.server.put("/v2/", Answer::ok("{}").only_with("Basic cm9ib3Q6Y2FuYXJ5LXNlY3JldA==", "Basic realm=\"x\""));
     let url = format!("oci://{}/team", world.server.authority());
-
     let bare = json!({ "action": "add", "name": "team", "url": url });
-    assert_eq!(world.refused("helm_repo", bare).await.code, target::codes::CREDENTIALS_REFUSED);
-    let right = json!({ "action": "add", "name": "team", "url": url, "credential": "pull" });
-    let drawn = world.preview("helm_repo", right.clone()).await.unwrap();
+    assert_eq!(world.refused("helm_repo", bare.clone()).await.code, target::codes::CREDENTIALS_REFUSED);
+    assert!(world.server.requests().iter().all(|request| !request.contains("authorization")));
+
+    world.server.put("/v2/", Answer::ok("{}"));
+    let drawn = world.preview("helm_repo", bare.clone()).await.unwrap();
     assert!(drawn.text.contains(&format!("host: {}", world.server.authority())), "{}", drawn.text);
-    world.call("helm_repo", right).await.unwrap();
+    world.call("helm_repo", bare).await.unwrap();
 }

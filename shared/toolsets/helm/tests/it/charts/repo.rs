@@ -4,6 +4,7 @@ use crate::charts::server::{Answer, Server};
 use crate::charts::world::{World, repository};
 use catalog::ProbeResult;
 use domain::Code;
+use helm::client::charts::ChartRepository;
 use serde_json::{Value, json};
 
 async fn names(world: &World) -> Vec<String> {
@@ -73,8 +74,8 @@ async fn the_tenants_file_is_not_changed_by_calls() {
 }
 
 #[tokio::test]
-async fn a_credential_is_a_secrets_name_and_goes_to_its_own_host_alone() {
-    let world = World::new().await;
+async fn a_credential_is_the_configurations_to_name_and_goes_to_its_own_host_alone() {
+    let mut world = World::new().await;
     let guarded = Answer::ok(
         "entries:\n  web:\n  - {version: 1.0.0, urls: [web-1.0.0.tgz]}\n  far:\n  - {version: 1.0.0, urls: [",
     );
@@ -87,14 +88,17 @@ async fn a_credential_is_a_secrets_name_and_goes_to_its_own_host_alone() {
     world.other.put("/far-1.0.0.tgz", Answer::ok(crate::charts::archives::chart("far", "1.0.0", &[])));
     let url = world.server.url("/own");
 
+    // A call names no credential, and what it adds is opened without one.
+    for named in ["nobody", "pull"] {
+        let args = json!({ "action": "add", "name": "own", "url": url, "credential": named });
+        assert_eq!(world.refused("helm_repo", args).await.code, Code::UnknownArgument);
+    }
+    assert_eq!(world.server.requests().len(), 0, "nobody was asked");
     assert_eq!(world.refused("helm_repo", add("own", &url)).await.code, target::codes::CREDENTIALS_REFUSED);
-    let unknown = json!({ "action": "add", "name": "own", "url": url, "credential": "nobody" });
-    assert_eq!(world.refused("helm_repo", unknown).await.code, Code::UnknownCredential);
-    let right = json!({ "action": "add", "name": "own", "url": url, "credential": "pull" });
-    let drawn = world.preview("helm_repo", right.clone()).await.unwrap();
-    assert!(drawn.text.contains("secret pull") && !format!("{drawn:?}").contains("canary"), "{drawn:?}");
-    world.call("helm_repo", right).await.unwrap();
+    assert!(world.server.requests().iter().all(|request| !request.contains("authorization")));
 
+    let credential = Some("pull".to_owned());
+    world.configure(vec![ChartRepository { name: "own".into(), url, credential }]);
     world.call("helm_show", json!({ "chart": "own/web" })).await.unwrap();
     world.call("helm_show", json!({ "chart": "own/far" })).await.unwrap();
     assert!(
@@ -162,8 +166,6 @@ async fn contradictions_and_too_many_are_refused() {
     for bad in [
         json!({ "action": "add", "name": "x" }),
         json!({ "action": "remove", "name": "x", "url": "https://charts.example/" }),
-        json!({ "action": "remove", "name": "x", "credential": "pull" }),
-        json!({ "action": "add", "name": "x", "url": "https://x.example/", "credential": "../pull" }),
         json!({ "action": "add", "name": "--x", "url": "https://x.example/" }),
         json!({ "action": "update", "name": "x" }),
     ] {

@@ -8,6 +8,7 @@ mod chart;
 mod fences;
 mod hostile;
 mod locked;
+mod lookups;
 mod secrets;
 mod story;
 mod world;

@@ -33,6 +33,7 @@ pub(crate) struct World {
     /// Seconds that were added to the clock.
     later: Arc<AtomicU64>,
     pub(crate) entries: Vec<Arc<CatalogEntry>>,
+    kit: HelmDeps,
 }
 
 fn named(variable: &str) -> Option<PathBuf> {
@@ -82,16 +83,23 @@ impl World {
         let clock = move || now().plus(Duration::from_secs(added.load(Ordering::Relaxed)));
         let cursors = Cursors::with_clock([7; 32], Arc::new(clock));
         let kit = HelmDeps::new(helm, charts, store, cursors);
-        let mut world = World { _sandbox: sandbox, namespace, server, folder, clusters, later, entries: Vec::new() };
+        let entries = Vec::new();
+        let mut world = World { _sandbox: sandbox, namespace, server, folder, clusters, later, entries, kit };
         world.make("v1", "Namespace", json!({ "metadata": { "name": world.namespace } })).await;
         let mut adjusted = plain;
         adjust(&mut adjusted, &world.namespace);
         world.clusters = Clusters::build(&tenant(), &[9; 32], vec![adjusted], Some(&world.clusters)).unwrap();
-        world.entries =
-            list(&kit.for_tenant(&tenant(), world.clusters.clone(), own), &catalog::CompiledTools::default(), false)
-                .unwrap();
+        world.kit = world.kit.for_tenant(&tenant(), world.clusters.clone(), own);
+        world.entries = list(&world.kit, &catalog::CompiledTools::default(), false).unwrap();
         world.publish(&["1.0.0"]);
         Some(world)
+    }
+
+    /// The same tenant, whose values may hold templates.
+    pub(crate) fn with_templates_in_values(mut self) -> World {
+        self.kit = self.kit.clone().with_templates_in_values(true);
+        self.entries = list(&self.kit, &catalog::CompiledTools::default(), false).unwrap();
+        self
     }
 
     /// A tenant that may use its own namespace only.
@@ -102,9 +110,14 @@ impl World {
 
     /// Puts these versions of the chart into the repository.
     pub(crate) fn publish(&self, versions: &[&str]) {
+        self.publish_with(&versions.iter().map(|version| (*version, &[][..])).collect::<Vec<_>>());
+    }
+
+    /// Puts versions into the repository that have these files besides the chart's own.
+    pub(crate) fn publish_with(&self, versions: &[(&str, &[(&str, &str)])]) {
         let mut lines = String::new();
-        for version in versions {
-            let archive = chart("web", version, &files());
+        for (version, more) in versions {
+            let archive = chart("web", version, &[files().as_slice(), more].concat());
             let digest = sha256(&archive);
             self.server.put(&format!("/stable/web-{version}.tgz"), Answer::ok(archive));
             lines.push_str(&format!(

@@ -65,10 +65,12 @@ fn what_a_chart_says_of_itself_is_read() {
 #[test]
 fn a_template_that_asks_the_cluster_is_noticed() {
     let asks = "{{ lookup \"v1\" \"Secret\" \"\" \"\" }}";
-    for file in ["web/templates/a.yaml", "web/charts/db/templates/a.yaml"] {
+    for file in ["web/templates/a.yaml", "web/charts/db/templates/a.yaml", "web/values.yaml", "web/files/a.tpl"] {
         assert!(inspect(&packed(&[("web/Chart.yaml", HEAD), (file, asks)])).unwrap().may_look_up, "{file}");
     }
     assert!(inspect(&packed(&[("web/Chart.yaml", HEAD), ("web/charts/db-1.0.0.tgz", "…")])).unwrap().may_look_up);
+    let values = ("web/values.yaml", "dns: lookup\n");
+    assert!(!inspect(&packed(&[("web/Chart.yaml", HEAD), values])).unwrap().may_look_up, "a word is no template");
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! What a text over HTTP may say about servers beside the file, and which secrets the file grants where.
+
+use super::*;
+
+const PARAMS: &str = "params: { key: { secret: true }, other: { secret: true } }\n";
+
+fn beyond(file: &str, text: &str) -> Vec<String> {
+    let (catalog, _) = ServerCatalog::marketplace(CATALOG);
+    let whole = |text: &str| format!("tenant: acme\n{PARAMS}{text}");
+    let config = |text: &str| read(text).unwrap_or_else(|problems| panic!("{text}\n{problems:?}"));
+    let (file, text) = (config(&whole(file)), whole(text));
+    let problems = tenancy::exceeding("config", &text, &sections(&catalog), &file, &config(&text));
+    problems.iter().map(|problem| problem.message.clone()).collect()
+}
+
+fn wiki(id: &str, rest: &str) -> String {
+    format!(
+        "servers: [{{ use: wiki-search, id: {id}, params: {{ api_key: '{{{{ params.key }}}}', team: x }}, {rest} }}]\n"
+    )
+}
+
+#[test]
+fn a_server_of_the_file_keeps_its_id_its_tools_and_its_approvals() {
+    let file = wiki(
+        "wiki",
+        "accept: each, access: { allowlist: ['read-*', { name: delete, require_approval: { on_reject: fail } }] }",
+    );
+    let none = [] as [&str; 0];
+    assert_eq!(beyond(&file, &file), none);
+    assert_eq!(beyond(&file, ""), none);
+    assert_eq!(beyond(&file, "servers: [{ use: clock }]\n"), none, "the operator offers it to every tenant");
+    assert_eq!(beyond(&file, &wiki("wiki", "accept: each, access: { allowlist: [read-page] }")), none);
+    assert_eq!(beyond("", &file), none);
+    let told = |text: &str| beyond(&file, text).join("\n");
+    insta::assert_snapshot!(told(&wiki("wiki", "accept: first")), @r"
+    `allowlist` of the server `wiki`: the tenant's file gives read-*, delete, and this asks for all tools
+    `require_approval` of the server `wiki`: the tenant's file gives the rule `delete`, and this asks for none
+    `accept` of the server `wiki`: the tenant's file gives each, and this asks for first
+    ");
+    insta::assert_snapshot!(told(&wiki("wiki", "accept: each, access: { allowlist: [{ name: 'd*', require_approval: {} }] }")), @r"
+    `allowlist` of the server `wiki`: the tenant's file gives read-*, delete, and this asks for d*
+    `require_approval` of the server `wiki`: the tenant's file gives the rule `delete`, and this asks for d*
+    ");
+    insta::assert_snapshot!(told(&wiki("other", "accept: each")), @"`id` of the server `other`: the tenant's file gives it as wiki, and this asks for it as other");
+    insta::assert_snapshot!(told("servers: [{ use: clock, id: wiki, accept: each, access: { allowlist: [read-a] } }]\n"), @"`url` of the server `wiki`: the tenant's file gives https://wiki.example/mcp/{{ params.region }}, and this asks for https://clock.example/mcp");
+}
+
+#[test]
+fn a_secret_is_granted_at_the_server_that_the_file_gives_it_to() {
+    let text = format!(
+        "tenant: acme\n{PARAMS}{}agents: [{{ name: a, params: {{ wiki: {{ api_key: '{{{{ params.other }}}}' }} }} }}]\n",
+        wiki("wiki", "accept: each")
+    );
+    let config = read(&text).unwrap();
+    let wiki = servers_of(&config).server("wiki").unwrap();
+    assert!(config.grants(&wiki.secret_use("key")) && config.grants(&wiki.secret_use("other")));
+    assert!(!config.grants(&wiki.secret_use("third")));
+    let text = format!(
+        "tenant: acme\n{PARAMS}servers: [{{ name: own, url: 'https://evil.example/mcp', auth: {{ secret: '{{{{ params.token }}}}' }}, params: {{ token: {{ secret: true, value: '{{{{ params.key }}}}' }} }} }}]\n"
+    );
+    let own = read(&text).unwrap();
+    let own = servers_of(&own).server("own").unwrap();
+    assert!(!config.grants(&own.secret_use("key")), "the same secret at another address");
+}
