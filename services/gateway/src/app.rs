@@ -167,7 +167,15 @@ impl Gateway {
 pub(crate) async fn helm(settings: &Settings) -> Helm {
     let configured = &settings.upstreams;
     let binary = (!configured.helm.as_os_str().is_empty()).then(|| configured.helm.clone());
-    Helm::new(HelmConfig { binary, ..HelmConfig::new(configured.cache.join("helm")) }).await
+    let config = HelmConfig {
+        binary,
+        slots: configured.helm_slots,
+        tenant_slots: configured.helm_slots_per_tenant,
+        memory_bytes: configured.helm_memory_bytes,
+        cpu: configured.helm_cpu,
+        ..HelmConfig::new(configured.cache.join("helm"))
+    };
+    Helm::new(config).await
 }
 
 /// What the service's own secret was before.

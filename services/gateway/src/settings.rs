@@ -153,6 +153,15 @@ pub struct UpstreamSettings {
     pub chart_hosts: Vec<String>,
     /// The helm binary.
     pub helm: PathBuf,
+    /// How many helm processes may run at once.
+    pub helm_slots: usize,
+    /// How many of them may be one tenant's.
+    pub helm_slots_per_tenant: usize,
+    /// The memory of one helm process.
+    pub helm_memory_bytes: u64,
+    /// The CPU time of one helm process.
+    #[serde(deserialize_with = "span")]
+    pub helm_cpu: Duration,
     /// The folder helm works in.
     pub cache: PathBuf,
     /// The folder with the operator's catalog of external servers.
@@ -244,6 +253,9 @@ impl Settings {
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
+        }
+        if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {
+            return wrong("upstreams.helm_slots_per_tenant must be at least 1 and below upstreams.helm_slots");
         }
         Ok(())
     }

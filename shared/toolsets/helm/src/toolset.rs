@@ -66,7 +66,7 @@ impl Toolset for HelmToolset {
         let (vault, tenant) = (self.vault.clone(), attach.tenant.clone());
         let secrets = SecretsFolder::Kept(Arc::new(move |name| Ok(vault.read(&tenant, name)?)));
         let several = clusters.len() > 1;
-        let kit = self.kit.for_tenant(clusters, TenantCharts { repositories, secrets });
+        let kit = self.kit.for_tenant(attach.tenant, clusters, TenantCharts { repositories, secrets });
         let entries = if attach.offers(self) { self.entries(&kit, several)? } else { Vec::new() };
         Ok(Arc::new(TenantHelm { entries }))
     }

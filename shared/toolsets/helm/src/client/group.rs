@@ -1,16 +1,34 @@
 //! The processes of one call. They are one group, are limited, and are ended together.
 
+use crate::client::config::HelmConfig;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use std::path::Path;
 
 /// What a process that left its group behind could still use up.
-const LIMITS: [(Resource, u64); 4] = [
-    (Resource::Core, 0),
-    (Resource::Fsize, 256 * 1024 * 1024),
-    (Resource::Nofile, 1024),
-    // A template can ask for any amount of text; this is where it ends.
-    (Resource::Data, 2 * 1024 * 1024 * 1024),
-];
+const LIMITS: [(Resource, u64); 3] =
+    [(Resource::Core, 0), (Resource::Fsize, 256 * 1024 * 1024), (Resource::Nofile, 1024)];
+/// What a Go program reserves of its address space without using it.
+const RESERVED: u64 = 3 * 1024 * 1024 * 1024;
+
+/// What one process may use: a template can ask for any amount of text and of time, and this is where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::client) struct HelmUsage {
+    /// Bytes of memory.
+    pub(in crate::client) memory: u64,
+    /// Seconds of CPU time, of all its threads together.
+    pub(in crate::client) cpu: u64,
+}
+
+impl HelmUsage {
+    pub(in crate::client) fn of(config: &HelmConfig) -> HelmUsage {
+        HelmUsage { memory: config.memory_bytes, cpu: config.cpu.as_secs().max(1) }
+    }
+
+    fn limits(self) -> [(Resource, u64); 3] {
+        let HelmUsage { memory, cpu } = self;
+        [(Resource::Data, memory), (Resource::As, memory.saturating_add(RESERVED)), (Resource::Cpu, cpu)]
+    }
+}
 
 /// The group of a program that was started as its leader. Ends it when dropped, unless it was released.
 #[derive(Debug)]
@@ -18,9 +36,9 @@ pub(in crate::client) struct HelmProcessGroup(Option<Pid>);
 
 impl HelmProcessGroup {
     /// The group led by a process that was started just now, its limits set.
-    pub(in crate::client) fn led_by(pid: Option<u32>) -> HelmProcessGroup {
+    pub(in crate::client) fn led_by(pid: Option<u32>, usage: HelmUsage) -> HelmProcessGroup {
         let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        for (resource, most) in LIMITS {
+        for (resource, most) in LIMITS.into_iter().chain(usage.limits()) {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             // A limit that cannot be set belongs to a process that is gone already.
             if let Some(error) = pid.and_then(|pid| prlimit(Some(pid), resource, limit).err()) {

@@ -5,17 +5,18 @@
 //! group is asked to end, which lets helm write down that a release failed, and ten seconds later it is ended.
 
 use crate::client::config::{HelmConfig, PLACES};
-use crate::client::group::HelmProcessGroup;
+use crate::client::group::{HelmProcessGroup, HelmUsage};
 use crate::client::invocation::{Invocation, Subcommand};
 use crate::client::output::{CapturedOutput, STDERR, STDOUT};
 use crate::client::private::{self, Private};
 use crate::client::version::{HelmVersion, Unavailable};
-use domain::{Code, Failure};
+use domain::{Code, Failure, Tenant};
 use kubernetes::client::Cluster;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
@@ -31,14 +32,20 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// How long a call waits for its turn.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
 
-/// The helm binary. Cheap to clone.
+/// The helm binary, as one tenant may use it. Cheap to clone.
 #[derive(Clone)]
-pub struct Helm(Arc<RunnerParts>);
+pub struct Helm {
+    parts: Arc<RunnerParts>,
+    /// The tenant's own slots: fewer than there are, so that no tenant takes all.
+    own: Arc<Semaphore>,
+}
 
 struct RunnerParts {
     config: HelmConfig,
     found: Result<(PathBuf, HelmVersion), Unavailable>,
     slots: Semaphore,
+    /// The slots of each tenant whose tools are attached; a tenant that is attached anew keeps its own.
+    tenants: Mutex<HashMap<Tenant, Weak<Semaphore>>>,
 }
 
 /// How helm ended.
@@ -101,23 +108,40 @@ impl Helm {
         if swept > 0 {
             tracing::warn!(swept, "helm of a former process was ended");
         }
-        Helm(Arc::new(RunnerParts { config, found, slots }))
+        Helm::with(RunnerParts { config, found, slots, tenants: Mutex::default() })
+    }
+
+    fn with(parts: RunnerParts) -> Helm {
+        let own = Arc::new(Semaphore::new(parts.config.tenant_slots.max(1)));
+        Helm { parts: Arc::new(parts), own }
+    }
+
+    /// The same helm, with the slots of this tenant.
+    pub fn for_tenant(&self, tenant: &Tenant) -> Helm {
+        let mut tenants = self.parts.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        tenants.retain(|_, slots| slots.strong_count() > 0);
+        let own = tenants.get(tenant).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let slots = Arc::new(Semaphore::new(self.parts.config.tenant_slots.max(1)));
+            tenants.insert(tenant.clone(), Arc::downgrade(&slots));
+            slots
+        });
+        Helm { parts: Arc::clone(&self.parts), own }
     }
 
     /// No helm, for whoever only looks at tools.
     pub fn absent() -> Helm {
         let (config, slots) = (HelmConfig::new(PathBuf::new()), Semaphore::new(1));
-        Helm(Arc::new(RunnerParts { config, found: Err(Unavailable::Missing), slots }))
+        Helm::with(RunnerParts { config, found: Err(Unavailable::Missing), slots, tenants: Mutex::default() })
     }
 
     /// The version in use, or why there is none.
     pub fn available(&self) -> Result<HelmVersion, Unavailable> {
-        self.0.found.as_ref().map(|(_, version)| *version).map_err(Clone::clone)
+        self.parts.found.as_ref().map(|(_, version)| *version).map_err(Clone::clone)
     }
 
     /// How it was set up.
     pub fn config(&self) -> &HelmConfig {
-        &self.0.config
+        &self.parts.config
     }
 
     /// Runs helm without a cluster.
@@ -139,12 +163,14 @@ impl Helm {
     }
 
     async fn started(&self, cluster: Option<&Cluster<'_>>, invocation: Invocation) -> Result<HelmResult, Failure> {
-        let (binary, version) = self.0.found.as_ref().map_err(unavailable)?;
-        let Ok(Ok(_slot)) = timeout(SLOT_WAIT, self.0.slots.acquire()).await else {
+        let (binary, version) = self.parts.found.as_ref().map_err(unavailable)?;
+        // The tenant's own first: whoever waits for those holds none of the slots that others wait for.
+        let slots = async { (self.own.acquire().await, self.parts.slots.acquire().await) };
+        let Ok((Ok(_own), Ok(_slot))) = timeout(SLOT_WAIT, slots).await else {
             let failure = Failure::new(target::codes::TARGET_BUSY, "too many calls of helm are under way");
             return Err(failure.next("wait, then call again").retry_after_ms(1000));
         };
-        let private = Private::make(&self.0.config.cache).map_err(|error| no_folder(&error))?;
+        let private = Private::make(&self.parts.config.cache).map_err(|error| no_folder(&error))?;
         let mut more = Vec::new();
         if let Some(cluster) = cluster {
             let path = private.path("kubeconfig");
@@ -172,7 +198,8 @@ impl Helm {
             process.exit.code = Empty,
             error.type = Empty,
         );
-        let ran = ran(binary, &argv, &private, &invocation).instrument(span).await;
+        let usage = HelmUsage::of(&self.parts.config);
+        let ran = ran(binary, &argv, &private, &invocation, usage).instrument(span).await;
         let (ended, stdout, stderr) = ran.map_err(|error| {
             tracing::warn!(%error, "helm could not be started");
             Failure::new(target::codes::TARGET_UNREACHABLE, "helm could not be started")
@@ -196,8 +223,9 @@ async fn find(config: &HelmConfig) -> Result<(PathBuf, HelmVersion), Unavailable
     let binary = std::fs::canonicalize(binary).map_err(|_| Unavailable::Missing)?;
     let private = Private::make(&config.cache).map_err(|_| Unavailable::NoFolder)?;
     let asked = Invocation::new(Subcommand::Version).flag("--template", "{{.Version}}");
-    let (ended, stdout, _) =
-        ran(&binary, &asked.argv(None, &[]), &private, &asked).await.map_err(|_| Unavailable::Broken)?;
+    let (ended, stdout, _) = ran(&binary, &asked.argv(None, &[]), &private, &asked, HelmUsage::of(config))
+        .await
+        .map_err(|_| Unavailable::Broken)?;
     match ended {
         HelmExit::Exited(0) => Ok((binary, HelmVersion::judge(&stdout.lossy())?)),
         HelmExit::Exited(_) | HelmExit::Stopped | HelmExit::Killed => Err(Unavailable::Broken),
@@ -206,11 +234,17 @@ async fn find(config: &HelmConfig) -> Result<(PathBuf, HelmVersion), Unavailable
 
 type FinishedRun = (HelmExit, CapturedOutput, CapturedOutput);
 
-async fn ran(binary: &Path, argv: &[String], private: &Private, invocation: &Invocation) -> io::Result<FinishedRun> {
+async fn ran(
+    binary: &Path,
+    argv: &[String],
+    private: &Private,
+    invocation: &Invocation,
+    usage: HelmUsage,
+) -> io::Result<FinishedRun> {
     let deadline = Instant::now() + invocation.deadline;
     let mut child = command(binary, argv, private, invocation.stdin.is_some()).spawn()?;
     // Declared behind the child, so that it is dropped first: the leader's number is still its own.
-    let mut group = HelmProcessGroup::led_by(child.id());
+    let mut group = HelmProcessGroup::led_by(child.id(), usage);
     private.inhabited_by(child.id())?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {

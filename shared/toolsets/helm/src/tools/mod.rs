@@ -39,6 +39,7 @@ use crate::client::Helm;
 use crate::client::charts::{Charts, TenantCharts};
 use catalog::validate::BadSchema;
 use catalog::{CatalogEntry, CompiledTools};
+use domain::Tenant;
 use kubernetes::client::Clusters;
 use kubernetes::k8s::ClusterToolList;
 use pins::ChartPins;
@@ -69,8 +70,9 @@ impl HelmDeps {
 
     /// The same for one tenant.
     #[must_use]
-    pub fn for_tenant(&self, clusters: Clusters, charts: TenantCharts) -> HelmDeps {
-        HelmDeps { clusters, charts: self.charts.for_tenant(charts), ..self.clone() }
+    pub fn for_tenant(&self, tenant: &Tenant, clusters: Clusters, charts: TenantCharts) -> HelmDeps {
+        let (helm, charts) = (self.helm.for_tenant(tenant), self.charts.for_tenant(charts));
+        HelmDeps { helm, clusters, charts, ..self.clone() }
     }
 }
 

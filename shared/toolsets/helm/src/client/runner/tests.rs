@@ -154,3 +154,47 @@ async fn a_change_without_a_cluster_is_refused_before_anything_starts() {
     assert!(helm.run(Invocation::new(Subcommand::Install).dry_run(DryRun::Client)).await.is_ok());
     assert!(folder.path().join("work/started").exists());
 }
+
+#[tokio::test]
+async fn one_tenant_cannot_take_all_the_slots() {
+    let (helm, folder) = double("while [ ! -e \"$HOME\"/../../../go ]; do sleep 0.05; done").await;
+    let (acme, bolt) = (Tenant::parse("acme").unwrap(), Tenant::parse("bolt").unwrap());
+    let (greedy, other) = (helm.for_tenant(&acme), helm.for_tenant(&bolt));
+    assert!(Arc::ptr_eq(&greedy.own, &helm.for_tenant(&acme).own), "attached anew, a tenant keeps its slots");
+    let go = folder.path().join("work/go");
+    let taken = async |slots: &Semaphore, left: usize| {
+        while slots.available_permits() > left {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let calls = futures_util::future::join_all((0..8).map(|_| greedy.run(look())));
+    let (all, served, ()) = tokio::join!(calls, other.run(look()), async {
+        taken(&greedy.own, 0).await;
+        let HelmConfig { slots, tenant_slots, .. } = helm.config();
+        // One more than the greedy tenant may have: the other one runs beside it.
+        taken(&helm.parts.slots, slots - tenant_slots - 1).await;
+        assert_eq!(helm.parts.slots.available_permits(), slots - tenant_slots - 1);
+        std::fs::write(&go, "").unwrap();
+    });
+    assert!(served.is_ok() && all.iter().all(Result::is_ok), "{all:?}");
+}
+
+#[tokio::test]
+async fn helm_runs_with_less_memory_and_cpu_than_the_machine_has() {
+    let (helm, _folder) = double("sleep 0.5; ulimit -d; ulimit -v; ulimit -t").await;
+    let finished = helm.run(look()).await.unwrap();
+    let usage = HelmUsage::of(helm.config());
+    let limits: Vec<u64> = finished.text().unwrap().lines().map(|line| line.parse().unwrap_or(u64::MAX)).collect();
+    assert_eq!(limits[0], usage.memory / 1024);
+    assert!(limits[1] <= 4 * 1024 * 1024, "{limits:?}");
+    assert_eq!(limits[2], usage.cpu);
+}
+
+#[tokio::test]
+async fn a_template_that_computes_for_ever_ends_with_its_cpu_time() {
+    let (helm, _folder) = double("while :; do :; done").await;
+    let config = HelmConfig { cpu: Duration::from_secs(1), ..helm.config().clone() };
+    let helm = Helm::new(config).await;
+    let finished = helm.run(look().within(Duration::from_secs(600))).await.unwrap();
+    assert_eq!(finished.ended, HelmExit::Killed, "and not stopped at its deadline");
+}

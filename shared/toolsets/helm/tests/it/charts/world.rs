@@ -94,7 +94,9 @@ impl World {
     }
 
     fn attach(&mut self, clusters: Clusters, charts: TenantCharts) {
-        self.entries = list(&self.kit.for_tenant(clusters, charts), &catalog::CompiledTools::default(), false).unwrap();
+        self.entries =
+            list(&self.kit.for_tenant(&self.tenant, clusters, charts), &catalog::CompiledTools::default(), false)
+                .unwrap();
     }
 
     /// The same world, seen by another tenant.

@@ -88,7 +88,8 @@ impl World {
         adjust(&mut adjusted, &world.namespace);
         world.clusters = Clusters::build(&tenant(), &[9; 32], vec![adjusted], Some(&world.clusters)).unwrap();
         world.entries =
-            list(&kit.for_tenant(world.clusters.clone(), own), &catalog::CompiledTools::default(), false).unwrap();
+            list(&kit.for_tenant(&tenant(), world.clusters.clone(), own), &catalog::CompiledTools::default(), false)
+                .unwrap();
         world.publish(&["1.0.0"]);
         Some(world)
     }
