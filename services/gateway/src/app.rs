@@ -108,7 +108,8 @@ impl Gateway {
         let gateway = Arc::new(Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases)
                 .telling(notices)
-                .with_codes(codes),
+                .with_codes(codes)
+                .with_limits(settings.limits.call_limits()),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
@@ -188,7 +189,8 @@ fn older_keys(settings: &Settings) -> anyhow::Result<Vec<Vec<u8>>> {
 /// The state store, in which everything that something is done by is sealed under the service's own secret.
 pub(crate) async fn store(settings: &Settings, secret: &[u8]) -> anyhow::Result<Store> {
     let sealer = RecordSealer::new(secret, &older_keys(settings)?).context("a service key cannot be used")?;
-    Store::open_sealed(&settings.store, Arc::new(sealer)).await.context("the store cannot be opened")
+    let limits = settings.limits.store_limits();
+    Store::open_sealed_with(&settings.store, Arc::new(sealer), limits).await.context("the store cannot be opened")
 }
 
 /// The secrets of all tenants: sealed under the service's own, in files, and in the environment.

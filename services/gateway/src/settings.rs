@@ -2,6 +2,10 @@
 //!
 //! Each crate owns its section; this file only nests them and merges the layers.
 
+mod limits;
+
+pub use limits::LimitSettings;
+
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,6 +34,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Limits of calls in this process.
     pub calls: Calls,
+    /// What one caller and one tenant may use.
+    pub limits: LimitSettings,
     /// How replicas share the execution of runs.
     pub approvals: ApprovalSettings,
     /// Where tenants are configured.
@@ -254,6 +260,7 @@ impl Settings {
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
         }
+        self.limits.check()?;
         if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {
             return wrong("upstreams.helm_slots_per_tenant must be at least 1 and below upstreams.helm_slots");
         }

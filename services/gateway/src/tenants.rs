@@ -352,7 +352,7 @@ impl TenantRegistry {
             // A suspended tenant has no tools, wherever they come from.
             if matches!(origin, ConfigOrigin::File | ConfigOrigin::Http(_)) {
                 let mut next = TenantsState::clone(&old);
-                match tenants.rebuild_catalog(&mut next, &old, config, attached, origin) {
+                match tenants.rebuild_catalog(&mut next, config, attached, origin) {
                     Ok(()) => tenants.publish(&old, next),
                     Err(error) => tracing::error!(tenant = %whose, %error, "the tenant's catalog cannot be built"),
                 }

@@ -55,6 +55,8 @@ pub struct ToolDefinition {
     pub outside_text: bool,
     /// How long people may take to review its runs, where those are not urgent.
     pub reviewed: Option<Duration>,
+    /// Whether its calls spend their time waiting, and therefore hold no call slot.
+    pub waits: bool,
     /// The schema that validates calls.
     pub strict: Value,
     /// The schema the model reads, as JSON text.
@@ -194,6 +196,7 @@ impl CompiledTool {
             deadline: spec.deadline,
             outside_text: spec.outside_text,
             reviewed: spec.reviewed,
+            waits: spec.waits,
             strict,
             wire,
             output: Some(schema::output::<T::Output>(spec.most > Effect::Read)),

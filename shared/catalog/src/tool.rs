@@ -81,6 +81,8 @@ pub struct ToolSpec {
     pub outside_text: bool,
     /// How long people may take to review what it asks for, where that is not urgent.
     pub reviewed: Option<Duration>,
+    /// Whether its calls spend their time waiting: then they hold none of the tenant's call slots.
+    pub waits: bool,
 }
 
 impl ToolSpec {
@@ -88,7 +90,7 @@ impl ToolSpec {
     pub const fn new(name: &'static str, toolset: &'static str, most: Effect) -> ToolSpec {
         let (title, description, hint) = ("", "", "");
         let (idempotent, open_world, deadline) = (false, true, Duration::from_secs(30));
-        let (outside_text, reviewed) = (false, None);
+        let (outside_text, reviewed, waits) = (false, None, false);
         ToolSpec {
             name,
             toolset,
@@ -101,6 +103,7 @@ impl ToolSpec {
             deadline,
             outside_text,
             reviewed,
+            waits,
         }
     }
 
@@ -144,6 +147,13 @@ impl ToolSpec {
     #[must_use]
     pub const fn outside_text(mut self) -> ToolSpec {
         self.outside_text = true;
+        self
+    }
+
+    /// Says that its calls spend their time waiting for something outside.
+    #[must_use]
+    pub const fn waits(mut self) -> ToolSpec {
+        self.waits = true;
         self
     }
 

@@ -170,6 +170,16 @@ pub trait OpenedCall {
     fn is_stopped(&self) -> bool;
 }
 
+/// Whose rate of calls is used up, and how many calls a minute that is. It is evidence against a call, so anybody may
+/// bring it forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateExceeded {
+    /// The whole tenant's.
+    Tenant(u64),
+    /// The caller's share of it.
+    Caller(u64),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ pub mod text;
 pub mod toolset;
 
 pub use assignment::Assignment;
-pub use call::{Call, OpenedCall, ToolName, ToolUse};
+pub use call::{Call, OpenedCall, RateExceeded, ToolName, ToolUse};
 pub use caller::{Caller, Principal, Scopes, TokenDigest, TokenScope};
 pub use code::{Class, Code, ToolCode};
 pub use digest::KeyedDigest;

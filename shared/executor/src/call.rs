@@ -45,7 +45,12 @@ impl Executor {
         mut request: CallRequest,
     ) -> Result<Outcome, Failure> {
         let parsed = entry.parse(std::mem::take(&mut request.arguments))?;
-        let slot = snapshot.slot()?;
+        // A call that waits holds no slot: others may call meanwhile.
+        let slot = if entry.definition().waits {
+            self.admission.waiting(&request.caller)?
+        } else {
+            self.admission.slot(&request.caller, snapshot.in_flight)?
+        };
         let session = read_handle(&request.handle)?;
         let used = ToolUse {
             tool: entry.name().clone(),

@@ -1,10 +1,12 @@
 //! The executor itself: what every step of a call needs. The steps are in modules of their own.
 
 use crate::keys::ServiceKeys;
+use crate::limits::{CallAdmission, CallLimits, SlotGuard};
 use crate::notice::RunEvents;
+use crate::snapshot::Snapshot;
 use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
-use domain::{Caller, Code, TokenScope};
+use domain::{Caller, Code, Failure, TokenScope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub struct Executor {
     pub(crate) taints: Arc<TaintRefresh>,
     /// Whether nothing new may be recorded for a person to decide.
     pub(crate) closed: Arc<AtomicBool>,
+    /// What callers use of this process at the moment.
+    pub(crate) admission: Arc<CallAdmission>,
 }
 
 impl Executor {
@@ -49,6 +53,7 @@ impl Executor {
             codes: Arc::default(),
             taints: Arc::default(),
             closed: Arc::default(),
+            admission: Arc::new(CallAdmission::new(CallLimits::default())),
         }
     }
 
@@ -62,6 +67,28 @@ impl Executor {
     #[must_use]
     pub fn with_codes(self, codes: Vec<Code>) -> Executor {
         Executor { codes: codes.into(), ..self }
+    }
+
+    /// The same executor, with these limits for each caller and tenant.
+    #[must_use]
+    pub fn with_limits(self, limits: CallLimits) -> Executor {
+        Executor { admission: Arc::new(CallAdmission::new(limits)), ..self }
+    }
+
+    /// Admits a request that is no call: it has a rate of its own, and as many at once as calls, counted apart from them.
+    /// A decision of a person is held to that person's own rate alone.
+    pub fn admit_request(&self, snapshot: &Snapshot, caller: &Caller, decides: bool) -> Result<SlotGuard, Failure> {
+        self.admission.request(caller, snapshot.in_flight, decides)
+    }
+
+    /// Admits a request that waits, which holds none of the slots of those that do not.
+    pub fn admit_waiting(&self, caller: &Caller) -> Result<SlotGuard, Failure> {
+        self.admission.waiting(caller)
+    }
+
+    /// Admits an event stream.
+    pub fn admit_stream(&self, caller: &Caller) -> Result<SlotGuard, Failure> {
+        self.admission.stream(caller)
     }
 
     /// Closes or opens the gate: while the store is nearly full, or may forget, nobody is asked to sign anything new.

@@ -4,8 +4,11 @@ use domain::text::error_chain;
 use domain::{Code, Failure};
 use store::StoreError;
 
-/// The state store did not answer, so nothing was executed.
+/// The state store did not answer, or has no room for this tenant or caller, so nothing was executed.
 pub(crate) fn no_store(error: &StoreError) -> Failure {
+    if let StoreError::QuotaReached(quota) = error {
+        return Failure::new(error.code(), quota.to_string()).next(quota.next());
+    }
     tracing::warn!(error = %error_chain(error), "the state store failed a call");
     error.failure(", so nothing was executed")
 }

@@ -3,8 +3,8 @@
 //! Reading order: [`request`] (what a transport hands in), [`snapshot`] (what a call is judged against), [`call`] (the
 //! path), `open_call` (the open audit entry), `perform` (the one place where a tool runs), `clean` (no secret of the
 //! tenant in what comes back), `virtuals` (calls the service answers itself), `run_record` and [`runs`] (calls that wait
-//! for a person), [`sessions`] (opening and reading them), and what all of them stand on: [`executor`], [`keys`],
-//! [`notice`], [`tasks`], `taint_refresh`, `failures`.
+//! for a person), [`sessions`] (opening and reading them), and what all of them stand on: [`executor`], [`limits`],
+//! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `failures`.
 //!
 //! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `perform`, then
 //! `open_call`, `run_record` and `sessions`, then the rest.
@@ -17,6 +17,7 @@ pub mod executor;
 mod failpoint;
 mod failures;
 pub mod keys;
+pub mod limits;
 pub mod notice;
 mod open_call;
 mod perform;
@@ -31,6 +32,7 @@ mod virtuals;
 
 pub use executor::{Executor, Leases};
 pub use keys::ServiceKeys;
+pub use limits::{CallLimits, SlotGuard, TokenBuckets};
 pub use request::{CallRequest, ClientEra, Handle};
 pub use run_record::RunError;
 pub use runs::{RunDecision, may_decide};

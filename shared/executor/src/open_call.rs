@@ -5,13 +5,16 @@ use crate::executor::Executor;
 use crate::failures::no_store;
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::Snapshot;
-use catalog::NameMatch;
+use catalog::{ControlTool, NameMatch};
 use domain::text::error_chain;
-use domain::{Call, CallId, Code, Failure, Moment, Outcome};
+use domain::{Call, CallId, Code, Failure, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
-use policy::CallEvidence;
+use policy::{CallEvidence, Decision};
 use std::sync::atomic::AtomicBool;
-use store::{ApprovalLookup, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, TenantStore};
+use store::{
+    ApprovalLookup, CallBeginning, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, StoreError,
+    TenantStore,
+};
 use tracing::Instrument;
 
 /// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
@@ -28,7 +31,8 @@ pub(crate) struct OpenCall {
 }
 
 impl Executor {
-    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action.
+    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action. A call over the rate
+    /// opens nothing: this process refuses it without asking the store, or the store without writing.
     pub(crate) async fn open(
         &self,
         snapshot: &Snapshot,
@@ -36,6 +40,10 @@ impl Executor {
         target: Option<String>,
         request: &CallRequest,
     ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
+        let rate = self.admission.rate(snapshot.policy.calls_per_minute);
+        if let Err(exceeded) = self.admission.call(&call.caller, rate) {
+            return Err(self.refuse(snapshot, call, exceeded).await);
+        }
         let asks = policy::question(&snapshot.policy, call).is_some();
         let gated = asks.then(|| ApprovalLookup {
             digest: call.digest(),
@@ -53,11 +61,26 @@ impl Executor {
             trace: request.trace.clone(),
             session: call.session,
             lives: self.lives,
+            rate,
+            // Whoever waits for what was asked for before adds next to nothing, and is owed the answer.
+            held_to_quota: call.tool.as_str() != ControlTool::AwaitRun.name(),
             gated,
         };
         let shelf = self.store.of(&call.caller.tenant);
         let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
-        let begun = begun.map_err(|error| no_store(&error))?;
+        let begun = match begun {
+            Ok(CallBeginning::Opened(begun)) => *begun,
+            Ok(CallBeginning::Exceeded(exceeded, left)) => {
+                self.admission.calls_exceeded(&call.caller, exceeded, left);
+                return Err(self.refuse(snapshot, call, exceeded).await);
+            }
+            Err(error) => {
+                if let StoreError::QuotaReached(quota) = &error {
+                    self.note_refusal(call, error.code(), quota.to_string()).await;
+                }
+                return Err(no_store(&error));
+            }
+        };
         let evidence = match (CallEvidence::of_session(&begun), &request.handle) {
             (Some(evidence), _) => Ok(evidence),
             (None, Handle::None) => {
@@ -74,6 +97,35 @@ impl Executor {
             Err(failure) => {
                 open.close(&Outcome::Failed(failure.clone())).await;
                 Err(failure)
+            }
+        }
+    }
+
+    /// Notes that a call was refused before its entry was opened. The refusals of a caller are one entry a minute.
+    async fn note_refusal(&self, call: &Call, code: Code, basis: String) {
+        if !self.admission.notes_refusal(&call.caller) {
+            return;
+        }
+        let tenant = &call.caller.tenant;
+        tracing::info!(quartermaster.tenant = %tenant, code = code.as_str(), basis, "calls are refused");
+        let (store, actor) = (self.store.of(tenant), self.actor(&call.caller));
+        if let Err(error) = store.note_refusal(actor, call, code, basis).await {
+            // Nothing was done, so nothing has to be proven.
+            tracing::debug!(error = %error_chain(&error), "the refusal of calls was not noted");
+        }
+    }
+
+    /// What policy says to a call over the rate.
+    async fn refuse(&self, snapshot: &Snapshot, call: &Call, exceeded: RateExceeded) -> Failure {
+        let basis = match exceeded {
+            RateExceeded::Tenant(limit) => format!("rate of the tenant: {limit} a minute"),
+            RateExceeded::Caller(limit) => format!("rate of the caller: {limit} a minute"),
+        };
+        self.note_refusal(call, Code::RateLimited, basis).await;
+        match policy::decide(&snapshot.policy, call.clone(), &CallEvidence::of_exceeded_rate(exceeded)) {
+            Decision::Deny(reason) => reason.0,
+            Decision::Permit(_) | Decision::Ask(..) => {
+                Failure::new(Code::Internal, "policy let a call over the rate through, so nothing was executed")
             }
         }
     }

@@ -8,10 +8,16 @@ use domain::{
     Assignment, Caller, Code, Failure, LoadedToolsets, Moment, RunId, Session, SessionId, SessionMode, TokenScope,
 };
 use std::time::Instant;
-use store::{Actor, ActorKind, AuditEntry, CarriedOver, Phase, SessionStore, SessionUpdate, VersionedSession};
+use store::{
+    Actor, ActorKind, AuditEntry, CarriedOver, Phase, SessionStore, SessionUpdate, StoreError, StoreQuota,
+    VersionedSession,
+};
 
 /// How often a fold is repeated on a newer version before the caller is told to try again.
 const FOLDS: usize = 8;
+
+/// How many sessions are looked at when one finds no room.
+const ENDED_AT_ONCE: usize = 1_000;
 
 /// Why a session was not opened.
 pub type SessionOpenError = Failure;
@@ -59,7 +65,23 @@ impl Executor {
         let what = if carried == CarriedOver::default() { "open" } else { "open-carried-over" };
         let (sessions, entry) =
             (self.store.of(&caller.tenant).sessions(), self.session_entry(caller, session.id, what));
-        sessions.open(&session, self.lives, &entry).await.map_err(|e| no_store(&e))?;
+        let mut opened = sessions.open(&session, self.lives, &entry).await;
+        // Those that were left to end by themselves are counted until somebody looks.
+        if let Err(StoreError::QuotaReached(quota)) = &opened
+            && self.admission.looks_for_ended_sessions(caller)
+        {
+            let owner = match quota {
+                StoreQuota::TenantSessions(_) => None,
+                StoreQuota::CallerSessions(_)
+                | StoreQuota::CallerRuns(_)
+                | StoreQuota::TenantRuns(_)
+                | StoreQuota::TenantBytes(_) => Some(&caller.principal),
+            };
+            if sessions.tidy(owner, self.lives, ENDED_AT_ONCE).await.map_err(|e| no_store(&e))? > 0 {
+                opened = sessions.open(&session, self.lives, &entry).await;
+            }
+        }
+        opened.map_err(|e| no_store(&e))?;
         if carried != CarriedOver::default() {
             tracing::info!(session = %session.id, tainted, stopped = stopped_by.is_some(), "a session carries over");
         }

@@ -3,13 +3,11 @@
 //! A call holds the snapshot it began with, so it sees one version of everything from beginning to end.
 
 use catalog::Catalog;
-use domain::{Code, Failure};
 use policy::Policy;
 use redact::Scrubber;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What a tenant says about approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,20 +39,7 @@ pub struct Snapshot {
     /// How large one result may be.
     pub result_bytes: usize,
     /// How many of its calls may be under way in this process.
-    pub slots: Arc<Semaphore>,
-    /// How many slots there are, so that a reload that leaves the limit alone can keep them.
     pub in_flight: u32,
-}
-
-impl Snapshot {
-    /// Takes one of the tenant's slots, or says that all are taken: a queue here would only hide the trouble.
-    pub(crate) fn slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
-            Failure::new(Code::RateLimited, "all of the tenant's call slots are in use")
-                .next("wait for a running call to end, then call again")
-                .retry_after_ms(500)
-        })
-    }
 }
 
 /// A tenant's secrets as they are at the moment of asking: a value that was changed while a call ran is looked for too.

@@ -71,6 +71,13 @@ impl Verifier {
         Ok(caller)
     }
 
+    /// Whether the token that a caller came in with would still be taken: for whoever serves one request for long.
+    /// A token that was forgotten meanwhile would not, because nobody has kept it to verify it again.
+    pub async fn still_vouches(&self, caller: &Caller, now: Moment) -> bool {
+        let Some(known) = caller.token.and_then(|digest| self.known.find(&digest)) else { return false };
+        known.window.check(now, self.leeway).is_ok() && known.issuer.still_holds(known.key, now).await
+    }
+
     /// The issuers we believe, by their exact names, for the resource metadata of RFC 9728.
     pub fn issuers(&self) -> impl Iterator<Item = &str> {
         self.issuers.iter().map(|issuer| issuer.name.as_str())

@@ -8,7 +8,7 @@ use crate::era::Era;
 use crate::id::Id;
 use crate::json::ObjectWriter;
 use bytes::Bytes;
-use domain::Failure;
+use domain::{Code, Failure};
 use serde_json::Value;
 
 const INTERNAL: i32 = -32603;
@@ -134,6 +134,7 @@ impl Refusal {
     pub fn before_call(era: Era, id: Option<Id>, failure: &Failure) -> Refusal {
         let rpc = match travel(failure.code) {
             CodeTransport::Rpc(rpc) => rpc,
+            CodeTransport::ToolError if failure.code == Code::RateLimited => MessageFault::TooManyRequests.rpc(),
             CodeTransport::ToolError => Rpc { code: INTERNAL, legacy: 200, modern: 200 },
         };
         Refusal::new(era, id, WireError::of(failure, rpc))

@@ -2,7 +2,9 @@
 
 use crate::{Basis, CallEvidence, Gate, Pattern, Permit, PermitMode};
 use domain::run::OnReject;
-use domain::{Call, Caller, Code, Effect, Failure, Level, LoadedToolsets, SessionMode, TokenScope, ToolsetName};
+use domain::{
+    Call, Caller, Code, Effect, Failure, Level, LoadedToolsets, RateExceeded, SessionMode, TokenScope, ToolsetName,
+};
 
 /// A tenant's rules. They only tighten.
 #[derive(Debug, Clone)]
@@ -77,7 +79,8 @@ pub fn decide(policy: &Policy, call: Call, evidence: &CallEvidence) -> Decision 
 /// What [`decide`] would say to a call in a session of this mode that has loaded its tool and made no call before.
 pub fn explain(policy: &Policy, call: &Call, mode: SessionMode) -> Explanation {
     let loaded = LoadedToolsets::from_iter([(call.toolset.clone(), Level::Write)]);
-    judge(policy, call, &CallEvidence { loaded, mode, calls_this_minute: 1, stopped: false, approved: None })
+    let evidence = CallEvidence { loaded, mode, calls_this_minute: 1, exceeded: None, stopped: false, approved: None };
+    judge(policy, call, &evidence)
 }
 
 fn judge(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Explanation {
@@ -164,10 +167,16 @@ fn lacks(scope: TokenScope) -> DenyReason {
 }
 
 fn rate(policy: &Policy, evidence: &CallEvidence) -> Option<DenyReason> {
-    (evidence.calls_this_minute > policy.calls_per_minute).then(|| {
-        let message = format!("the tenant's limit of {} calls a minute is used up", policy.calls_per_minute);
-        DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
-    })
+    let counted = || {
+        (evidence.calls_this_minute > policy.calls_per_minute).then_some(RateExceeded::Tenant(policy.calls_per_minute))
+    };
+    let message = match evidence.exceeded.or_else(counted)? {
+        RateExceeded::Tenant(limit) => format!("the tenant's limit of {limit} calls a minute is used up"),
+        RateExceeded::Caller(limit) => {
+            format!("this caller's share of the tenant's calls, {limit} a minute, is used up")
+        }
+    };
+    Some(DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000)))
 }
 
 fn issued(call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {

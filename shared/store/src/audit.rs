@@ -78,7 +78,8 @@ impl AuditStore {
 
     pub(crate) fn append(&self, entry: &AuditEntry) -> Result<Op, StoreError> {
         let (stream, body) = self.write_out(entry)?;
-        Ok(Op::Append { stream: self.0.space.stream(&stream), body, lives: stream.lives })
+        let usage = Some(self.0.space.usage());
+        Ok(Op::Append { stream: self.0.space.stream(&stream), body, lives: stream.lives, usage })
     }
 
     /// The entry as it rides in the commit of the change it records.

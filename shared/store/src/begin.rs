@@ -2,13 +2,14 @@
 
 use crate::audit::OpenAuditEntry;
 use crate::carried::{self, CarriedOver};
-use crate::entry::{ActorKind, EntryCaller, EntryRecord, Phase};
-use crate::ops::Op;
+use crate::entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryCaller, EntryRecord, Phase};
+use crate::keys::fingerprint;
+use crate::ops::{Op, OpenResult, OpenStep};
 use crate::runs::{FULL, first};
 use crate::session_shape::owner_mark;
 use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
-use crate::{IndexName, RecordKey, StoreError, StreamName, TenantStore, random_bits};
-use domain::{AuditId, Call, Moment, OpenedCall, RunId, Session, SessionId};
+use crate::{IndexName, RecordKey, StoreError, StoreQuota, StreamName, TenantStore, random_bits};
+use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -34,8 +35,21 @@ pub struct CallOpening<'a> {
     pub session: Option<SessionId>,
     /// How long sessions live.
     pub lives: SessionConfig,
+    /// How many calls a minute there may be.
+    pub rate: CallRate,
+    /// Whether the call is refused once the tenant's part of the store is used up.
+    pub held_to_quota: bool,
     /// What to look up when the call may have to wait for a person.
     pub gated: Option<ApprovalLookup<'a>>,
+}
+
+/// How many calls there may be in a minute, this one included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRate {
+    /// Of the whole tenant.
+    pub tenant: u64,
+    /// Of this caller, once another one has called in the same minute.
+    pub caller: u64,
 }
 
 /// What identifies a call that may have been asked before.
@@ -79,6 +93,26 @@ pub struct CallStart {
     pub past: PriorRuns,
 }
 
+/// How the beginning of a call ended.
+#[derive(Debug)]
+#[must_use = "a call over the rate has no open entry"]
+pub enum CallBeginning {
+    /// Its audit entry is open.
+    Opened(Box<CallStart>),
+    /// The rate is used up for that long, and nothing was written.
+    Exceeded(RateExceeded, Duration),
+}
+
+impl CallBeginning {
+    /// The start of the call, if its entry is open.
+    pub fn opened(self) -> Option<CallStart> {
+        match self {
+            CallBeginning::Opened(start) => Some(*start),
+            CallBeginning::Exceeded(..) => None,
+        }
+    }
+}
+
 impl OpenedCall for CallStart {
     fn session(&self) -> Option<&Session> {
         self.session.as_ref().map(|held| &held.session)
@@ -94,13 +128,12 @@ impl OpenedCall for CallStart {
 }
 
 impl TenantStore {
-    /// Opens the audit entry, reads the session and moves its expiry if it is the caller's, and counts the call: one round trip.
-    /// No receipt, no action.
-    pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallStart, StoreError> {
+    /// Opens the audit entry, reads the session and moves its expiry if it is the caller's, and counts the call: one
+    /// round trip. The rate is judged first: over it nothing is written. No receipt, no action.
+    pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallBeginning, StoreError> {
         crate::failpoint::audit_open()?;
-        let mut ops = Vec::with_capacity(3);
+        let mut ops = Vec::with_capacity(2);
         ops.push(self.opened(opening)?);
-        ops.push(Op::Count { key: self.space.calls(), window: MINUTE });
         if let Some(id) = opening.session {
             let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
             ops.push(Op::Touch { key, span, begins: owner_mark(&opening.call.caller.principal) });
@@ -116,8 +149,22 @@ impl TenantStore {
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let mut answers = self.run(&ops).await?;
+        let rate = opening.rate;
+        let (place, calls_this_minute) = match answers.opened()? {
+            OpenResult::Appended(place, calls) => (place, calls),
+            OpenResult::QuotaReached => {
+                let most = self.store().limits().bytes_per_tenant;
+                return Err(StoreError::QuotaReached(StoreQuota::TenantBytes(most)));
+            }
+            OpenResult::TenantExceeded(left) => {
+                return Ok(CallBeginning::Exceeded(RateExceeded::Tenant(rate.tenant), left));
+            }
+            OpenResult::CallerExceeded(left) => {
+                return Ok(CallBeginning::Exceeded(RateExceeded::Caller(rate.caller), left));
+            }
+        };
         // The place of an entry is the store's time, so nobody has to ask for it.
-        let now = answers.appended()?.at;
+        let now = place.at;
         // From here on the entry is open, whatever else may be wrong.
         self.store().receipts().fetch_add(1, Ordering::Relaxed);
         let call = opening.call;
@@ -127,7 +174,6 @@ impl TenantStore {
             tool: call.tool.clone(),
             trace: opening.trace.clone(),
         };
-        let calls_this_minute = answers.count()?;
         let session = match opening.session {
             Some(id) => live(
                 authentic(self.reading(&RecordKey::session(id)).open(answers.record()?))?,
@@ -151,7 +197,26 @@ impl TenantStore {
                 PriorRuns { same_digest, same_key, waiting, stopped_by }
             }
         };
-        Ok(CallStart { receipt, session, calls_this_minute, now, past })
+        Ok(CallBeginning::Opened(Box::new(CallStart { receipt, session, calls_this_minute, now, past })))
+    }
+
+    /// Notes that a call was refused before its entry was opened, and by what: one entry per caller and minute, whichever
+    /// replica refuses.
+    pub async fn note_refusal(&self, actor: Actor, call: &Call, code: Code, basis: String) -> Result<(), StoreError> {
+        let key = self.space.refused(&actor.principal);
+        if self.run(&[Op::Count { key, window: MINUTE }]).await?.count()? > 1 {
+            return Ok(());
+        }
+        let entry = AuditEntry {
+            actor: Some(actor),
+            tool: Some(call.tool.clone()),
+            toolset: Some(call.toolset.clone()),
+            decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), comment: None }),
+            outcome: Some(CloseFacts { code: Some(code), bytes: 0 }),
+            ..AuditEntry::new(Phase::Denied)
+        };
+        let append = self.audit().append(&entry)?;
+        self.store().queue().push(append).await
     }
 
     /// The opening entry, written straight from what is known, without a copy of any of it.
@@ -171,6 +236,16 @@ impl TenantStore {
             trace: opening.trace.as_deref(),
             ..EntryRecord::new(self.tenant(), id, self.store().replica(), Phase::Open)
         };
-        Ok(Op::Append { stream: self.space.stream(&stream), body: line.to_bytes(), lives: stream.lives })
+        Ok(Op::Open(OpenStep {
+            stream: self.space.stream(&stream),
+            body: line.to_bytes(),
+            minute: self.space.minute(),
+            caller: fingerprint(&caller.principal),
+            tenant_most: opening.rate.tenant,
+            caller_most: opening.rate.caller,
+            window: MINUTE,
+            usage: self.space.usage(),
+            quota: opening.held_to_quota.then(|| self.store().limits().bytes_per_tenant),
+        }))
     }
 }

@@ -1,13 +1,15 @@
 -- The one compare-and-set. Knows versions, expiry and the server's clock; knows no session and no run.
--- KEYS[1] record, then one key per appended entry, one per index change, one per thing beside it, last the index that
---         must have room.
+-- KEYS[1] record, KEYS[2] the bytes stored for the tenant, then one key per appended entry, one per index change and a
+--         second one for the sum of an index that has one, one per thing beside it, last what must have room.
 -- ARGV    expect, body kept ('1') or deleted ('0'), body, expiry ms or '', last moment ms or '',
---         number of entries, number of index changes, channel or '', wake-up, most members of that index or '',
---         number of things beside it;
+--         number of entries, number of index changes, channel or '', wake-up, number of things that must have room,
+--         number of things beside it, whether bytes are counted ('1') or not (''), the most bytes or '';
 --         then per entry: body, expiry ms or '';
---         then per index change: member, rank, expiry ms or ''; a rank is a number, 'last' for one above all others,
---         '' for out, '<' and a number for out unless it stands above that;
---         then per thing beside it: 'write', 'replace', 'end' or 'forget', body, expiry ms or ''.
+--         then per index change: member, rank, expiry ms or '', and 'apart' or 'used' where its ranks are added up, 'used'
+--         if the sum is a part of the tenant's bytes, else ''; a rank is a number, 'last' for one above all others, '' for
+--         out, '<' and a number for out unless it stands above that;
+--         then per thing beside it: 'write', 'replace', 'end' or 'forget', body, expiry ms or '';
+--         then per thing that must have room: 'members' of an index or 'sum', the most, how much is added.
 -- Everything is judged before anything is written, so a refusal leaves no trace.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -23,8 +25,16 @@ end
 if ARGV[5] ~= '' and now > tonumber(ARGV[5]) then
   return {3, '', text(now)}
 end
-if ARGV[10] ~= '' and redis.call('ZCARD', KEYS[#KEYS]) >= tonumber(ARGV[10]) then
-  return {3, '', text(now)}
+if ARGV[13] ~= '' and tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[13]) then
+  return {4, '', text(now)}
+end
+local rooms = tonumber(ARGV[10])
+for room = 1, rooms do
+  local holds, first = KEYS[#KEYS - rooms + room], #ARGV - 3 * (rooms - room + 1)
+  local count = ARGV[first + 1] == 'sum' and redis.call('GET', holds) or redis.call('ZCARD', holds)
+  if tonumber(count or '0') + tonumber(ARGV[first + 3]) > tonumber(ARGV[first + 2]) then
+    return {4, text(room - 1), text(now)}
+  end
 end
 
 local result = 0
@@ -44,27 +54,35 @@ local function last(index)
   return text(now)
 end
 
-local key, arg = 1, 11
+local key, arg, grown = 2, 13, 0
 for _ = 1, tonumber(ARGV[6]) do
   key = key + 1
   redis.call('XADD', KEYS[key], '*', 'b', ARGV[arg + 1])
+  grown = grown + #ARGV[arg + 1]
   if ARGV[arg + 2] ~= '' then ends(KEYS[key], ARGV[arg + 2]) end
   arg = arg + 2
 end
 for _ = 1, tonumber(ARGV[7]) do
   key = key + 1
-  local member, rank = ARGV[arg + 1], ARGV[arg + 2]
+  local index, member, rank, summed = KEYS[key], ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 4]
+  local before = summed ~= '' and tonumber(redis.call('ZSCORE', index, member) or '0')
   if rank == '' then
-    redis.call('ZREM', KEYS[key], member)
+    redis.call('ZREM', index, member)
   elseif rank:sub(1, 1) == '<' then
-    local stands = redis.call('ZSCORE', KEYS[key], member)
-    if stands and tonumber(stands) <= tonumber(rank:sub(2)) then redis.call('ZREM', KEYS[key], member) end
+    local stands = redis.call('ZSCORE', index, member)
+    if stands and tonumber(stands) <= tonumber(rank:sub(2)) then redis.call('ZREM', index, member) end
   else
-    if rank == 'last' then rank = last(KEYS[key]) end
-    redis.call('ZADD', KEYS[key], rank, member)
-    if ARGV[arg + 3] ~= '' then ends(KEYS[key], ARGV[arg + 3]) end
+    if rank == 'last' then rank = last(index) end
+    redis.call('ZADD', index, rank, member)
+    if ARGV[arg + 3] ~= '' then ends(index, ARGV[arg + 3]) end
   end
-  arg = arg + 3
+  if summed ~= '' then
+    key = key + 1
+    local more = tonumber(redis.call('ZSCORE', index, member) or '0') - before
+    if more ~= 0 then redis.call('INCRBY', KEYS[key], text(more)) end
+    if summed == 'used' then grown = grown + more end
+  end
+  arg = arg + 4
 end
 for _ = 1, tonumber(ARGV[11]) do
   key = key + 1
@@ -81,6 +99,7 @@ for _ = 1, tonumber(ARGV[11]) do
   end
   arg = arg + 3
 end
+if ARGV[12] == '1' and grown ~= 0 then redis.call('INCRBY', KEYS[2], text(grown)) end
 -- Last of the writes: a full server refuses the first growing write only while nothing was written before it.
 if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) end
 if ARGV[8] ~= '' then redis.call('PUBLISH', ARGV[8], ARGV[9]) end

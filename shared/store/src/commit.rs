@@ -106,8 +106,26 @@ pub struct Commit {
     pub beside: Vec<SideWrite>,
     /// Whom to wake.
     pub wake: Option<Topic>,
+    /// What must have room for the change.
+    pub rooms: Vec<Room>,
+    /// Whether the change is refused once the tenant's part of the store is used up.
+    pub held_to_quota: bool,
+}
+
+/// What must have room for a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Room {
     /// An index that must hold fewer members than this before the change.
-    pub room: Option<(IndexName, u64)>,
+    Members(IndexName, u64),
+    /// An index whose ranks are added up, and may together be at most this.
+    Sum {
+        /// The index.
+        index: IndexName,
+        /// How much the change adds.
+        added: u64,
+        /// The most.
+        most: u64,
+    },
 }
 
 impl Commit {
@@ -119,8 +137,9 @@ impl Commit {
     /// Deletes a record and does nothing beside it.
     pub fn delete(record: RecordKey, expect: RecordVersion) -> Commit {
         let (append, index, beside) = (Vec::new(), Vec::new(), Vec::new());
-        let (body, expires, not_after, wake, room) = (None, None, None, None, None);
-        Commit { record, expect, body, expires, not_after, append, index, beside, wake, room }
+        let (body, expires, not_after, wake) = (None, None, None, None);
+        let (rooms, held_to_quota) = (Vec::new(), false);
+        Commit { record, expect, body, expires, not_after, append, index, beside, wake, rooms, held_to_quota }
     }
 }
 
@@ -133,6 +152,8 @@ pub enum Committed {
     /// The record had another version: this one, with this body, so the caller can fold again without asking.
     /// [`RecordVersion::NONE`] and no bytes when there is no record.
     Conflict(RecordVersion, Vec<u8>),
-    /// It was already later than `not_after`, or there was no `room`; this is the store's time.
+    /// It was already later than `not_after`; this is the store's time.
     Late(Moment),
+    /// This one of the `rooms` was full; none of them, if it was the tenant's part of the store.
+    NoRoom(Option<usize>),
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with the store, at opening and afterwards.
 
-use crate::RecordVersion;
+use crate::{RecordVersion, StoreQuota};
 use domain::{Code, Failure};
 
 /// The cause below an error of ours.
@@ -25,6 +25,9 @@ pub enum StoreError {
     /// The store answers but takes no changes.
     #[error("the store takes no changes")]
     ReadOnly,
+    /// What is stored for this tenant or caller has reached its limit, so nothing was added.
+    #[error("a limit of what is stored is reached")]
+    QuotaReached(#[source] StoreQuota),
     /// What was read is not what we write.
     #[error("the store holds something unreadable: {what}")]
     Corrupt {
@@ -47,6 +50,7 @@ impl StoreError {
         match self {
             StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::ReadOnly => Code::StoreUnavailable,
             StoreError::Full => Code::StoreFull,
+            StoreError::QuotaReached(_) => StoreQuota::CODE,
             StoreError::Corrupt { .. } => Code::Internal,
             StoreError::NotAuthentic { .. } => Code::RecordNotAuthentic,
         }

@@ -47,7 +47,7 @@ impl LockStore {
                     other if other != run => return Ok(LockResult::Busy(other)),
                     _ => expect = version,
                 },
-                Committed::Late(_) => return Err(StoreError::Corrupt { what: "a hold" }),
+                Committed::Late(_) | Committed::NoRoom(_) => return Err(StoreError::Corrupt { what: "a hold" }),
             }
         }
     }
@@ -65,7 +65,7 @@ impl LockStore {
                 (hold.version, hold.until) = (version, last_moment(at, lasts));
                 Ok(true)
             }
-            Committed::Conflict(..) | Committed::Late(_) => Ok(false),
+            Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(false),
         }
     }
 
@@ -73,7 +73,7 @@ impl LockStore {
     pub async fn free(&self, hold: Lock) -> Result<(), StoreError> {
         let commit = Commit { not_after: Some(hold.until), ..Commit::delete(hold.key, hold.version) };
         match self.0.commit(commit).await? {
-            Committed::Done(..) | Committed::Conflict(..) | Committed::Late(_) => Ok(()),
+            Committed::Done(..) | Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(()),
         }
     }
 }

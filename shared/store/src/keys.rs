@@ -30,6 +30,11 @@ impl RecordKey {
         RecordKey(format!("run:{id}"))
     }
 
+    /// What lists show of a run.
+    pub fn run_brief(id: RunId) -> RecordKey {
+        RecordKey(format!("runb:{id}"))
+    }
+
     /// Who is at work on a helm release. None of the three names can hold a slash.
     pub fn release(cluster: &str, namespace: &str, release: &str) -> RecordKey {
         RecordKey(format!("helm:{cluster}/{namespace}/{release}"))
@@ -101,7 +106,7 @@ impl RecordKey {
 
     /// Whether the service seals it before it is written, because something is done by what it says.
     pub(crate) fn is_sealed(&self) -> bool {
-        matches!(self.kind(), "run" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
+        matches!(self.kind(), "run" | "runb" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
     }
 
     /// How many bytes at the beginning of the record stay in clear although it is sealed: by the mark of its owner the
@@ -117,7 +122,7 @@ impl RecordKey {
 
     /// Whether it counts its changes; what is written beside another record does not.
     pub(crate) fn has_version(&self) -> bool {
-        !matches!(self.kind(), "sch" | "cfgv")
+        !matches!(self.kind(), "runb" | "sch" | "cfgv")
     }
 
     /// Whether a process remembers its highest version, so that an older one cannot be put back.
@@ -166,81 +171,116 @@ impl StreamName {
 pub struct IndexName {
     name: String,
     pub(crate) lives: Option<Duration>,
+    pub(crate) summed: Summed,
+}
+
+/// Whether the ranks of an index are added up beside it. One that has a sum is changed by commits alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Summed {
+    No,
+    Apart,
+    /// The sum is a part of the bytes stored for the tenant.
+    IntoUsage,
 }
 
 impl IndexName {
     /// The documents of a scope: paths, ranked by when they last changed.
     pub fn documents(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memi:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memi:{}", scope_name(scope)), lives: None, summed: Summed::No }
     }
 
     /// The documents of a scope: paths, ranked by how many bytes they hold.
     pub fn document_sizes(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memz:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memz:{}", scope_name(scope)), lives: None, summed: Summed::No }
     }
 
     /// All that ever happened to the documents of a scope: paths, deleted ones as well, ranked by their last change so
     /// that no two share a rank and every change is above those before it.
     pub fn document_changes(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memc:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memc:{}", scope_name(scope)), lives: None, summed: Summed::No }
     }
 
     /// The deleted documents of a scope: paths, ranked by when that was.
     pub fn deleted_documents(scope: &DocScope) -> IndexName {
-        IndexName { name: format!("memx:{}", scope_name(scope)), lives: None }
+        IndexName { name: format!("memx:{}", scope_name(scope)), lives: None, summed: Summed::No }
     }
 
     /// The sealed secrets of the tenant: names, ranked by when they were last set.
     pub fn tenant_secrets() -> IndexName {
-        IndexName { name: "secs".into(), lives: None }
+        IndexName { name: "secs".into(), lives: None, summed: Summed::No }
     }
 
     /// All changes of the tenant's sealed secrets: names, ranked so that every change is above those before it.
     pub fn tenant_secret_changes() -> IndexName {
-        IndexName { name: "secc".into(), lives: None }
+        IndexName { name: "secc".into(), lives: None, summed: Summed::No }
     }
 
     /// The versions of the configuration that was set over HTTP: numbers, ranked by themselves.
     pub fn tenant_text_versions() -> IndexName {
-        IndexName { name: "cfgi".into(), lives: None }
+        IndexName { name: "cfgi".into(), lives: None, summed: Summed::No }
     }
 
     /// All runs, newest first.
     pub fn runs() -> IndexName {
-        IndexName { name: "runs".into(), lives: None }
+        IndexName { name: "runs".into(), lives: None, summed: Summed::No }
+    }
+
+    /// Runs that a principal asked for, newest first.
+    pub fn runs_of(requester: &Principal) -> IndexName {
+        IndexName { name: format!("runs:{}", fingerprint(requester)), lives: None, summed: Summed::No }
+    }
+
+    /// All runs, ranked by how many bytes they hold; added up.
+    pub fn run_sizes() -> IndexName {
+        IndexName { name: "runz".into(), lives: None, summed: Summed::IntoUsage }
+    }
+
+    /// Runs that a principal asked for, ranked by how many bytes they hold; added up.
+    pub fn run_sizes_of(requester: &Principal) -> IndexName {
+        IndexName { name: format!("runz:{}", fingerprint(requester)), lives: None, summed: Summed::Apart }
+    }
+
+    /// All sessions, ranked by when to look whether they are over.
+    pub fn sessions() -> IndexName {
+        IndexName { name: "sess".into(), lives: None, summed: Summed::No }
+    }
+
+    /// The sessions of a principal, ranked by when to look whether they are over.
+    pub fn sessions_of(owner: &Principal) -> IndexName {
+        IndexName { name: format!("sess:{}", fingerprint(owner)), lives: None, summed: Summed::No }
     }
 
     /// Runs somebody has to look at, ranked by when.
     pub fn due() -> IndexName {
-        IndexName { name: "due".into(), lives: None }
+        IndexName { name: "due".into(), lives: None, summed: Summed::No }
     }
 
     /// Runs that asked for exactly this, newest first.
     pub fn same_digest(digest: &str) -> IndexName {
-        IndexName { name: format!("dig:{digest}"), lives: None }
+        IndexName { name: format!("dig:{digest}"), lives: None, summed: Summed::No }
     }
 
     /// Runs that a principal asked for under this key of its own, newest first.
     pub fn same_key(owner: &Principal, key: &str) -> IndexName {
         let word = sha256_hex(key.as_bytes());
-        IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("key:{}:{word}", fingerprint(owner)), lives: None, summed: Summed::No }
     }
 
     /// Runs of a principal that wait for a person. Those that people review at their own pace are counted apart, so that
     /// they never stand in the way of what is urgent.
     pub fn waiting(owner: &Principal, reviewed: bool) -> IndexName {
         let queue = if reviewed { "rev" } else { "wait" };
-        IndexName { name: format!("{queue}:{}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("{queue}:{}", fingerprint(owner)), lives: None, summed: Summed::No }
     }
 
     /// Rejected runs that ended a session's step and were not cleared since.
     pub fn stopped(session: SessionId) -> IndexName {
-        IndexName { name: format!("stop:{session}"), lives: None }
+        IndexName { name: format!("stop:{session}"), lives: None, summed: Summed::No }
     }
 
     /// What new sessions of a principal begin with, newest first.
     pub fn carried_over(owner: &Principal) -> IndexName {
-        IndexName { name: format!("carry:{}", fingerprint(owner)), lives: None }
+        IndexName { name: format!("carry:{}", fingerprint(owner)), lives: None, summed: Summed::No }
     }
 
     /// The same index, to be forgotten that long after its last change.
@@ -271,9 +311,24 @@ impl KeySpace {
         format!("{}{}", self.0, index.name)
     }
 
-    /// Calls of the tenant in the present minute.
-    pub(crate) fn calls(&self) -> String {
-        format!("{}lim:calls", self.0)
+    /// What the ranks of an index add up to.
+    pub(crate) fn sum(&self, index: &IndexName) -> String {
+        format!("{}{}:sum", self.0, index.name)
+    }
+
+    /// The bytes stored for the tenant.
+    pub(crate) fn usage(&self) -> String {
+        format!("{}use", self.0)
+    }
+
+    /// Calls of the tenant in the present minute, and those of each caller.
+    pub(crate) fn minute(&self) -> String {
+        format!("{}lim:minute", self.0)
+    }
+
+    /// Set while a caller's refusals of the present minute are noted already.
+    pub(crate) fn refused(&self, caller: &Principal) -> String {
+        format!("{}lim:refused:{}", self.0, fingerprint(caller))
     }
 
     /// Written so that replicas have something to catch up with.

@@ -30,9 +30,11 @@ mod ledger;
 mod lineage;
 mod memory;
 mod ops;
+mod quota;
 mod random;
 mod redis;
 mod references;
+mod run_list;
 mod run_shape;
 mod runs;
 mod seal;
@@ -48,10 +50,10 @@ mod walker;
 
 pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
-pub use begin::{ApprovalLookup, CallOpening, CallStart, PriorRuns};
+pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
 pub use carried::CarriedOver;
 pub use chain::{Chain, ChainLink, NotALink};
-pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Score, SideWrite, StoredRecord};
+pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
@@ -69,8 +71,10 @@ pub use memory::{
     DocumentStore, PathChange, PrefixLimit, QuotaExceeded, RemovalOutcome, ScopeLimits, WriteOutcome, WritePrecondition,
 };
 pub use ops::StreamId;
+pub use quota::{StoreLimits, StoreQuota};
 pub use random::random_bits;
 pub use references::EvidenceCitation;
+pub use run_list::RunBrief;
 pub use runs::{RunCasOutcome, RunStore, StandingRun, VersionedRun};
 pub use seal::SealedBatch;
 pub use secrets::{MOST_SECRETS, SealedSecret, SecretForgotten, SecretPut, SecretStore};

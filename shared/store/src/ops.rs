@@ -76,7 +76,11 @@ pub(crate) enum Op {
         stream: String,
         body: Vec<u8>,
         lives: Option<Duration>,
+        /// Where the tenant's bytes are counted.
+        usage: Option<String>,
     },
+    /// Appends the opening entry of a call and counts the call, unless the rate is used up: then nothing is written.
+    Open(OpenStep),
     /// Adds one to a counter that ends that long after it began.
     Count {
         key: String,
@@ -88,10 +92,25 @@ pub(crate) enum Op {
         to: u64,
         limit: usize,
     },
+    /// Members of at least this rank, highest first.
+    RangeBack {
+        index: String,
+        from: u64,
+        limit: usize,
+    },
     Read {
         stream: String,
         walk: StreamWalk,
         limit: usize,
+    },
+    /// Reads a number that only ever grows and shrinks by what is written.
+    Total {
+        key: String,
+    },
+    /// Moves members that are in an index to another rank.
+    Rerank {
+        index: String,
+        members: Vec<(String, u64)>,
     },
     /// Takes members out of an index.
     TakeOut {
@@ -109,9 +128,40 @@ pub(crate) enum Op {
     Now,
 }
 
+/// The opening of a call, with the most calls that may have been made in the window before it.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenStep {
+    pub(crate) stream: String,
+    pub(crate) body: Vec<u8>,
+    /// Where the tenant's calls of the window are counted; those of the caller stand beside them.
+    pub(crate) minute: String,
+    pub(crate) caller: String,
+    pub(crate) tenant_most: u64,
+    pub(crate) caller_most: u64,
+    pub(crate) window: Duration,
+    /// Where the tenant's bytes are counted.
+    pub(crate) usage: String,
+    /// How many there may be before the call.
+    pub(crate) quota: Option<u64>,
+}
+
+/// What became of the opening of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenResult {
+    /// The entry stands here, and this was the tenant's so manieth call of the window.
+    Appended(StreamId, u64),
+    /// The tenant's calls are used up, for that long.
+    TenantExceeded(Duration),
+    /// The caller's calls are used up, for that long.
+    CallerExceeded(Duration),
+    /// The tenant's part of the store is used up.
+    QuotaReached,
+}
+
 /// What a step gave, in the order of the steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OpResult {
+    Opened(OpenResult),
     Record(Option<StoredRecord>),
     Appended(StreamId),
     Count(u64),
@@ -134,6 +184,11 @@ impl OpResults {
     pub(crate) fn record(&mut self) -> Result<Option<StoredRecord>, StoreError> {
         let Some(OpResult::Record(record)) = self.0.next() else { return Err(MIXED_UP) };
         Ok(record)
+    }
+
+    pub(crate) fn opened(&mut self) -> Result<OpenResult, StoreError> {
+        let Some(OpResult::Opened(opened)) = self.0.next() else { return Err(MIXED_UP) };
+        Ok(opened)
     }
 
     pub(crate) fn appended(&mut self) -> Result<StreamId, StoreError> {
@@ -174,7 +229,20 @@ pub(crate) struct RawCommit {
     pub(crate) index: Vec<RawPlacing>,
     pub(crate) beside: Vec<RawBeside>,
     pub(crate) wake: Option<(String, String)>,
-    pub(crate) room: Option<(String, u64)>,
+    pub(crate) rooms: Vec<RawRoom>,
+    /// Where the tenant's bytes are counted.
+    pub(crate) usage: Option<String>,
+    /// How many there may be before the change.
+    pub(crate) quota: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct RawRoom {
+    pub(crate) key: String,
+    /// Whether the key is a sum, and not an index whose members count.
+    pub(crate) sum: bool,
+    pub(crate) added: u64,
+    pub(crate) most: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -190,6 +258,10 @@ pub(crate) struct RawPlacing {
     pub(crate) member: String,
     pub(crate) rank: Score,
     pub(crate) lives: Option<Duration>,
+    /// Where the ranks of this index are added up, if they are.
+    pub(crate) sum: Option<String>,
+    /// Whether that sum is a part of the bytes stored for the tenant.
+    pub(crate) used: bool,
 }
 
 #[derive(Debug, Clone)]

@@ -3,18 +3,18 @@
 //! Not here: what may happen to a run (see [`domain::run`]), and who makes it happen (see the executor).
 
 use crate::carried::{self, CarriedOver};
-use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Score};
+use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score};
 use crate::entry::AuditEntry;
 use crate::guard::GuardedRead;
 use crate::ops::{HeldRecord, Op};
 use crate::run_shape::{SCRUBBED, SCRUBBED_ARGUMENTS, from_bytes, opened, to_bytes, without_arguments};
-use crate::{IndexName, RecordKey, SessionConfig, StoreError, TenantStore, Topic};
+use crate::{IndexName, RecordKey, SessionConfig, StoreError, StoreQuota, TenantStore, Topic, run_list};
 use domain::run::{OnReject, Run, RunState};
 use domain::{Moment, Principal, RunId, Session, SessionId};
 use std::time::Duration;
 
 /// How long a run is kept after its last change: long after everybody has read it.
-const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub(crate) const KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long a caller's own key, or the digest of a call, leads to the run it began.
 const REMEMBERED: Duration = Duration::from_secs(25 * 60 * 60);
 /// Ranks count down from here, so that the newest comes first. Below 2^53, which is where Redis loses count.
@@ -61,7 +61,7 @@ pub struct StandingRun {
 
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
-pub struct RunStore(TenantStore);
+pub struct RunStore(pub(crate) TenantStore);
 
 impl RunStore {
     pub(crate) fn new(shelf: TenantStore) -> RunStore {
@@ -85,13 +85,12 @@ impl RunStore {
             member: member.clone(),
             rank: Score::At(newest),
         };
-        index.push(IndexUpdate { index: IndexName::runs(), member: member.clone(), rank: Score::At(newest) });
+        index.extend(run_list::listed(run));
         index.push(remembered(IndexName::same_digest(&run.asked.digest)));
         if let Some(key) = key {
             index.push(remembered(IndexName::same_key(&run.asked.requester, key)));
         }
-        let room = Some((queue(run), most));
-        self.write(RunChange { room, ..RunChange::of(RecordVersion::NONE, run, index) }, entry).await
+        self.write(RunChange { opens: Some(most), ..RunChange::of(RecordVersion::NONE, run, index) }, entry).await
     }
 
     /// Reads a run, and the store's time with it.
@@ -139,7 +138,7 @@ impl RunStore {
         let (newest, member) = (newest_first(run.asked.asked_at), run.id.to_string());
         let mut index = places(run);
         let digest = IndexName::same_digest(&run.asked.digest).forgotten_after(Some(REMEMBERED));
-        index.push(IndexUpdate { index: IndexName::runs(), member: member.clone(), rank: Score::At(newest) });
+        index.extend(run_list::listed(run));
         index.push(IndexUpdate { index: digest, member, rank: Score::At(newest) });
         let expect = found.map_or(RecordVersion::NONE, |found| found.version);
         self.write(RunChange::of(expect, run, index), entry).await
@@ -183,32 +182,6 @@ impl RunStore {
     pub async fn open_ones(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let members = self.0.range(&IndexName::due(), 0, FULL, limit).await?;
         Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
-    }
-
-    /// Takes runs whose records were forgotten out of the list of all runs: at most `limit`, the oldest being looked at.
-    /// Tells how many.
-    pub async fn tidy(&self, limit: usize) -> Result<usize, StoreError> {
-        let now = self.0.store().now().await?;
-        let before = Moment::from_millis(now.millis().saturating_sub(crate::ops::millis(KEEP)));
-        let members = self.0.range(&IndexName::runs(), newest_first(before), FULL, limit).await?;
-        let ids: Vec<RunId> = members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
-        let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
-        if ids.is_empty() {
-            return Ok(0);
-        }
-        let mut answers = self.0.run(&ids.iter().map(get).collect::<Vec<Op>>()).await?;
-        let mut gone = Vec::new();
-        for id in ids {
-            if answers.record()?.is_none() {
-                gone.push(id.to_string());
-            }
-        }
-        let taken = gone.len();
-        if taken > 0 {
-            let index = self.0.space.index(&IndexName::runs());
-            self.0.run(&[Op::TakeOut { index, members: gone }]).await?;
-        }
-        Ok(taken)
     }
 
     /// Whether a session asked for something that people are still reviewing.
@@ -274,7 +247,7 @@ impl RunStore {
     }
 
     /// Those of these runs that are there, in one round trip.
-    pub(crate) async fn read(&self, ids: Vec<RunId>) -> Result<Vec<Run>, StoreError> {
+    pub async fn read(&self, ids: Vec<RunId>) -> Result<Vec<Run>, StoreError> {
         let get = |id: &RunId| Op::Get { key: self.0.space.record(&RecordKey::run(*id)) };
         let ops: Vec<Op> = ids.iter().map(get).collect();
         if ops.is_empty() {
@@ -296,23 +269,38 @@ impl RunStore {
     }
 
     async fn write(&self, change: RunChange<'_>, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
-        let RunChange { expect, run, index, not_after, room } = change;
+        let RunChange { expect, run, mut index, not_after, opens } = change;
         let run = &without_arguments(run);
-        // The store refuses for both reasons alike; no change here has both.
-        let limited = room.is_some();
+        let (body, sizes) = (to_bytes(run)?, run_list::sizes(run));
+        let bytes = body.len() as u64;
+        // What a run holds may grow: only what is new is held to limits, so that everything that was begun can end.
+        let limits = *self.0.store().limits();
+        let mosts = [limits.run_bytes_per_caller, limits.run_bytes_per_tenant];
+        let sum = |(index, most): (&IndexName, u64)| Room::Sum { index: index.clone(), added: bytes, most };
+        let rooms = opens.map_or_else(Vec::new, |most| {
+            [Room::Members(queue(run), most)].into_iter().chain(sizes.iter().zip(mosts).map(sum)).collect()
+        });
+        let (member, rank) = (run.id.to_string(), Score::At(bytes));
+        index.extend(sizes.map(|index| IndexUpdate { index, member: member.clone(), rank }));
+        // Always past the time a person may take, so that `expired` can be seen.
+        let kept = KEEP + run.asked.expires_at.since(run.changed_at);
         let commit = Commit {
-            // Always past the time a person may take, so that `expired` can be seen.
-            expires: Some(KEEP + run.asked.expires_at.since(run.changed_at)),
+            expires: Some(kept),
             not_after,
+            beside: vec![run_list::beside(run, kept)?],
             append: vec![self.0.audit().write_out(entry)?],
             index,
             wake: Some(Topic::Run(run.id)),
-            room,
-            ..Commit::write(RecordKey::run(run.id), expect, to_bytes(run)?)
+            held_to_quota: opens.is_some(),
+            rooms,
+            ..Commit::write(RecordKey::run(run.id), expect, body)
         };
         match self.0.commit(commit).await? {
             Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: Run::clone(run), version })),
-            Committed::Late(_) if limited => Ok(RunCasOutcome::TooManyWaiting),
+            Committed::NoRoom(Some(0)) => Ok(RunCasOutcome::TooManyWaiting),
+            Committed::NoRoom(Some(1)) => Err(StoreError::QuotaReached(StoreQuota::CallerRuns(mosts[0]))),
+            Committed::NoRoom(Some(_)) => Err(StoreError::QuotaReached(StoreQuota::TenantRuns(mosts[1]))),
+            Committed::NoRoom(None) => Err(StoreError::QuotaReached(StoreQuota::TenantBytes(limits.bytes_per_tenant))),
             Committed::Late(now) => Ok(RunCasOutcome::Late(now)),
             Committed::Conflict(RecordVersion::NONE, _) => Ok(RunCasOutcome::Gone),
             Committed::Conflict(version, body) => {
@@ -328,12 +316,13 @@ struct RunChange<'a> {
     run: &'a Run,
     index: Vec<IndexUpdate>,
     not_after: Option<Moment>,
-    room: Option<(IndexName, u64)>,
+    /// How many runs may wait, if the change opens one more.
+    opens: Option<u64>,
 }
 
 impl RunChange<'_> {
     fn of(expect: RecordVersion, run: &Run, index: Vec<IndexUpdate>) -> RunChange<'_> {
-        RunChange { expect, run, index, not_after: None, room: None }
+        RunChange { expect, run, index, not_after: None, opens: None }
     }
 }
 

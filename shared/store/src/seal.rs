@@ -46,7 +46,7 @@ impl TenantStore {
         let Some(seal) = links.last() else { return Ok(NOTHING) };
         match self.commit(advance(version, seal, &links)?).await? {
             Committed::Done(..) => Ok(SealedBatch { count: links.len(), behind: Some(seal.entry) < newest }),
-            Committed::Conflict(..) | Committed::Late(_) => Ok(NOTHING),
+            Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(NOTHING),
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Not here: sealing, and who may set what (see the vault and the gateway).
 
-use crate::commit::Score;
+use crate::commit::{Room, Score};
 use crate::entry::AuditEntry;
 use crate::guard::GuardedRead;
 use crate::ops::Op;
@@ -149,15 +149,15 @@ impl SecretStore {
             if !standing.fits(base) {
                 break;
             }
-            let room = standing.secret.is_none().then_some((IndexName::tenant_secrets(), MOST_SECRETS));
-            let commit = Commit { room, ..self.writing(&secret, standing.record, entry)? };
+            let more = standing.secret.is_none().then(|| Room::Members(IndexName::tenant_secrets(), MOST_SECRETS));
+            let commit = Commit { rooms: more.into_iter().collect(), ..self.writing(&secret, standing.record, entry)? };
             match self.0.commit(commit).await? {
                 Committed::Done(version, _) => {
                     secret.version = version.number();
                     return Ok(SecretPut::Done(secret));
                 }
                 Committed::Conflict(version, body) => standing = SecretRecord::read(name, there(version, body))?,
-                Committed::Late(_) => return Ok(SecretPut::TooMany),
+                Committed::Late(_) | Committed::NoRoom(_) => return Ok(SecretPut::TooMany),
             }
         }
         Ok(SecretPut::Conflict(standing.version()))
@@ -176,7 +176,7 @@ impl SecretStore {
                 anew.version = version.number();
                 Ok(Some(anew))
             }
-            Committed::Conflict(..) | Committed::Late(_) => Ok(None),
+            Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(None),
         }
     }
 
@@ -196,7 +196,7 @@ impl SecretStore {
             match self.0.commit(self.forgetting(secret, standing.record, entry)?).await? {
                 Committed::Done(version, _) => return Ok(SecretForgotten::Done(version.number())),
                 Committed::Conflict(version, body) => standing = SecretRecord::read(name, there(version, body))?,
-                Committed::Late(_) => return Err(UNREADABLE),
+                Committed::Late(_) | Committed::NoRoom(_) => return Err(UNREADABLE),
             }
         }
         Ok(standing.version().map_or(SecretForgotten::Absent, SecretForgotten::Conflict))

@@ -155,7 +155,7 @@ impl ServerStore {
         let listing = ListFacts { lease: Some(lease), ..held.listing.clone() };
         match self.0.commit(written(server, held.version, &listing)?).await? {
             Committed::Done(version, _) => Ok(Some(VersionedListing { listing, version })),
-            Committed::Conflict(..) | Committed::Late(_) => Ok(None),
+            Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(None),
         }
     }
 
@@ -212,7 +212,7 @@ impl ServerStore {
         commit.wake = Some(Topic::Servers);
         match self.0.commit(commit).await? {
             Committed::Done(..) => Ok(PinOutcome::Done),
-            Committed::Conflict(..) | Committed::Late(_) => Ok(PinOutcome::Conflict),
+            Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(PinOutcome::Conflict),
         }
     }
 }
@@ -220,7 +220,7 @@ impl ServerStore {
 fn done(committed: Committed) -> Result<bool, StoreError> {
     match committed {
         Committed::Done(..) => Ok(true),
-        Committed::Conflict(..) | Committed::Late(_) => Ok(false),
+        Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(false),
     }
 }
 

@@ -7,7 +7,10 @@ use crate::carried::{self, CarriedOver};
 use crate::entry::AuditEntry;
 use crate::ops::Op;
 use crate::session_shape::{from_bytes, owner_mark, to_bytes};
-use crate::{Commit, Committed, RecordKey, RecordVersion, StoreError, StoredRecord, TenantStore, Topic};
+use crate::{
+    Commit, Committed, IndexName, IndexUpdate, RecordKey, RecordVersion, Room, Score, StoreError, StoreQuota,
+    StoredRecord, TenantStore, Topic,
+};
 use domain::{Moment, Principal, Session, SessionId};
 use std::time::Duration;
 
@@ -52,20 +55,38 @@ impl SessionStore {
         SessionStore(shelf)
     }
 
-    /// Writes a new session together with its audit entry.
+    /// Writes a new session together with its audit entry, unless its owner or the tenant has as many as may be.
     pub async fn open(
         &self,
         session: &Session,
         lives: SessionConfig,
         entry: &AuditEntry,
     ) -> Result<VersionedSession, StoreError> {
+        let limits = *self.0.store().limits();
+        let life = lives.idle.min(lives.longest);
+        let listed = |index: IndexName| IndexUpdate {
+            index,
+            member: session.id.to_string(),
+            rank: Score::At(session.opened_at.plus(life).millis()),
+        };
+        let own = IndexName::sessions_of(&session.owner).forgotten_after(Some(lives.longest));
         let commit = Commit {
-            expires: Some(lives.idle.min(lives.longest)),
+            expires: Some(life),
             append: vec![self.0.audit().write_out(entry)?],
+            rooms: vec![
+                Room::Members(own.clone(), limits.sessions_per_caller),
+                Room::Members(IndexName::sessions(), limits.sessions_per_tenant),
+            ],
+            index: vec![listed(own), listed(IndexName::sessions())],
+            held_to_quota: true,
             ..Commit::write(RecordKey::session(session.id), RecordVersion::NONE, to_bytes(session)?)
         };
+        let full = |quota| Err(StoreError::QuotaReached(quota));
         match self.0.commit(commit).await? {
             Committed::Done(version, _) => Ok(VersionedSession { session: session.clone(), version }),
+            Committed::NoRoom(Some(0)) => full(StoreQuota::CallerSessions(limits.sessions_per_caller)),
+            Committed::NoRoom(Some(_)) => full(StoreQuota::TenantSessions(limits.sessions_per_tenant)),
+            Committed::NoRoom(None) => full(StoreQuota::TenantBytes(limits.bytes_per_tenant)),
             Committed::Conflict(..) | Committed::Late(_) => {
                 Err(StoreError::Corrupt { what: "a session id that was drawn twice" })
             }
@@ -144,7 +165,9 @@ impl SessionStore {
     async fn write(&self, next: &Session, commit: Commit) -> Result<SessionUpdate, StoreError> {
         match self.0.commit(commit).await? {
             Committed::Done(version, _) => Ok(SessionUpdate::Done(VersionedSession { session: next.clone(), version })),
-            Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) => Ok(SessionUpdate::Gone),
+            Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) | Committed::NoRoom(_) => {
+                Ok(SessionUpdate::Gone)
+            }
             Committed::Conflict(version, body) => {
                 Ok(SessionUpdate::Conflict(VersionedSession { session: from_bytes(next.id, &body)?, version }))
             }
@@ -159,18 +182,54 @@ impl SessionStore {
             if from_bytes(id, &record.body)?.owner != *owner {
                 return Ok(false);
             }
+            let member = id.to_string();
+            let out = |index| IndexUpdate { index, member: member.clone(), rank: Score::Out };
             let delete = Commit {
+                index: vec![out(IndexName::sessions()), out(IndexName::sessions_of(owner))],
                 wake: Some(Topic::Session(id)),
                 append: vec![self.0.audit().write_out(entry)?],
                 ..Commit::delete(key.clone(), record.version)
             };
             found = match self.0.commit(delete).await? {
                 Committed::Done(..) => return Ok(true),
-                Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) => None,
+                Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) | Committed::NoRoom(_) => None,
                 Committed::Conflict(version, body) => Some(StoredRecord { version, body }),
             };
         }
         Ok(false)
+    }
+
+    /// Takes sessions that are over out of the list of the tenant, or of one owner: at most `limit` are looked at, those
+    /// that should be over first. Tells how many.
+    pub async fn tidy(&self, of: Option<&Principal>, lives: SessionConfig, limit: usize) -> Result<usize, StoreError> {
+        let now = self.0.store().now().await?;
+        let index = of.map_or_else(IndexName::sessions, IndexName::sessions_of);
+        let members = self.0.range(&index, 0, now.millis(), limit).await?;
+        let ids: Vec<SessionId> = members.iter().filter_map(|(id, _)| SessionId::parse(id).ok()).collect();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let get = |id: &SessionId| Op::Get { key: self.0.space.record(&RecordKey::session(*id)) };
+        let mut answers = self.0.run(&ids.iter().map(get).collect::<Vec<Op>>()).await?;
+        // One that is in use lives on; it is looked at again when it would be over if nobody used it any more.
+        let again = now.plus(lives.idle).millis();
+        let (mut over, mut alive) = (Vec::new(), Vec::new());
+        for id in ids {
+            match answers.record()? {
+                Some(_) => alive.push((id.to_string(), again)),
+                None => over.push(id.to_string()),
+            }
+        }
+        let (taken, index) = (over.len(), self.0.space.index(&index));
+        let mut ops = Vec::new();
+        if !over.is_empty() {
+            ops.push(Op::TakeOut { index: index.clone(), members: over });
+        }
+        if !alive.is_empty() {
+            ops.push(Op::Rerank { index, members: alive });
+        }
+        self.0.run(&ops).await?;
+        Ok(taken)
     }
 
     /// Makes `owner` the holder of the session's open stream; the one before hears of it by a wake-up.
@@ -184,7 +243,7 @@ impl SessionStore {
                 ..Commit::write(key.clone(), expect, owner.as_bytes().to_vec())
             };
             match self.0.commit(commit).await? {
-                Committed::Done(..) | Committed::Late(_) => return Ok(()),
+                Committed::Done(..) | Committed::Late(_) | Committed::NoRoom(_) => return Ok(()),
                 // The last one to ask holds it, so only the version matters.
                 Committed::Conflict(version, _) => expect = version,
             }

@@ -1,10 +1,10 @@
 //! What belongs to one tenant: records, streams, indexes and wake-ups under its keys and no others.
 
-use crate::commit::SideWrite;
+use crate::commit::{Room, SideWrite};
 use crate::entry::AuditEntry;
 use crate::guard::GuardedRead;
-use crate::keys::KeySpace;
-use crate::ops::{Op, OpResults, RawAppend, RawBeside, RawCommit, RawPlacing, StreamWalk};
+use crate::keys::{KeySpace, Summed};
+use crate::ops::{Op, OpResults, RawAppend, RawBeside, RawCommit, RawPlacing, RawRoom, StreamWalk};
 use crate::{
     AuditStore, Commit, Committed, DocumentStore, IndexName, RecordKey, RecordVersion, RunStore, SessionStore, Store,
     StoreError, StoredRecord, StreamId, StreamName, TenantTexts, TenantWatch, Topic,
@@ -53,7 +53,7 @@ impl TenantStore {
                 self.store.guard().wrote(&self.tenant, &key, version, epoch);
                 Ok(Committed::Done(version, at))
             }
-            ended @ (Committed::Conflict(..) | Committed::Late(_)) => Ok(ended),
+            ended @ (Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_)) => Ok(ended),
         }
     }
 
@@ -191,8 +191,23 @@ impl TenantStore {
         self.run(&[Op::Read { stream: self.space.stream(stream), walk, limit }]).await?.entries()
     }
 
+    fn room(&self, room: &Room) -> RawRoom {
+        match room {
+            Room::Members(index, most) => RawRoom { key: self.space.index(index), sum: false, added: 1, most: *most },
+            Room::Sum { index, added, most } => {
+                RawRoom { key: self.space.sum(index), sum: true, added: *added, most: *most }
+            }
+        }
+    }
+
+    /// How many bytes are stored for the tenant, as far as they are counted.
+    pub async fn usage(&self) -> Result<u64, StoreError> {
+        self.run(&[Op::Total { key: self.space.usage() }]).await?.count()
+    }
+
     fn write_out(&self, commit: Commit) -> RawCommit {
-        let Commit { record, expect, body, expires, not_after, append, index, beside, wake, room } = commit;
+        let Commit { record, expect, body, expires, not_after, append, index, beside, wake, rooms, held_to_quota } =
+            commit;
         let append = append.into_iter().map(|(stream, body)| RawAppend {
             stream: self.space.stream(&stream),
             body,
@@ -200,6 +215,8 @@ impl TenantStore {
         });
         let index = index.into_iter().map(|place| RawPlacing {
             index: self.space.index(&place.index),
+            sum: (place.index.summed != Summed::No).then(|| self.space.sum(&place.index)),
+            used: place.index.summed == Summed::IntoUsage,
             member: place.member,
             rank: place.rank,
             lives: place.index.lives,
@@ -221,7 +238,9 @@ impl TenantStore {
             index: index.collect(),
             beside: beside.collect(),
             wake: wake.map(|topic| (self.space.wake(), topic.to_text())),
-            room: room.map(|(index, most)| (self.space.index(&index), most)),
+            rooms: rooms.iter().map(|room| self.room(room)).collect(),
+            usage: Some(self.space.usage()),
+            quota: held_to_quota.then(|| self.store.limits().bytes_per_tenant),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::keys::{self, KeySpace};
 use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
-use crate::{Committed, Config, TenantStore};
+use crate::{Committed, Config, StoreLimits, TenantStore};
 use domain::{Moment, Tenant, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -30,6 +30,7 @@ struct StoreParts {
     /// Ends the background tasks, on closing or with the last handle.
     stop: DropGuard,
     config: Config,
+    limits: StoreLimits,
     replica: String,
     round_trips: AtomicU64,
     open_receipts: Arc<AtomicI64>,
@@ -73,15 +74,29 @@ impl Store {
     /// Opens the store. A Redis that is away is waited for in the background; a file that is locked or damaged is an
     /// error, a missing one is made. Nothing is sealed: this is for tests, and for looking whether the store answers.
     pub async fn open(config: &Config) -> Result<Store, StoreOpenError> {
-        Store::open_with(config, RecordGuard::new(None)).await
+        Store::open_with(config, StoreLimits::default()).await
+    }
+
+    /// The same, with these limits.
+    pub async fn open_with(config: &Config, limits: StoreLimits) -> Result<Store, StoreOpenError> {
+        Store::start(config, RecordGuard::new(None), limits).await
     }
 
     /// Opens the store so that what something is done by is sealed with this cipher, and used only if it was.
     pub async fn open_sealed(config: &Config, cipher: Arc<dyn RecordCipher>) -> Result<Store, StoreOpenError> {
-        Store::open_with(config, RecordGuard::new(Some(cipher))).await
+        Store::open_sealed_with(config, cipher, StoreLimits::default()).await
     }
 
-    async fn open_with(config: &Config, guard: RecordGuard) -> Result<Store, StoreOpenError> {
+    /// The same, with these limits.
+    pub async fn open_sealed_with(
+        config: &Config,
+        cipher: Arc<dyn RecordCipher>,
+        limits: StoreLimits,
+    ) -> Result<Store, StoreOpenError> {
+        Store::start(config, RecordGuard::new(Some(cipher)), limits).await
+    }
+
+    async fn start(config: &Config, guard: RecordGuard, limits: StoreLimits) -> Result<Store, StoreOpenError> {
         let place = config.place()?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
@@ -98,6 +113,7 @@ impl Store {
             tasks,
             stop: stop.drop_guard(),
             config: config.clone(),
+            limits,
             replica: format!("rep_{}", json::hex(&bits)),
             round_trips: AtomicU64::new(0),
             open_receipts: Arc::default(),
@@ -187,6 +203,11 @@ impl Store {
     /// How many receipts this process has opened and not closed.
     pub fn open_receipts(&self) -> i64 {
         self.0.open_receipts.load(Ordering::Relaxed)
+    }
+
+    /// How much is stored for one tenant and one caller at most.
+    pub fn limits(&self) -> &StoreLimits {
+        &self.0.limits
     }
 
     pub(crate) fn receipts(&self) -> &AtomicI64 {

@@ -157,7 +157,7 @@ impl TenantTexts {
                 let found = Some(StoredRecord { version, body }).filter(|found| found.version != RecordVersion::NONE);
                 Ok(TextChange::Conflict(read(found)?))
             }
-            Committed::Late(_) => Err(UNREADABLE),
+            Committed::Late(_) | Committed::NoRoom(_) => Err(UNREADABLE),
         }
     }
 

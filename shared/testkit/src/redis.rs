@@ -2,7 +2,7 @@
 //!
 //! Nothing is simulated. A pause is SIGSTOP, a crash is SIGKILL, and a restart finds the same port and the same files.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -121,6 +121,20 @@ impl RedisServer {
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).expect("redis-server should answer");
         line.trim_end().to_owned()
+    }
+
+    /// How many commands it has carried out, those inside of scripts included.
+    pub fn commands(&self) -> u64 {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
+        stream.write_all(b"*2\r\n$4\r\nINFO\r\n$12\r\ncommandstats\r\n").expect("redis-server should take a command");
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("redis-server should answer");
+        let length: usize = line.trim_start_matches('$').trim_end().parse().expect("a text should come");
+        let mut text = vec![0; length];
+        reader.read_exact(&mut text).expect("redis-server should answer");
+        let calls = |line: &str| line.split_once("calls=")?.1.split(',').next()?.parse::<u64>().ok();
+        String::from_utf8_lossy(&text).lines().filter_map(calls).sum()
     }
 
     /// Every key there is.

@@ -3,7 +3,7 @@
 //! Every failing branch is a refusal; there is no anonymous caller to fall into.
 
 use crate::app::Gateway;
-use crate::http::{guard, reply, trace};
+use crate::http::{admission, guard, reply, trace};
 use crate::protocol::exchange::{McpExchange, require};
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -11,7 +11,7 @@ use actix_web::http::header::{AUTHORIZATION, RETRY_AFTER};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use domain::{Caller, Code, Failure, TokenScope};
-use executor::Snapshot;
+use executor::{SlotGuard, Snapshot};
 use identity::TokenRefused;
 use serde_json::json;
 use std::future::Future;
@@ -26,6 +26,8 @@ pub struct AuthedRequest {
     pub snapshot: Arc<Snapshot>,
     /// The request's trace id.
     pub trace_id: String,
+    /// The request's place among those under way; whoever waits gives it back first.
+    pub place: Option<SlotGuard>,
 }
 
 impl AuthedRequest {
@@ -66,7 +68,8 @@ impl ResponseError for AuthRejection {
         if let Some(challenge) = &self.challenge {
             response.insert_header(("WWW-Authenticate", challenge.as_str()));
         }
-        if let (StatusCode::SERVICE_UNAVAILABLE, Some(millis)) = (self.status, self.failure.retry_after_ms) {
+        let too_soon = matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        if let (true, Some(millis)) = (too_soon, self.failure.retry_after_ms) {
             response.insert_header((RETRY_AFTER, millis.div_ceil(1_000)));
         }
         let body = if self.mcp {
@@ -91,7 +94,10 @@ impl FromRequest for AuthedRequest {
                 return Err(refused(&request, None, failure, trace_id));
             };
             match authenticate(gateway, &request).await {
-                Ok((caller, snapshot)) => Ok(AuthedRequest { caller, snapshot, trace_id }),
+                Ok((caller, snapshot)) => match admission::admit(gateway, &request, &caller, &snapshot) {
+                    Ok(place) => Ok(AuthedRequest { caller, snapshot, trace_id, place }),
+                    Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
+                },
                 Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
             }
         })

@@ -51,7 +51,11 @@ pub async fn delete(authed: AuthedRequest, request: HttpRequest, gateway: Data<G
     }
     let Some(session) = session(&request) else { return empty(StatusCode::BAD_REQUEST, &authed) };
     let exchange = authed.exchange(&gateway);
-    match exchange.close_session(session).await {
+    let closed = async {
+        let _place = exchange.admit()?;
+        exchange.close_session(session).await
+    };
+    match closed.await {
         Ok(()) => empty(StatusCode::NO_CONTENT, &authed),
         Err(failure) => respond(&gateway, &authed, exchange.refuse(Era::Modern, None, failure), None, None),
     }

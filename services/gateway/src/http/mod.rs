@@ -1,5 +1,6 @@
 //! The doors: HTTP in, the executor's answer out. A handler translates and delegates; it decides nothing.
 
+mod admission;
 pub mod audit;
 pub mod body;
 pub mod caller;

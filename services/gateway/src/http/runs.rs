@@ -17,11 +17,14 @@ use executor::{RunDecision, ServiceKeys};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::{RunBrief, StoreError};
 
 /// Runs on one page.
 const PAGE: usize = 50;
-/// How many runs are read for a filtered page.
+/// How many runs are looked through for a filtered page, by their brief records.
 const MOST_SCANNED: usize = 1_000;
+/// How many of these records are read at once.
+const READ_AT_ONCE: usize = 100;
 
 /// The query of a list.
 #[derive(Debug, Deserialize)]
@@ -39,37 +42,44 @@ pub async fn list(authed: AuthedRequest, filter: Query<RunsQuery>, gateway: Data
         sees_runs(&authed)?;
         let place = |text: &str| read_cursor(&gateway.keys, &authed.caller, text);
         let from = filter.cursor.as_deref().map(place).transpose()?;
-        let stored = gateway.store.of(&authed.caller.tenant).runs();
-        let runs = stored
-            .page(from.map(|(at, _)| at), MOST_SCANNED)
-            .await
-            .map_err(|error| Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000))?;
+        let runs = gateway.store.of(&authed.caller.tenant).runs();
+        let own = (!sees_all(&authed)).then_some(&authed.caller.principal);
+        let ids = runs.ids(own, from.map(|(at, _)| at), MOST_SCANNED).await.map_err(|e| no_store(&e))?;
         // Several runs may have been requested in one millisecond; the cursor names the last one that was read.
-        let behind = from.and_then(|(_, id)| runs.iter().position(|run| run.id == id)).map_or(0, |at| at + 1);
-        let mut page = Vec::new();
-        let mut last = None;
-        for run in runs.iter().skip(behind) {
+        let behind = from.and_then(|(_, id)| ids.iter().position(|run| *run == id)).map_or(0, |at| at + 1);
+        let (mut page, mut last) = (Vec::new(), None);
+        for some in ids[behind..].chunks(READ_AT_ONCE) {
+            for run in runs.briefs(some).await.map_err(|e| no_store(&e))? {
+                if page.len() == PAGE {
+                    break;
+                }
+                if matches(&filter, &run) {
+                    page.push(brief(&run));
+                }
+                last = Some((run.asked_at, run.id));
+            }
             if page.len() == PAGE {
                 break;
             }
-            last = Some(run);
-            if matches(&filter, run) && may_see(&authed, run) {
-                page.push(brief(run));
-            }
         }
-        let more = page.len() == PAGE || runs.len() == MOST_SCANNED;
-        // The last run that was read may be one that the caller may not see, so its place is sealed.
-        let place = |run: &Run| format!("{}-{}", run.asked.asked_at.millis(), run.id);
-        let next = last.filter(|_| more).map(|run| gateway.keys.seal_place(&authed.caller, &place(run)));
+        let more = page.len() == PAGE || ids.len() == MOST_SCANNED;
+        // The last run that was read may be one that is not shown, so its place is sealed.
+        let next = last
+            .filter(|_| more)
+            .map(|(at, id)| gateway.keys.seal_place(&authed.caller, &format!("{}-{id}", at.millis())));
         Ok::<Value, Failure>(json!({ "runs": page, "next_cursor": next }))
     };
     answer(&gateway, &authed, page.await)
 }
 
-fn matches(filter: &RunsQuery, run: &Run) -> bool {
+fn no_store(error: &StoreError) -> Failure {
+    Failure::new(error.code(), "the state store did not answer").retry_after_ms(1_000)
+}
+
+fn matches(filter: &RunsQuery, run: &RunBrief) -> bool {
     filter.state.is_none_or(|state| run.state == state)
-        && filter.tool.as_deref().is_none_or(|tool| run.asked.tool.as_str() == tool)
-        && filter.session.as_deref().is_none_or(|id| run.asked.session.is_some_and(|s| s.to_string() == id))
+        && filter.tool.as_deref().is_none_or(|tool| run.tool.as_str() == tool)
+        && filter.session.as_deref().is_none_or(|id| run.session.is_some_and(|s| s.to_string() == id))
 }
 
 fn read_cursor(keys: &ServiceKeys, caller: &Caller, text: &str) -> Result<(Moment, RunId), Failure> {
@@ -92,15 +102,24 @@ pub struct RunQuery {
 /// `GET /v1/runs/{id}?wait_ms=`: reads the run and changes nothing, whoever asks. The agent that asked for it receives
 /// its result by the call itself or by `await_run`.
 pub async fn show(
-    authed: AuthedRequest,
+    mut authed: AuthedRequest,
     id: Path<String>,
     patience: Query<RunQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
+    // Whoever waits holds no place of those who do not.
+    let place = authed.place.take();
     let run = async {
         sees_runs(&authed)?;
         let id = parse(&id)?;
         let tenant = &authed.caller.tenant;
+        let _place = match patience.wait_ms {
+            0 => place,
+            _ => {
+                drop(place);
+                Some(gateway.executor.admit_waiting(&authed.caller)?)
+            }
+        };
         let waiting = RunWait {
             until: WaitUntil::Moved,
             patience: Duration::from_millis(patience.wait_ms.min(turn::LONGEST_WAIT_MS)),
@@ -219,26 +238,30 @@ fn answer(gateway: &Gateway, authed: &AuthedRequest, result: Result<Value, Failu
 }
 
 /// A line of a list: enough to choose from.
-fn brief(run: &Run) -> Value {
+fn brief(run: &RunBrief) -> Value {
     json!({
         "id": run.id.to_string(),
         "state": run.state.as_str(),
-        "tool": run.asked.tool.as_str(),
-        "effect": run.asked.effect.as_str(),
-        "summary": run.asked.preview.summary,
-        "requested_by": run.asked.requester.subject,
-        "asked_at": run.asked.asked_at.to_string(),
-        "expires_at": run.asked.expires_at.to_string(),
+        "tool": run.tool.as_str(),
+        "effect": run.effect.as_str(),
+        "summary": run.summary,
+        "requested_by": run.requester.subject,
+        "asked_at": run.asked_at.to_string(),
+        "expires_at": run.expires_at.to_string(),
     })
 }
 
-/// A caller who decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own. A token that
-/// may call tools may be an agent's, whatever else its issuer put there, and no agent reads what others asked for.
+/// A caller who decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own.
 fn may_see(authed: &AuthedRequest, run: &Run) -> bool {
+    sees_all(authed) || run.asked.requester == authed.caller.principal
+}
+
+/// A token that may call tools may be an agent's, whatever else its issuer put there, and no agent reads what others
+/// asked for.
+fn sees_all(authed: &AuthedRequest) -> bool {
     let scopes = authed.caller.scopes;
     let person = !scopes.allow(TokenScope::ToolsRead);
-    let sees_all = person && (scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead));
-    sees_all || run.asked.requester == authed.caller.principal
+    person && (scopes.allow(TokenScope::RunsDecide) || scopes.allow(TokenScope::AuditRead))
 }
 
 fn sees_runs(authed: &AuthedRequest) -> Result<(), Failure> {

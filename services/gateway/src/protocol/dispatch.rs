@@ -7,7 +7,7 @@ use crate::protocol::{cancel, list, stream};
 use bytes::Bytes;
 use catalog::{Catalog, ListAudience};
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
-use executor::{Handle, OpenedSession};
+use executor::{Handle, OpenedSession, SlotGuard};
 use futures_util::FutureExt;
 use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
@@ -62,6 +62,11 @@ impl McpRequest<'_> {
             Incoming::Response(_) if self.session.is_some() => return McpAnswer::Accepted,
             Incoming::Response(_) => return exchange.refuse_with(&Refusal::unexpected_response(), None),
         };
+        // The executor counts calls; everything else is counted here.
+        let _place = match self.admit(&request) {
+            Ok(place) => place,
+            Err(failure) => return exchange.refuse(era, Some(id), failure),
+        };
         let result = match request {
             Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
             Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
@@ -82,6 +87,17 @@ impl McpRequest<'_> {
         match result {
             Ok(result) => McpAnswer::result(&id, &result),
             Err(failure) => exchange.refuse(era, Some(id), failure),
+        }
+    }
+
+    fn admit(&self, request: &Request) -> Result<Option<SlotGuard>, Failure> {
+        match request {
+            Request::ToolsCall { .. } => Ok(None),
+            Request::Ping
+            | Request::Initialize { .. }
+            | Request::Discover
+            | Request::ToolsList { .. }
+            | Request::Listen { .. } => self.exchange.admit().map(Some),
         }
     }
 
@@ -131,7 +147,10 @@ impl McpRequest<'_> {
     }
 
     async fn notified(&self, notification: Notification) -> McpAnswer {
-        if let (Notification::Cancelled { request_id }, Some(session)) = (notification, &self.session) {
+        if let (Notification::Cancelled { request_id }, Some(session)) = (notification, &self.session)
+            // One that is over the rate is lost, as any notification may be.
+            && let Ok(_place) = self.exchange.admit()
+        {
             cancel::cancel(&self.exchange, session.clone(), request_id).await;
         }
         McpAnswer::Accepted

@@ -3,7 +3,7 @@
 use crate::app::Gateway;
 use crate::protocol::sink::Sink;
 use domain::{Caller, Code, Failure, SessionId, TokenScope};
-use executor::{Handle, Snapshot};
+use executor::{Handle, SlotGuard, Snapshot};
 use mcp::{Era, FinishedReply, Id, ProtocolHeaders, Refusal};
 use serde_json::json;
 use std::sync::Arc;
@@ -25,6 +25,11 @@ impl McpExchange {
     /// Refuses a caller whose token lacks a scope.
     pub fn require(&self, scope: TokenScope) -> Result<(), Failure> {
         require(&self.caller, scope)
+    }
+
+    /// Counts a request that is no call.
+    pub fn admit(&self) -> Result<SlotGuard, Failure> {
+        self.gateway.executor.admit_request(&self.snapshot, &self.caller, false)
     }
 
     /// Ends a session of the caller, for every replica.

@@ -6,8 +6,8 @@
 use crate::app::Gateway;
 use crate::protocol::exchange::{McpAnswer, McpExchange};
 use crate::protocol::sink::{KEEP_ALIVE, Sink};
-use domain::{Caller, Code, Failure, Moment, SessionId, Tenant, TokenScope};
-use executor::Handle;
+use domain::{Caller, Code, Failure, SessionId, Tenant, TokenScope};
+use executor::{Handle, SlotGuard};
 use mcp::{Era, Id};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,21 @@ use tokio::sync::broadcast;
 
 /// A notice goes out a moment after the wake-up, so that it does not overtake the answer that caused it.
 const AFTER_THE_ANSWER: Duration = Duration::from_millis(25);
+/// How often the token of an open stream is verified again at least.
+const VERIFY_EVERY: Duration = Duration::from_secs(60);
 /// An open stream keeps its session alive; looked at this often.
 const STILL_THERE: Duration = Duration::from_secs(300);
 
 /// `subscriptions/listen`: notices about the tenant's catalog, in the modern era.
 pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: bool) -> McpAnswer {
+    let place = match exchange.gateway.executor.admit_stream(&exchange.caller) {
+        Ok(place) => place,
+        Err(failure) => return exchange.refuse(Era::Modern, Some(id), failure),
+    };
     let mut changes = exchange.gateway.tenants.changes();
     let (gateway, caller) = (Arc::clone(&exchange.gateway), Arc::clone(&exchange.caller));
     exchange.gateway.tasks.spawn("listen", async move {
-        let stopping = gateway.tasks.stopping().clone();
+        let (_place, stopping) = (place, gateway.tasks.stopping().clone());
         sink.send(mcp::frames::acknowledged(&id, list_changed)).await;
         loop {
             tokio::select! {
@@ -46,23 +52,34 @@ pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: b
 
 /// Sends the notices of one legacy session. The newest stream of a session is the only one.
 pub async fn follow_session(exchange: &McpExchange, session: String, sink: Sink) -> McpAnswer {
-    let McpExchange { gateway, caller, snapshot, trace_id } = exchange;
+    let McpExchange { gateway, caller, snapshot, .. } = exchange;
     if let Err(failure) = exchange.require(TokenScope::ToolsRead) {
         return exchange.refuse(Era::Modern, None, failure);
     }
+    // Opening one is a request like any other; staying open takes a place among streams.
+    let (_request, place) =
+        match exchange.admit().and_then(|request| Ok((request, gateway.executor.admit_stream(caller)?))) {
+            Ok(places) => places,
+            Err(failure) => return exchange.refuse(Era::Modern, None, failure),
+        };
     let id = match gateway.executor.session(snapshot, caller, &Handle::Transport(session)).await {
         Ok(versioned) => versioned.session.id,
         Err(failure) => return exchange.refuse(Era::Modern, None, failure),
     };
     let store = gateway.store.of(&caller.tenant);
-    let owner = format!("{}/{trace_id}", gateway.replica);
+    // Drawn here and never the client's word: two streams of one name would both believe they are the newest.
+    let Ok(name) = store::random_bits() else {
+        let failure = Failure::new(Code::Internal, "the system gave no randomness");
+        return exchange.refuse(Era::Modern, None, failure);
+    };
+    let owner = format!("{}/{}", gateway.replica, domain::json::hex(&name));
     // Watched before the stream is taken, so that a later taker is heard.
     let watch = store.watch();
     if let Err(error) = store.sessions().take_stream(id, &owner, gateway.lives).await {
         tracing::warn!(%error, "a stream could not be taken");
         return exchange.refuse(Era::Modern, None, Failure::new(error.code(), "the state store did not answer"));
     }
-    let follower = Follower { gateway: Arc::clone(gateway), caller: Arc::clone(caller), id, owner };
+    let follower = Follower { gateway: Arc::clone(gateway), caller: Arc::clone(caller), id, owner, _place: place };
     gateway.tasks.spawn("session stream", follower.run(sink, watch));
     McpAnswer::Streaming
 }
@@ -72,6 +89,7 @@ struct Follower {
     caller: Arc<Caller>,
     id: SessionId,
     owner: String,
+    _place: SlotGuard,
 }
 
 impl Follower {
@@ -128,14 +146,14 @@ async fn changed(changes: &mut broadcast::Receiver<Tenant>, tenant: &Tenant) {
     }
 }
 
-/// Resolves when the caller's token has ended: a stream must not outlive it.
+/// Resolves when the caller's token has ended or its key was withdrawn: a stream must not outlive them.
 async fn expiry(gateway: &Gateway, caller: &Caller) {
-    let left = |now: Moment| caller.expires_at.since(now);
     loop {
-        let left = left(gateway.clock.now());
-        if left.is_zero() {
+        let now = gateway.clock.now();
+        let left = caller.expires_at.since(now);
+        if left.is_zero() || !gateway.verifier.still_vouches(caller, now).await {
             return;
         }
-        tokio::time::sleep(left.min(Duration::from_secs(60))).await;
+        tokio::time::sleep(left.min(VERIFY_EVERY)).await;
     }
 }

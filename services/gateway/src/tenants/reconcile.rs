@@ -65,8 +65,8 @@ impl TenantRegistry {
         let old = self.state.load_full();
         let mut next = TenantsState::default();
         for (tenant, tools) in &reconcile.fixed {
-            let (config, before) = (Arc::new(open_config(tenant, tools)), old.served.get(tenant));
-            match build(&config, tools, SnapshotInputs::default(), before.map(|before| &before.snapshot)) {
+            let config = Arc::new(open_config(tenant, tools));
+            match build(&config, tools, SnapshotInputs::default()) {
                 Ok(snapshot) => {
                     let snapshot = Arc::new(snapshot);
                     next.served.insert(
@@ -156,7 +156,7 @@ impl TenantRegistry {
     /// configuration forbids. Not serving the tenant at all would be as safe, but then nobody could correct it.
     fn suspend(&self, next: &mut TenantsState, tenant: &Tenant) {
         let config = Arc::new(suspended_config(tenant));
-        match build(&config, &[], SnapshotInputs::default(), None) {
+        match build(&config, &[], SnapshotInputs::default()) {
             Ok(snapshot) => {
                 let suspended = ServedTenant {
                     snapshot: Arc::new(snapshot),
@@ -178,7 +178,7 @@ impl TenantRegistry {
         let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
         match attached {
             Ok(attached) => {
-                if let Err(error) = self.rebuild_catalog(next, old, Arc::clone(&config), attached.into(), origin) {
+                if let Err(error) = self.rebuild_catalog(next, Arc::clone(&config), attached.into(), origin) {
                     self.restore(&tenant, before);
                     self.refuse(next, old, config, origin, &error);
                 }
@@ -233,20 +233,18 @@ impl TenantRegistry {
     pub(super) fn rebuild_catalog(
         &self,
         next: &mut TenantsState,
-        old: &TenantsState,
         config: Arc<TenantConfig>,
         attached: Arc<[Arc<dyn AttachedToolset>]>,
         origin: ConfigOrigin,
     ) -> Result<(), CatalogError> {
         let tenant = config.tenant.clone();
         let tools: Vec<Arc<CatalogEntry>> = attached.iter().flat_map(|toolset| toolset.entries()).collect();
-        let before = old.served.get(&tenant);
         let (vault, whose) = (self.parts.vault.clone(), tenant.clone());
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
         let review = toolset::find::<TenantMemory>(&attached).and_then(|memory| memory.review());
         let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review };
-        let snapshot = Arc::new(build(&config, &tools, inputs, before.map(|before| &before.snapshot))?);
+        let snapshot = Arc::new(build(&config, &tools, inputs)?);
         next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
         Ok(())
     }

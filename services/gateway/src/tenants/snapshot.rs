@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tenancy::{ApprovalConfig, TenantConfig, TenantLimits};
-use tokio::sync::Semaphore;
 
 /// What a snapshot has besides the configuration.
 #[derive(Default)]
@@ -27,7 +26,6 @@ pub(super) fn build(
     config: &TenantConfig,
     tools: &[Arc<CatalogEntry>],
     inputs: SnapshotInputs,
-    before: Option<&Arc<Snapshot>>,
 ) -> Result<Snapshot, CatalogError> {
     let SnapshotInputs { secrets, withheld, review } = inputs;
     let gates = config.gates();
@@ -35,12 +33,7 @@ pub(super) fn build(
     let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
     // Never the catalog from before, even with the same definitions: its tools hold the targets from before.
     let catalog = Arc::new(catalog);
-    // The same limit keeps the slots that calls are holding.
     let in_flight = config.limits.calls_in_flight;
-    let slots = match before {
-        Some(before) if before.in_flight == in_flight => Arc::clone(&before.slots),
-        Some(_) | None => Arc::new(Semaphore::new(usize::try_from(in_flight).unwrap_or(Semaphore::MAX_PERMITS))),
-    };
     let policy = Policy {
         mode: config.mode,
         deny: config.deny.clone(),
@@ -55,7 +48,7 @@ pub(super) fn build(
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
         review,
     };
-    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, slots, in_flight })
+    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight })
 }
 
 /// The configuration of a tenant that has exactly these tools, all by default.

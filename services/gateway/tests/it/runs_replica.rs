@@ -71,6 +71,7 @@ impl Errand {
             deadline: Duration::from_secs(60),
             outside_text: false,
             reviewed: None,
+            waits: false,
             wire: schema.to_string(),
             strict: schema,
             output: None,

@@ -297,6 +297,7 @@ fn entry(name: &'static str, target: &Arc<Target>, newer: bool) -> Arc<CatalogEn
         deadline: if name == BRIEF { BRIEFLY } else { Duration::from_secs(60) },
         outside_text: name == HEAR,
         reviewed: (name == ADOPT).then_some(REVIEW),
+        waits: false,
         wire: schema.to_string(),
         strict: schema,
         output: None,
@@ -536,7 +537,6 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
         secrets: executor::SecretsNow::default(),
         withheld: std::collections::BTreeSet::new(),
         result_bytes: house.result_bytes,
-        slots: Arc::new(Semaphore::new(1_000)),
         in_flight: 1_000,
     })
 }

@@ -83,6 +83,7 @@ fn tools(hold: &Hold) -> Vec<Arc<CatalogEntry>> {
     vec![
         entry("quick", None, Arc::new(Quick)),
         entry("hold", None, Arc::new(hold.clone())),
+        entry("linger", None, Arc::new(hold.clone())),
         entry("boom", None, Arc::new(Boom)),
         entry("needy", Some("sampling"), Arc::new(Quick)),
     ]
@@ -109,6 +110,7 @@ fn entry(name: &str, needs_client: Option<&'static str>, kit: Arc<dyn ErasedTool
         deadline: Duration::from_secs(60),
         outside_text: false,
         reviewed: None,
+        waits: name == "linger",
         wire: schema.to_string(),
         strict: schema,
         output: None,

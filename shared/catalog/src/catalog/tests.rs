@@ -30,6 +30,7 @@ fn tool(name: &str, toolset: &str, most: Effect) -> Arc<CatalogEntry> {
         deadline: Duration::from_secs(1),
         outside_text: false,
         reviewed: None,
+        waits: false,
         strict: json!({ "type": "object" }),
         wire: r#"{"type":"object"}"#.into(),
         output: None,

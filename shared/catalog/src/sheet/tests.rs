@@ -26,6 +26,7 @@ fn definition(name: &str, most: Effect) -> ToolDefinition {
         deadline: Duration::from_millis(1_500),
         outside_text: false,
         reviewed: None,
+        waits: false,
         strict: json!({ "type": "object", "properties": { "n": { "type": "integer", "x-wire": "plain" } } }),
         wire: r#"{"type":"object"}"#.into(),
         output: None,

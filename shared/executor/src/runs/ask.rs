@@ -192,9 +192,15 @@ impl Executor {
         let held = match request.hold {
             // Nobody's patience lasts as long as a review.
             Some(patience) if !held.run.state.is_settled() && !held.run.asked.reviewed => {
-                let (until, progress) = (WaitUntil::Settled, &request.progress);
-                let waiting = RunWait { until, patience, may_see: &|_| true, progress };
-                self.wait_for(&request.caller.tenant, held.run.id, waiting).await?
+                match self.admission.waiting(&request.caller) {
+                    Ok(_place) => {
+                        let (until, progress) = (WaitUntil::Settled, &request.progress);
+                        let waiting = RunWait { until, patience, may_see: &|_| true, progress };
+                        self.wait_for(&request.caller.tenant, held.run.id, waiting).await?
+                    }
+                    // The run is recorded; whoever asked is answered with it at once and can wait for it later.
+                    Err(_) => held,
+                }
             }
             Some(_) | None => held,
         };

@@ -47,7 +47,9 @@ impl Executor {
                 let run = held.run.clone();
                 let executor = self.clone();
                 let lease = Lease { held: *held, proof, renewed: taken, lineage, approved_at, sent: false };
-                self.tasks.spawn_lasting("run", async move { executor.carry_out(&snapshot, &tenant, lease).await });
+                self.tasks.spawn_lasting("run", async move {
+                    Box::pin(executor.carry_out(&snapshot, &tenant, lease)).await;
+                });
                 Ok(run)
             }
             ClaimOutcome::Not(held) => Ok(held.run),

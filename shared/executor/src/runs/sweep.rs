@@ -40,11 +40,15 @@ impl Executor {
         }
     }
 
-    /// Takes what the store has forgotten out of the list of a tenant's runs.
+    /// Takes what the store has forgotten out of the lists of a tenant's runs and sessions, and out of their counts.
     pub async fn tidy(&self, tenant: &Tenant) {
-        match self.store.of(tenant).runs().tidy(TIDIED_AT_ONCE).await {
-            Ok(0) | Err(_) => {}
-            Ok(taken) => tracing::debug!(%tenant, taken, "forgotten runs were taken out of the list"),
+        let store = self.store.of(tenant);
+        // A store that is away is told of elsewhere; the next round tries again.
+        while let Ok(taken @ 1..) = store.runs().tidy(TIDIED_AT_ONCE).await {
+            tracing::debug!(%tenant, taken, "forgotten runs were taken out of the list");
+        }
+        while let Ok(taken @ 1..) = store.sessions().tidy(None, self.lives, TIDIED_AT_ONCE).await {
+            tracing::debug!(%tenant, taken, "sessions that are over were taken out of the list");
         }
     }
 

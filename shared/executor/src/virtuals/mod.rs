@@ -36,7 +36,14 @@ impl Executor {
         let arguments = snapshot.catalog.check_virtual(which, request.arguments)?;
         request.arguments = Map::new();
         take_session(&arguments, &mut request.handle);
-        let _slot = snapshot.slot()?;
+        let _slot = match which {
+            // A call that waits holds no slot: others may call meanwhile.
+            ControlTool::AwaitRun => self.admission.waiting(&request.caller)?,
+            ControlTool::LoadToolset
+            | ControlTool::UnloadToolset
+            | ControlTool::SearchTools
+            | ControlTool::CallTool => self.admission.slot(&request.caller, snapshot.in_flight)?,
+        };
         let session = read_handle(&request.handle)?;
         let call = call_of(which, Arc::clone(&request.caller), session, &arguments)?;
         let (open, evidence, _) = self.open(snapshot, &call, None, &request).await?;

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use identity::{TokenRefused, Verifier};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_token_of_each_algorithm_makes_its_caller() {
@@ -217,6 +218,21 @@ async fn id5_a_withdrawn_key_takes_its_known_callers_with_it_whoever_caused_the_
     verifier.caller(&new.token("new"), after(10)).await.unwrap();
 
     assert_eq!(verifier.caller(&token, after(10)).await, Err(TokenRefused::UnknownKey));
+}
+
+#[tokio::test]
+async fn a_caller_that_stays_is_not_vouched_for_once_its_key_is_withdrawn_or_its_time_is_over() {
+    let (old, new) = (Pair::ed(), Pair::ed());
+    let server = KeyServer::publishing(&[old.jwk("old")]).await;
+    let verifier = verifier(&server).await;
+    let caller = verifier.caller(&old.token("old"), NOW).await.unwrap();
+    assert!(verifier.still_vouches(&caller, after(10)).await);
+    assert!(!verifier.still_vouches(&caller, caller.expires_at.plus(Duration::from_secs(3_600))).await);
+    assert!(!verifier.still_vouches(&domain::Caller { token: None, ..(*caller).clone() }, NOW).await);
+
+    server.publish(&[new.jwk("new")]);
+
+    assert!(!verifier.still_vouches(&caller, after(300)).await, "nobody else asked meanwhile");
 }
 
 #[tokio::test]

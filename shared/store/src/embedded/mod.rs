@@ -101,6 +101,7 @@ impl Embedded {
                 StoreError::Unavailable { .. }
                 | StoreError::Timeout
                 | StoreError::Corrupt { .. }
+                | StoreError::QuotaReached(_)
                 | StoreError::NotAuthentic { .. },
             ) => health.refuse(HealthFinding::StoreUnreachable),
         }
@@ -147,8 +148,17 @@ impl Embedded {
 /// Whether a step can only be done in a transaction.
 fn writes(op: &Op) -> bool {
     match op {
-        Op::Append { .. } | Op::Count { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
-        Op::Get { .. } | Op::Touch { .. } | Op::Range { .. } | Op::Read { .. } | Op::Publish { .. } | Op::Now => false,
+        Op::Append { .. } | Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
+        // An opening over the rate is seen in a snapshot; any other falls through to the writer.
+        Op::Open(_) => false,
+        Op::Get { .. }
+        | Op::Touch { .. }
+        | Op::Total { .. }
+        | Op::Range { .. }
+        | Op::RangeBack { .. }
+        | Op::Read { .. }
+        | Op::Publish { .. }
+        | Op::Now => false,
     }
 }
 

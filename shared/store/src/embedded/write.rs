@@ -3,7 +3,7 @@
 use super::read;
 use super::tables::{CLOCK, NEVER, Tables};
 use crate::commit::Score;
-use crate::ops::{Op, OpResult, RawBeside, RawCommit, StreamId, StreamWalk, millis};
+use crate::ops::{Op, OpResult, OpenResult, OpenStep, RawBeside, RawCommit, RawPlacing, StreamId, StreamWalk, millis};
 use crate::{Committed, RecordVersion};
 use domain::Moment;
 use redb::ReadableTable;
@@ -32,11 +32,8 @@ impl Tables<'_> {
         if commit.not_after.is_some_and(|last| now > last) {
             return Ok(Committed::Late(now));
         }
-        if let Some((index, most)) = &commit.room {
-            let most = usize::try_from(*most).unwrap_or(usize::MAX);
-            if read::members(&self.ranks, index, (0, u64::MAX), most)?.len() >= most {
-                return Ok(Committed::Late(now));
-            }
+        if let Some(no_room) = self.no_room(commit, now)? {
+            return Ok(no_room);
         }
         let result = match &commit.body {
             Some(body) => {
@@ -49,16 +46,75 @@ impl Tables<'_> {
                 RecordVersion::NONE
             }
         };
+        let mut grown = 0;
         for entry in &commit.append {
             self.append(&entry.stream, &entry.body, entry.lives, now)?;
+            grown += signed(entry.body.len() as u64);
         }
         for place in &commit.index {
+            let before = self.weight(place)?;
             if self.place(&place.index, &place.member, place.rank, now)? {
                 self.prolong(&place.index, place.lives, now)?;
             }
+            if let Some(sum) = &place.sum {
+                let more = signed(self.weight(place)?) - signed(before);
+                self.add(sum, more)?;
+                grown += if place.used { more } else { 0 };
+            }
+        }
+        if let Some(usage) = &commit.usage {
+            self.add(usage, grown)?;
         }
         commit.beside.iter().try_for_each(|beside| self.beside(beside, now))?;
         Ok(Committed::Done(result, now))
+    }
+
+    /// Which room a commit does not find, if any.
+    fn no_room(&mut self, commit: &RawCommit, now: Moment) -> RedbResult<Option<Committed>> {
+        if let (Some(usage), Some(most)) = (&commit.usage, commit.quota)
+            && read::total(&self.counters, usage)? >= most
+        {
+            return Ok(Some(Committed::NoRoom(None)));
+        }
+        for (number, room) in commit.rooms.iter().enumerate() {
+            let count =
+                if room.sum { read::total(&self.counters, &room.key)? } else { self.count_members(&room.key, now)? };
+            if count.saturating_add(room.added) > room.most {
+                return Ok(Some(Committed::NoRoom(Some(number))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many members an index has. Walked once and counted along from then on, so that a look costs the same however
+    /// many there are.
+    fn count_members(&mut self, index: &str, now: Moment) -> RedbResult<u64> {
+        self.clear_if_ended(index, now)?;
+        let key = members_key(index);
+        if let Some((count, _)) = read::counter(&self.counters, &key, now)? {
+            return Ok(count);
+        }
+        let count = read::members(&self.ranks, index, (0, u64::MAX), usize::MAX)?.len() as u64;
+        self.counters.insert(key.as_str(), (count, NEVER))?;
+        Ok(count)
+    }
+
+    /// What a member of an index whose ranks are added up counts for.
+    fn weight(&self, place: &RawPlacing) -> RedbResult<u64> {
+        let member = (place.index.as_str(), place.member.as_str());
+        Ok(match place.sum {
+            Some(_) => self.places.get(member)?.map_or(0, |rank| rank.value()),
+            None => 0,
+        })
+    }
+
+    /// Adds to a number that has no end; never below nothing.
+    fn add(&mut self, key: &str, more: i64) -> RedbResult<()> {
+        if more != 0 {
+            let total = read::total(&self.counters, key)?.saturating_add_signed(more);
+            self.counters.insert(key, (total, NEVER))?;
+        }
+        Ok(())
     }
 
     /// One step of a batch. Wake-ups are sent by the writer, after the transaction.
@@ -72,11 +128,30 @@ impl Tables<'_> {
                 }
                 OpResult::Record(found)
             }
-            Op::Append { stream, body, lives } => OpResult::Appended(self.append(stream, body, *lives, now)?),
+            Op::Append { stream, body, lives, usage } => {
+                if let Some(usage) = usage {
+                    self.add(usage, signed(body.len() as u64))?;
+                }
+                OpResult::Appended(self.append(stream, body, *lives, now)?)
+            }
+            Op::Total { key } => OpResult::Count(read::total(&self.counters, key)?),
+            Op::Rerank { index, members } => {
+                for (member, rank) in members {
+                    if self.places.get((index.as_str(), member.as_str()))?.is_some() {
+                        self.place(index, member, Score::At(*rank), now)?;
+                    }
+                }
+                OpResult::Done
+            }
+            Op::Open(open) => OpResult::Opened(self.open_call(open, now)?),
             Op::Count { key, window } => OpResult::Count(self.count(key, *window, now)?),
             Op::Range { index, from, to, limit } => {
                 let limit = if read::lives(&self.lives, index, now)? { *limit } else { 0 };
                 OpResult::Members(read::members(&self.ranks, index, (*from, *to), limit)?)
+            }
+            Op::RangeBack { index, from, limit } => {
+                let limit = if read::lives(&self.lives, index, now)? { *limit } else { 0 };
+                OpResult::Members(read::members_back(&self.ranks, index, *from, limit)?)
             }
             Op::Read { stream, walk, limit } => {
                 let limit = if read::lives(&self.lives, stream, now)? { *limit } else { 0 };
@@ -163,6 +238,12 @@ impl Tables<'_> {
             }
             None => drop(self.places.remove((index, member))?),
         }
+        if old.is_some() != rank.is_some() {
+            let key = members_key(index);
+            if read::counter(&self.counters, &key, now)?.is_some() {
+                self.add(&key, if rank.is_some() { 1 } else { -1 })?;
+            }
+        }
         Ok(rank.is_some())
     }
 
@@ -189,11 +270,32 @@ impl Tables<'_> {
         }
     }
 
+    /// Judges the rate, then counts the call and appends its entry.
+    fn open_call(&mut self, open: &OpenStep, now: Moment) -> RedbResult<OpenResult> {
+        if let Some(exceeded) = read::exceeded(&self.counters, open, now)? {
+            return Ok(exceeded);
+        }
+        let (calls, window) = read::counter(&self.counters, &open.minute, now)?.unwrap_or((0, end(now, open.window)));
+        let caller = read::caller_counter(open);
+        let (callers, _) = read::counter(&self.counters, &caller, now)?.unwrap_or_default();
+        self.put_counter(&open.minute, calls + 1, window)?;
+        // A caller's window ends with the tenant's.
+        self.put_counter(&caller, callers + 1, window)?;
+        self.add(&open.usage, signed(open.body.len() as u64))?;
+        let id = self.append(&open.stream, &open.body, None, now)?;
+        Ok(OpenResult::Appended(id, calls + 1))
+    }
+
     fn count(&mut self, key: &str, window: Duration, now: Moment) -> RedbResult<u64> {
-        let running = self.counters.get(key)?.map(|found| found.value()).filter(|(_, end)| now.millis() < *end);
-        let (count, end) = running.unwrap_or((0, end(now, window)));
-        self.counters.insert(key, (count + 1, end))?;
+        let (count, end) = read::counter(&self.counters, key, now)?.unwrap_or((0, end(now, window)));
+        self.put_counter(key, count + 1, end)?;
         Ok(count + 1)
+    }
+
+    /// Writes a counter; the sweep takes it out after its end, so callers that are gone leave nothing behind.
+    fn put_counter(&mut self, key: &str, count: u64, end: u64) -> RedbResult<()> {
+        let old = self.counters.insert(key, (count, end))?.map(|old| old.value().1);
+        if old == Some(end) { Ok(()) } else { self.move_end(key, old, end) }
     }
 
     fn prolong(&mut self, key: &str, lives: Option<Duration>, now: Moment) -> RedbResult<()> {
@@ -212,7 +314,9 @@ impl Tables<'_> {
     /// Takes out whatever stands under a key. A key names one kind of thing only, so the others find nothing.
     fn forget(&mut self, key: &str) -> RedbResult<()> {
         self.drop_record(key)?;
-        self.counters.remove(key)?;
+        self.counters.remove(members_key(key).as_str())?;
+        let counted = self.counters.remove(key)?.map(|old| old.value().1);
+        self.move_end(key, counted, NEVER)?;
         let old = self.lives.remove(key)?.map(|old| old.value());
         self.move_end(key, old, NEVER)?;
         self.streams.retain_in::<(&str, u64, u64), _>((key, 0, 0)..=(key, u64::MAX, u64::MAX), |_, _| false)?;
@@ -224,6 +328,16 @@ impl Tables<'_> {
     }
 }
 
+/// Where the members of an index are counted, once somebody has asked.
+fn members_key(index: &str) -> String {
+    format!("{index}#")
+}
+
+/// Bytes as something that can be taken away from.
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
 fn end(now: Moment, span: Duration) -> u64 {
     now.plus(Duration::from_millis(millis(span))).millis()
 }
@@ -231,7 +345,7 @@ fn end(now: Moment, span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{RawAppend, RawPlacing};
+    use crate::ops::RawAppend;
     use redb::ReadableTableMetadata;
 
     #[test]
@@ -262,10 +376,19 @@ mod tests {
             expires: lives,
             not_after: None,
             append: vec![RawAppend { stream: format!("stream {name}"), body: vec![2], lives }],
-            index: vec![RawPlacing { index: format!("index {name}"), member: "m".into(), rank: Score::At(3), lives }],
+            index: vec![RawPlacing {
+                index: format!("index {name}"),
+                member: "m".into(),
+                rank: Score::At(3),
+                lives,
+                sum: None,
+                used: false,
+            }],
             beside: vec![],
             wake: None,
-            room: None,
+            rooms: vec![],
+            usage: None,
+            quota: None,
         };
         let (then, minute) = (Moment::from_secs(1_000), Duration::from_secs(60));
         for (name, lives) in [("brief", Some(minute)), ("long", Some(minute * 3)), ("kept", None)] {

@@ -157,8 +157,9 @@ mod tests {
             swept: Moment::from_millis(0),
         };
         let (sender, receiver) = mpsc::channel(8);
-        let append =
-            |name: &str| WriterTask::Batch(vec![Op::Append { stream: name.into(), body: vec![], lives: None }]);
+        let append = |name: &str| {
+            WriterTask::Batch(vec![Op::Append { stream: name.into(), body: vec![], lives: None, usage: None }])
+        };
         let queue = |work| {
             let (reply, answer) = oneshot::channel();
             assert!(sender.try_send(WriteJob { work, reply }).is_ok());

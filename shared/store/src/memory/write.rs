@@ -120,7 +120,7 @@ impl DocumentStore {
                         break;
                     }
                 }
-                Committed::Late(_) => break,
+                Committed::Late(_) | Committed::NoRoom(_) => break,
             }
         }
         Ok(WriteOutcome::Conflict(live))

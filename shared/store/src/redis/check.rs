@@ -28,6 +28,7 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             StoreError::Unavailable { .. }
             | StoreError::Timeout
             | StoreError::Full
+            | StoreError::QuotaReached(_)
             | StoreError::Corrupt { .. }
             | StoreError::NotAuthentic { .. },
         ) => return HealthReport::unreachable(),
@@ -40,6 +41,7 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
         Err(
             StoreError::Unavailable { .. }
             | StoreError::Timeout
+            | StoreError::QuotaReached(_)
             | StoreError::Corrupt { .. }
             | StoreError::NotAuthentic { .. },
         ) => health.refuse(HealthFinding::StoreUnreachable),

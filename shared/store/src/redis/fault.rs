@@ -32,6 +32,13 @@ fn code(error: &RedisError) -> Option<String> {
     errors.first().map(|(_, error)| error.code().to_owned())
 }
 
+/// Whether the server does not know a script (any more), so that nothing of it was done.
+pub(super) fn no_script(error: &RedisError) -> bool {
+    let codes =
+        |errors: std::sync::Arc<[(usize, redis::ServerError)]>| errors.iter().any(|(_, e)| e.code() == "NOSCRIPT");
+    error.clone().into_server_errors().is_some_and(codes)
+}
+
 /// Whether the node in use is the wrong one, so that only a new connection can help.
 pub(super) fn wrong_node(error: &RedisError) -> bool {
     matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown))

@@ -22,7 +22,7 @@ use crate::hub::Notifier;
 use crate::lineage::StoreEpochs;
 use crate::ops::{HeldRecord, Op, OpResult, RawCommit};
 use crate::{Committed, Config};
-use fault::wrong_node;
+use fault::{no_script, wrong_node};
 use links::RedisLinks;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisError, Script, Value};
@@ -45,6 +45,7 @@ pub(crate) struct RedisBackend {
     slides: TtlRefresh,
     hub: Arc<Notifier>,
     script: Script,
+    open: Script,
     deadline: Duration,
 }
 
@@ -68,20 +69,29 @@ impl RedisBackend {
             // Without one, calls will say that the store is away.
             drop(timeout(config.deadline, link.connection()).await);
         }
-        let (slides, script) = (TtlRefresh::default(), script::load());
-        Ok(RedisBackend { links, confirming, server, slides, hub, script, deadline: config.deadline })
+        let (slides, script, open) = (TtlRefresh::default(), script::load(), script::load_open());
+        Ok(RedisBackend { links, confirming, server, slides, hub, script, open, deadline: config.deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Notifier> {
         &self.hub
     }
 
-    /// One round trip.
+    /// One round trip; two more when the server has forgotten a script.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
-        let (pipe, moved) = pipeline::encode(ops, |slide| self.slides.due(slide, now));
-        let pipe = &pipe;
-        let query = |mut connection: MultiplexedConnection| async move { pipe.query_async(&mut connection).await };
+        let (pipe, moved) = pipeline::encode(ops, self.open.get_hash(), |slide| self.slides.due(slide, now));
+        let (pipe, open) = (&pipe, &self.open);
+        let query = |mut connection: MultiplexedConnection| async move {
+            match pipe.query_async(&mut connection).await {
+                // The entry was not appended; what stands beside it in such a batch only looks, or moves an end.
+                Err(error) if no_script(&error) => {
+                    open.prepare_invoke().load_async(&mut connection).await?;
+                    pipe.query_async(&mut connection).await
+                }
+                answered => answered,
+            }
+        };
         let values: Vec<Value> = self.timed(&self.links, "pipeline", query).await?;
         moved.iter().for_each(|slide| self.slides.moved(slide, now));
         pipeline::decode(ops, values)

@@ -1,18 +1,24 @@
 //! A batch of steps as one pipeline, and its answers back.
 
 use super::slides::TtlMove;
-use crate::ops::{Op, OpResult, StreamId, StreamWalk, millis};
+use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk, millis};
 use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
 use redis::{Cmd, FromRedisValue, Pipeline, Value};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shape" };
 
 /// Writes the steps as commands. Those whose answer tells nothing are ignored, so each step leaves one value.
-/// Tells which records' ends are moved along, of those that `due` asks for.
-pub(super) fn encode(ops: &[Op], due: impl Fn(&TtlMove<'_>) -> bool) -> (Pipeline, Vec<TtlMove<'_>>) {
+/// Tells which records' ends are moved along, of those that `due` asks for. `open` is the digest of `open.lua`.
+pub(super) fn encode<'o>(
+    ops: &'o [Op],
+    open: &str,
+    due: impl Fn(&TtlMove<'_>) -> bool,
+) -> (Pipeline, Vec<TtlMove<'o>>) {
     let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
+    let mut grown: BTreeMap<&str, usize> = BTreeMap::new();
     for op in ops {
         match op {
             Op::Get { key } => {
@@ -26,13 +32,19 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&TtlMove<'_>) -> bool) -> (Pipelin
                     moved.push(slide);
                 }
             }
-            Op::Append { stream, body, lives } => {
+            Op::Append { stream, body, lives, usage } => {
                 let mut add = sized("XADD", 5, stream.len() + body.len() + 2);
                 add.arg(stream).arg("*").arg("b").arg(body);
                 pipe.add_command(add);
                 if let Some(lives) = lives {
                     pipe.add_command(ends(stream, *lives)).ignore();
                 }
+                if let Some(usage) = usage {
+                    *grown.entry(usage).or_default() += body.len();
+                }
+            }
+            Op::Open(step) => {
+                pipe.add_command(opening(step, open));
             }
             Op::Count { key, window } => {
                 let mut count = sized("INCR", 2, key.len());
@@ -45,9 +57,22 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&TtlMove<'_>) -> bool) -> (Pipelin
                 pipe.add_command(ends).ignore();
             }
             Op::Range { index, from, to, limit } => range(&mut pipe, index, (*from, *to), *limit),
+            Op::RangeBack { index, from, limit } => {
+                let cmd = pipe.cmd("ZREVRANGEBYSCORE").arg(index).arg("+inf").arg(from);
+                cmd.arg("WITHSCORES").arg("LIMIT").arg(0).arg(most(*limit));
+            }
             Op::Read { stream, walk, limit } => read(&mut pipe, stream, *walk, *limit),
             Op::Forget { keys } => {
                 pipe.cmd("UNLINK").arg(keys);
+            }
+            Op::Total { key } => {
+                pipe.cmd("GET").arg(key);
+            }
+            Op::Rerank { index, members } => {
+                let add = pipe.cmd("ZADD").arg(index).arg("XX");
+                for (member, rank) in members {
+                    add.arg(rank).arg(member);
+                }
             }
             Op::TakeOut { index, members } => {
                 pipe.cmd("ZREM").arg(index).arg(members);
@@ -60,6 +85,10 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&TtlMove<'_>) -> bool) -> (Pipelin
             }
         }
     }
+    // One command for many entries; they are counted with them, or neither is written.
+    for (usage, bytes) in grown {
+        pipe.cmd("INCRBY").arg(usage).arg(bytes).ignore();
+    }
     (pipe, moved)
 }
 
@@ -67,6 +96,17 @@ pub(super) fn encode(ops: &[Op], due: impl Fn(&TtlMove<'_>) -> bool) -> (Pipelin
 fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
     let mut cmd = Cmd::with_capacity(words, name.len() + bytes);
     cmd.arg(name);
+    cmd
+}
+
+/// A call of `open.lua` by its digest.
+fn opening(step: &OpenStep, digest: &str) -> Cmd {
+    let OpenStep { stream, body, minute, caller, tenant_most, caller_most, window, usage, quota } = step;
+    let texts = [digest, stream, minute, caller, usage].iter().map(|text| text.len()).sum::<usize>();
+    let mut cmd = sized("EVALSHA", 12, texts + body.len() + 72);
+    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage);
+    cmd.arg(body).arg(tenant_most).arg(caller_most).arg(caller).arg(millis(*window));
+    cmd.arg(quota.map_or_else(String::new, |most| most.to_string()));
     cmd
 }
 
@@ -130,18 +170,33 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
             let id: String = from(value)?;
             StreamId::parse(&id).map(OpResult::Appended).ok_or(SHAPE)
         }
+        Op::Open(_) => opened(value).map(OpResult::Opened),
         Op::Count { .. } => from(value).map(OpResult::Count),
-        Op::Range { .. } => {
+        Op::Range { .. } | Op::RangeBack { .. } => {
             let members: Vec<(String, f64)> = from(value)?;
             // Ranks are whole and at most 2^53, which a double holds exactly.
             Ok(OpResult::Members(members.into_iter().map(|(member, rank)| (member, rank as u64)).collect()))
         }
         Op::Read { .. } => entries(value).map(OpResult::Entries),
-        Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(OpResult::Done),
+        Op::Total { .. } => from::<Option<i64>>(value)
+            .map(|total| OpResult::Count(total.and_then(|total| u64::try_from(total).ok()).unwrap_or_default())),
+        Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(OpResult::Done),
         Op::Now => {
             let (secs, micros): (u64, u64) = from(value)?;
             Ok(OpResult::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))
         }
+    }
+}
+
+fn opened(value: Value) -> Result<OpenResult, StoreError> {
+    let (way, number): (String, i64) = from(value)?;
+    // A counter without an end says so by a negative number; it is not worth waiting for.
+    let number = u64::try_from(number).unwrap_or_default();
+    match way.as_str() {
+        "tenant" => Ok(OpenResult::TenantExceeded(Duration::from_millis(number))),
+        "caller" => Ok(OpenResult::CallerExceeded(Duration::from_millis(number))),
+        "quota" => Ok(OpenResult::QuotaReached),
+        id => StreamId::parse(id).map(|id| OpenResult::Appended(id, number)).ok_or(SHAPE),
     }
 }
 

@@ -14,20 +14,35 @@ pub(super) fn load() -> Script {
     Script::new(include_str!("../commit.lua"))
 }
 
+/// The opening of a call, which is one step of a batch.
+pub(super) fn load_open() -> Script {
+    Script::new(include_str!("../open.lua"))
+}
+
 pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvocation<'s> {
     let mut call = script.prepare_invoke();
-    call.key(&commit.record);
+    // A commit of no tenant counts nothing; its record stands in for the counter.
+    call.key(&commit.record).key(commit.usage.as_ref().unwrap_or(&commit.record));
     call.arg(commit.expect).arg(u8::from(commit.body.is_some())).arg(commit.body.as_deref().unwrap_or_default());
     call.arg(span(commit.expires)).arg(number(commit.not_after.map(Moment::millis)));
     call.arg(commit.append.len()).arg(commit.index.len());
     let (channel, text) = commit.wake.as_ref().map_or(("", ""), |(channel, text)| (channel, text));
     call.arg(channel).arg(text);
-    call.arg(number(commit.room.as_ref().map(|(_, most)| *most))).arg(commit.beside.len());
+    call.arg(commit.rooms.len()).arg(commit.beside.len());
+    call.arg(if commit.usage.is_some() { "1" } else { "" }).arg(number(commit.quota));
     for entry in &commit.append {
         call.key(&entry.stream).arg(entry.body.as_slice()).arg(span(entry.lives));
     }
     for place in &commit.index {
         call.key(&place.index).arg(&place.member).arg(rank(place.rank)).arg(span(place.lives));
+        call.arg(match (&place.sum, place.used) {
+            (None, _) => "",
+            (Some(_), false) => "apart",
+            (Some(_), true) => "used",
+        });
+        if let Some(sum) = &place.sum {
+            call.key(sum);
+        }
     }
     for beside in &commit.beside {
         match beside {
@@ -39,8 +54,8 @@ pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvoc
             RawBeside::Forget { key } => call.key(key).arg("forget").arg("").arg(""),
         };
     }
-    if let Some((index, _)) = &commit.room {
-        call.key(index);
+    for room in &commit.rooms {
+        call.key(&room.key).arg(if room.sum { "sum" } else { "members" }).arg(room.most).arg(room.added);
     }
     call
 }
@@ -53,6 +68,8 @@ pub(super) fn read((way, first, second): ScriptReply) -> Result<Committed, Store
         1 => Ok(Committed::Done(RecordVersion::new(parse(&first)?), Moment::from_millis(parse(&second)?))),
         2 => Ok(Committed::Conflict(RecordVersion::new(parse(&first)?), second)),
         3 => Ok(Committed::Late(Moment::from_millis(parse(&second)?))),
+        4 if first.is_empty() => Ok(Committed::NoRoom(None)),
+        4 => Ok(Committed::NoRoom(Some(usize::try_from(parse(&first)?).map_err(|_| SHAPE)?))),
         _ => Err(SHAPE),
     }
 }

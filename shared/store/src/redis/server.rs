@@ -114,7 +114,7 @@ impl RedisNode {
                     version = newer.number();
                     found = if newer == RecordVersion::NONE { None } else { Some(read_mark(&body)?) };
                 }
-                Ok(Committed::Late(_)) => break,
+                Ok(Committed::Late(_) | Committed::NoRoom(_)) => break,
                 Err(error) if wrong_node(&error) || !refused(&error) => return Err(error),
                 // A store that is full, or waits for its replicas, keeps the old mark. What we know counts all the same,
                 // and the next look tries again.
@@ -139,9 +139,10 @@ impl RedisNode {
         let odd = || RedisError::from((ErrorKind::Client, "the store's mark cannot be written"));
         let body = Some(serde_json::to_vec(mark).map_err(|_| odd())?);
         let (append, index, beside) = (Vec::new(), Vec::new(), Vec::new());
-        let (expires, not_after, wake, room) = (None, None, None, None);
+        let (expires, not_after, wake, rooms, usage, quota) = (None, None, None, Vec::new(), None, None);
+        let record = self.key.clone();
         let commit =
-            RawCommit { record: self.key.clone(), expect, body, expires, not_after, append, index, beside, wake, room };
+            RawCommit { record, expect, body, expires, not_after, append, index, beside, wake, rooms, usage, quota };
         let reply = script::prepare(&self.script, &commit).invoke_async(connection).await?;
         script::read(reply).map_err(|_| odd())
     }

@@ -1,13 +1,18 @@
 //! The beginning of a call and the ledger.
 
 use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
-use domain::Code;
-use store::{Actor, ActorKind, AuditEntry, CallStart, CloseFacts, Phase, Store};
+use domain::{Caller, Code, RateExceeded};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Actor, ActorKind, AuditEntry, CallBeginning, CallOpening, CallRate, CallStart, CloseFacts, Phase, Store};
 
 on_every_backend!(
     a_call_begins_in_one_round_trip,
     a_call_without_a_session_of_its_own_begins_without_one,
     calls_of_a_tenant_are_counted_together,
+    a_call_over_the_rate_writes_nothing,
+    a_callers_share_ends_before_the_tenants_rate_once_another_calls,
+    refusals_of_a_caller_are_one_entry_a_minute,
     a_closing_entry_names_its_call_and_its_end,
     what_is_queued_is_written_before_the_store_closes,
     a_note_stands_in_the_ledger_with_its_actor,
@@ -22,7 +27,7 @@ async fn a_call_begins_in_one_round_trip(bench: Bench) {
     let before = bench.store.round_trips();
 
     let CallStart { receipt, session, calls_this_minute, now: begun_at, .. } =
-        acme.begin(&opening(&call)).await.unwrap();
+        acme.begin(&opening(&call)).await.unwrap().opened().unwrap();
 
     assert_eq!(bench.store.round_trips() - before, 1);
     assert_eq!((session, calls_this_minute, receipt.call()), (Some(opened), 1, call.id));
@@ -47,7 +52,7 @@ async fn a_call_without_a_session_of_its_own_begins_without_one(bench: Bench) {
     let foreign = domain::Session { owner: principal("other"), ..session(1, now) };
     acme.sessions().open(&foreign, LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
     for (number, session) in [(1, Some(session_id(1))), (2, Some(session_id(2))), (3, None)] {
-        let begun = acme.begin(&opening(&call(number, session))).await.unwrap();
+        let begun = acme.begin(&opening(&call(number, session))).await.unwrap().opened().unwrap();
         assert_eq!((begun.session, begun.calls_this_minute), (None, u64::from(number)));
         acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     }
@@ -56,16 +61,86 @@ async fn a_call_without_a_session_of_its_own_begins_without_one(bench: Bench) {
 async fn calls_of_a_tenant_are_counted_together(bench: Bench) {
     let (acme, bolt) = (bench.acme(), bench.store.of(&tenant("bolt")));
     for (shelf, wanted) in [(&acme, 1), (&acme, 2), (&bolt, 1), (&acme, 3)] {
-        let begun = shelf.begin(&opening(&call(1, None))).await.unwrap();
+        let begun = shelf.begin(&opening(&call(1, None))).await.unwrap().opened().unwrap();
         assert_eq!(begun.calls_this_minute, wanted);
         shelf.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     }
 }
 
+async fn a_call_over_the_rate_writes_nothing(bench: Bench) {
+    let acme = bench.acme();
+    let rate = CallRate { tenant: 2, caller: 9 };
+    for number in [1, 2] {
+        let begun = acme.begin(&CallOpening { rate, ..opening(&call(number, None)) }).await.unwrap().opened().unwrap();
+        acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+    }
+    let entries = acme.audit().page(None, 100).await.unwrap().len();
+
+    for number in 3..40 {
+        let (begun, before) = (call(number, None), bench.store.round_trips());
+        let refused = acme.begin(&CallOpening { rate, ..opening(&begun) }).await.unwrap();
+        let CallBeginning::Exceeded(exceeded, left) = refused else { panic!("call {number} was let through") };
+        assert_eq!((exceeded, bench.store.round_trips() - before), (RateExceeded::Tenant(2), 1));
+        assert!(left > Duration::from_secs(30) && left <= Duration::from_secs(60), "{left:?}");
+    }
+    assert_eq!(acme.audit().page(None, 100).await.unwrap().len(), entries);
+    assert_eq!(bench.store.open_receipts(), 0);
+    let bolt = bench.store.of(&tenant("bolt"));
+    let begun = bolt.begin(&CallOpening { rate, ..opening(&call(50, None)) }).await.unwrap().opened().unwrap();
+    assert_eq!(begun.calls_this_minute, 1, "another tenant has a rate of its own");
+    bolt.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+}
+
+async fn a_callers_share_ends_before_the_tenants_rate_once_another_calls(bench: Bench) {
+    let acme = bench.acme();
+    let rate = CallRate { tenant: 9, caller: 1 };
+    let mine = call(1, None);
+    let other = Caller { principal: principal("other"), ..(*mine.caller).clone() };
+    let mut theirs = call(2, None);
+    theirs.caller = Arc::new(other);
+    for (number, wanted) in [(&mine, true), (&mine, true), (&theirs, true), (&theirs, false), (&mine, false)] {
+        match acme.begin(&CallOpening { rate, ..opening(number) }).await.unwrap() {
+            CallBeginning::Opened(begun) => {
+                assert!(wanted);
+                acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
+            }
+            CallBeginning::Exceeded(exceeded, _) => {
+                assert_eq!((wanted, exceeded), (false, RateExceeded::Caller(1)));
+            }
+        }
+    }
+}
+
+async fn refusals_of_a_caller_are_one_entry_a_minute(bench: Bench) {
+    let acme = bench.acme();
+    let call = call(1, None);
+    let actor = |subject: &str| Actor {
+        principal: principal(subject),
+        kind: ActorKind::Agent,
+        scopes: call.caller.scopes,
+        token: None,
+    };
+    for subject in ["ana", "ana", "bo", "ana", "bo"] {
+        acme.note_refusal(actor(subject), &call, Code::RateLimited, "why".into()).await.unwrap();
+    }
+    let noted = loop {
+        let entries = acme.audit().page(None, 100).await.unwrap();
+        if entries.len() >= 2 {
+            break entries;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(noted.len(), 2);
+    let entry = &noted[0].entry;
+    assert_eq!((&entry["phase"], &entry["outcome"]["code"]), (&"denied".into(), &"rate_limited".into()));
+    assert_eq!((&entry["actor"]["sub"], &noted[1].entry["actor"]["sub"]), (&"ana".into(), &"bo".into()));
+    assert_eq!(entry["decision"]["basis"], "why");
+}
+
 async fn a_closing_entry_names_its_call_and_its_end(bench: Bench) {
     let acme = bench.acme();
     let call = call(1, Some(session_id(1)));
-    let begun = acme.begin(&opening(&call)).await.unwrap();
+    let begun = acme.begin(&opening(&call)).await.unwrap().opened().unwrap();
     let facts = CloseFacts { code: Some(Code::Deadline), bytes: 812 };
     acme.audit().close_now(begun.receipt, &facts).await.unwrap();
     let entry = acme.audit().page_back(None, 1).await.unwrap().remove(0).entry;
@@ -78,7 +153,8 @@ async fn what_is_queued_is_written_before_the_store_closes(bench: Bench) {
     let acme = bench.acme();
     let rounds = 600;
     for number in 0..rounds {
-        let begun = acme.begin(&opening(&call(u8::try_from(number % 200).unwrap(), None))).await.unwrap();
+        let begun =
+            acme.begin(&opening(&call(u8::try_from(number % 200).unwrap(), None))).await.unwrap().opened().unwrap();
         let before = bench.store.round_trips();
         acme.audit().close(begun.receipt, &CloseFacts::default()).await.unwrap();
         assert_eq!(bench.store.round_trips(), before, "nobody waits for a queued close");

@@ -8,7 +8,7 @@ use domain::{ToolName, ToolUse, ToolsetName};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use store::{ActorKind, CallOpening, Config, Confirm, SessionConfig, Store, TenantStore};
+use store::{ActorKind, CallOpening, CallRate, Config, Confirm, SessionConfig, Store, StoreLimits, TenantStore};
 use testkit::redis::RedisServer;
 
 pub(crate) const LIVES: SessionConfig = SessionConfig {
@@ -44,6 +44,12 @@ impl Bench {
     async fn on(config: Config, folder: Option<tempfile::TempDir>, server: Option<Arc<RedisServer>>) -> Bench {
         let store = Store::open(&config).await.unwrap();
         Bench { store, config, _folder: folder, _server: server }
+    }
+
+    /// The same place, opened anew with these limits.
+    pub(crate) async fn limited(self, limits: StoreLimits) -> Bench {
+        self.store.close().await;
+        Bench { store: Store::open_with(&self.config, limits).await.unwrap(), ..self }
     }
 
     pub(crate) fn acme(&self) -> TenantStore {
@@ -134,6 +140,8 @@ pub(crate) fn opening(call: &Call) -> CallOpening<'_> {
         trace: Some("4bf9".into()),
         session: call.session,
         lives: LIVES,
+        held_to_quota: true,
+        rate: CallRate { tenant: u64::MAX >> 11, caller: u64::MAX >> 11 },
         gated: None,
     }
 }

@@ -52,7 +52,7 @@ async fn a_call_learns_what_its_session_began_with_in_its_one_round_trip(bench: 
     for (id, stopped) in [(Some(session_id(2)), true), (Some(session_id(3)), false), (None, true)] {
         let call = call(9, id);
         let before = bench.store.round_trips();
-        let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap();
+        let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap().opened().unwrap();
         assert_eq!(bench.store.round_trips() - before, 1);
         assert_eq!(begun.past.stopped_by.is_some(), stopped, "{id:?}");
         acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();

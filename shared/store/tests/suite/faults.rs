@@ -116,7 +116,10 @@ async fn a_replica_takes_no_changes_and_says_so() {
         match acme.commit(write(0)).await.unwrap_err() {
             error @ StoreError::ReadOnly => break error,
             StoreError::Unavailable { .. } | StoreError::Timeout => until_well(&store).await,
-            other @ (StoreError::Full | StoreError::Corrupt { .. } | StoreError::NotAuthentic { .. }) => {
+            other @ (StoreError::Full
+            | StoreError::QuotaReached(_)
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. }) => {
                 panic!("{other:?}")
             }
         }
@@ -167,7 +170,7 @@ async fn closes_queued_while_the_server_is_away_are_written_when_it_is_back() {
     let config = strict(&server);
     let store = Store::open(&config).await.unwrap();
     let acme = store.of(&tenant("acme"));
-    let begun = acme.begin(&opening(&call(1, None))).await.unwrap();
+    let begun = acme.begin(&opening(&call(1, None))).await.unwrap().opened().unwrap();
     server.stop();
     acme.audit().close(begun.receipt, &CloseFacts::default()).await.unwrap();
     server.restart();

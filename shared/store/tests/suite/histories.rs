@@ -171,7 +171,7 @@ async fn apply(shelf: &TenantStore, change: &Change) -> End {
     match shelf.commit(commit).await.unwrap() {
         Committed::Done(version, _) => End::Done(version.number()),
         Committed::Conflict(version, body) => End::Conflict(version.number(), body),
-        Committed::Late(_) => End::Late,
+        Committed::Late(_) | Committed::NoRoom(_) => End::Late,
     }
 }
 

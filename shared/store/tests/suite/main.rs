@@ -19,6 +19,8 @@ mod forgetting;
 #[cfg(test)]
 mod histories;
 #[cfg(test)]
+mod quotas;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod references;

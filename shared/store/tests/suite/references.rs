@@ -13,7 +13,7 @@ on_every_backend!(
 
 async fn made(shelf: &TenantStore, number: u8, session: u8, code: Option<Code>) -> String {
     let call = call(number, Some(session_id(session)));
-    let begun = shelf.begin(&opening(&call)).await.unwrap();
+    let begun = shelf.begin(&opening(&call)).await.unwrap().opened().unwrap();
     shelf.audit().close_now(begun.receipt, &CloseFacts { code, bytes: 1 }).await.unwrap();
     call.id.to_string()
 }
@@ -24,7 +24,7 @@ async fn calls_of_the_session_and_runs_of_the_principal_are_known_and_nothing_el
     let (fine, failed) = (made(&acme, 1, 1, None).await, made(&acme, 2, 1, Some(Code::Deadline)).await);
     let elsewhere = made(&acme, 3, 2, None).await;
     let open_call = call(4, Some(session_id(1)));
-    let begun = acme.begin(&opening(&open_call)).await.unwrap();
+    let begun = acme.begin(&opening(&open_call)).await.unwrap().opened().unwrap();
     let mine = open(&acme.runs(), &run(1, now)).await.run;
     let mut theirs = run(2, now);
     theirs.asked.requester = principal("other");

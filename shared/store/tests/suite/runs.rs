@@ -6,7 +6,7 @@ use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
 use std::time::Duration;
 use store::{
     ApprovalLookup, AuditEntry, CallOpening, CloseFacts, Commit, Committed, IndexName, IndexUpdate, Phase, PriorRuns,
-    RecordKey, RecordVersion, RunCasOutcome, RunStore, Score, StoreError, Topic, VersionedRun, WakeUp,
+    RecordKey, RecordVersion, RunBrief, RunCasOutcome, RunStore, Score, StoreError, Topic, VersionedRun, WakeUp,
 };
 
 on_every_backend!(
@@ -22,6 +22,8 @@ on_every_backend!(
     a_call_finds_the_newest_run_of_its_digest_and_the_run_of_its_key,
     only_a_gated_call_looks_for_earlier_runs,
     runs_are_paged_newest_first,
+    a_list_reads_briefs_and_not_whole_runs,
+    a_requesters_list_holds_its_own_runs_alone,
     every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches,
     of_many_deciders_of_one_version_exactly_one_wins,
     one_tenant_does_not_see_the_runs_of_another,
@@ -30,6 +32,7 @@ on_every_backend!(
     each_step_of_a_run_is_one_round_trip,
     a_rejection_that_ends_the_step_stops_the_session_in_the_same_write,
     what_the_store_has_forgotten_leaves_the_list_of_runs,
+    runs_that_are_kept_do_not_stand_before_forgotten_ones,
     what_a_replica_still_holds_is_written_back_and_found_again,
     without_replicas_nobody_is_asked_to_confirm,
     what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it,
@@ -123,7 +126,7 @@ async fn a_run_too_many_of_one_requester_is_not_opened(bench: Bench) {
 async fn past(bench: &Bench, digest: &str, key: Option<&str>) -> PriorRuns {
     let (acme, call) = (bench.acme(), call(9, None));
     let gated = Some(ApprovalLookup { digest, key, reviewed: false, most_waiting: 3 });
-    let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap();
+    let begun = acme.begin(&CallOpening { gated, ..opening(&call) }).await.unwrap().opened().unwrap();
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     begun.past
 }
@@ -304,7 +307,7 @@ async fn only_a_gated_call_looks_for_earlier_runs(bench: Bench) {
     let now = bench.store.now().await.unwrap();
     open(&acme.runs(), &run(1, now)).await;
     let call = call(1, None);
-    let begun = acme.begin(&opening(&call)).await.unwrap();
+    let begun = acme.begin(&opening(&call)).await.unwrap().opened().unwrap();
     assert_eq!(begun.past, PriorRuns::default());
     acme.audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 }
@@ -489,7 +492,7 @@ async fn a_rejection_that_ends_the_step_stops_the_session_in_the_same_write(benc
     let call = call(9, Some(session_id(1)));
     let gated = Some(ApprovalLookup { digest: "d9", key: Some("k"), reviewed: false, most_waiting: 3 });
     let opening = CallOpening { gated, session: Some(session_id(1)), ..opening(&call) };
-    let begun = bench.acme().begin(&opening).await.unwrap();
+    let begun = bench.acme().begin(&opening).await.unwrap().opened().unwrap();
     assert_eq!(begun.past.stopped_by, Some(run_id(1)), "a call that would change something learns of it at once");
     bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
 
@@ -522,6 +525,58 @@ async fn what_the_store_has_forgotten_leaves_the_list_of_runs(bench: Bench) {
     assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (3, 1), "what is young is not looked at");
     assert_eq!((listed().await, runs.tidy(9).await.unwrap()), (2, 0), "what is still there stays");
     assert_eq!(runs.page(None, 9).await.unwrap().len(), 1);
+}
+
+async fn runs_that_are_kept_do_not_stand_before_forgotten_ones(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let ago = |days: u64| Moment::from_millis(now.millis() - days * 24 * 60 * 60 * 1000);
+    let forgotten = open(&runs, &run(1, ago(50))).await;
+    for number in 2..6 {
+        open(&runs, &Run { changed_at: now, ..run(number, ago(40)) }).await;
+    }
+    let gone = Commit::delete(RecordKey::run(run_id(1)), forgotten.version);
+    assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
+    assert_eq!((runs.tidy(1).await.unwrap(), runs.tidy(1).await.unwrap()), (1, 0));
+    assert_eq!(runs.ids(None, None, 9).await.unwrap().len(), 4);
+}
+
+async fn a_list_reads_briefs_and_not_whole_runs(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    let approved = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
+    let ids = runs.ids(None, None, 10).await.unwrap();
+    assert_eq!(ids, [run_id(1)]);
+    let before = bench.store.round_trips();
+    let briefs = runs.briefs(&ids).await.unwrap();
+    assert_eq!(briefs, [RunBrief::of(&approved.run)]);
+    assert_eq!(bench.store.round_trips() - before, 1);
+
+    // Whoever lists does not even look at the run itself.
+    let broken = Commit::write(RecordKey::run(run_id(1)), approved.version, b"broken".to_vec());
+    assert!(matches!(acme.commit(broken).await.unwrap(), Committed::Done(..)));
+    assert_eq!(runs.briefs(&ids).await.unwrap(), briefs);
+    assert!(runs.page(None, 10).await.is_err());
+
+    // An earlier release wrote no briefs; then the run is read.
+    let other = open(&runs, &run(2, now)).await;
+    let gone = Commit::delete(RecordKey::run_brief(run_id(2)), RecordVersion::new(1));
+    assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
+    assert_eq!(runs.briefs(&[run_id(2), run_id(3)]).await.unwrap(), [RunBrief::of(&other.run)]);
+}
+
+async fn a_requesters_list_holds_its_own_runs_alone(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    open(&runs, &run(1, now)).await;
+    let mut theirs = run(2, now.plus(Duration::from_secs(1)));
+    theirs.asked.requester = principal("other");
+    open(&runs, &theirs).await;
+    let ids = async |of: Option<&str>| runs.ids(of.map(principal).as_ref(), None, 10).await.unwrap();
+    assert_eq!(ids(None).await, [run_id(2), run_id(1)], "newest first");
+    assert_eq!((ids(Some("agent")).await, ids(Some("other")).await), (vec![run_id(1)], vec![run_id(2)]));
+    assert_eq!(ids(Some("nobody")).await, []);
 }
 
 async fn what_a_replica_still_holds_is_written_back_and_found_again(bench: Bench) {

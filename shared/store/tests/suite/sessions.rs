@@ -65,7 +65,7 @@ async fn a_stranger_neither_prolongs_a_session_nor_keeps_its_owner_from_it(bench
     }
     let foreign = Session { owner: principal("other"), ..session(3, opened_at) };
     sessions.open(&foreign, short, &AuditEntry::new(Phase::Transition)).await.unwrap();
-    let begun = bench.acme().begin(&opening(&call(1, Some(session_id(3))))).await.unwrap();
+    let begun = bench.acme().begin(&opening(&call(1, Some(session_id(3))))).await.unwrap().opened().unwrap();
     assert_eq!(begun.session, None);
     bench.acme().audit().close_now(begun.receipt, &CloseFacts::default()).await.unwrap();
     assert!(sessions.find(session_id(2), &principal("agent"), LIVES).await.unwrap().is_some());

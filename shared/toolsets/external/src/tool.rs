@@ -72,6 +72,7 @@ pub(crate) fn definition(
         deadline: config.limits.deadline + GRACE,
         outside_text: true,
         reviewed: None,
+        waits: false,
         strict: usable.strict.clone(),
         wire: usable.wire.clone(),
         // Pinned, and not passed on: it would be a promise about what somebody else will say.

@@ -150,6 +150,7 @@ pub(super) fn stored(error: StoreError) -> Failure {
             tracing::error!(what, "the store holds something unreadable");
             Failure::new(error.code(), "what the store holds is no configuration")
         }
+        StoreError::QuotaReached(quota) => Failure::new(error.code(), quota.to_string()).next(quota.next()),
         StoreError::NotAuthentic { .. } => {
             Failure::new(error.code(), "what the store holds was not written by this service")
         }

@@ -64,9 +64,10 @@ impl Tool for Wait {
         )
         .hint(
             "For agents that act and then check, or that follow somebody else's deployment; a call may last minutes \
-             and counts as one in flight all the while.",
+             and holds no call slot, but only so many calls of one caller may wait at once.",
         )
         .idempotent()
+        .waits()
         .deadline(Duration::from_secs(LONGEST + 30));
     type Args = Args;
     type Output = WaitOutput;

@@ -3,9 +3,8 @@
 use crate::documents::refusal::{no_store, not_found};
 use crate::documents::{DocPath, DocumentReader, DocumentScope, Documents};
 use domain::run::{RunState, Verdict};
-use domain::{Failure, Moment, Run, RunId};
+use domain::{Failure, Run, RunId};
 use serde::Deserialize;
-use std::collections::HashSet;
 use store::{Document, StoreError};
 
 /// The tool whose runs are proposals.
@@ -74,20 +73,19 @@ impl Documents {
 
     async fn promotions(&self, reader: &DocumentReader, path: &DocPath) -> Result<Vec<Promotion>, StoreError> {
         let runs = self.shelf(reader).runs();
-        let (mut found, mut seen) = (Vec::new(), HashSet::new());
-        let mut from: Option<Moment> = None;
-        while seen.len() < RUNS_LOOKED_AT && found.len() < TOLD {
-            let page = runs.page(from, RUNS_AT_ONCE).await?;
-            let (known, full) = (seen.len(), page.len() == RUNS_AT_ONCE);
-            from = page.last().map(|run| run.asked.asked_at);
-            found.extend(page.iter().filter(|run| seen.insert(run.id)).filter_map(|run| promotion(run, reader, path)));
-            // Pages meet at a moment, so the next one begins with what is known; nothing new means the end.
-            if !full || seen.len() == known {
+        let mut promotions = Vec::new();
+        let ids = runs.ids(None, None, RUNS_LOOKED_AT).await?;
+        for some in ids.chunks(RUNS_AT_ONCE) {
+            // Whole records are large; only those of proposals are read.
+            let briefs = runs.briefs(some).await?;
+            let proposals = briefs.iter().filter(|run| run.tool.as_str() == PROMOTION_TOOL).map(|run| run.id).collect();
+            promotions.extend(runs.read(proposals).await?.iter().filter_map(|run| promotion(run, reader, path)));
+            if promotions.len() >= TOLD {
                 break;
             }
         }
-        found.truncate(TOLD);
-        Ok(found)
+        promotions.truncate(TOLD);
+        Ok(promotions)
     }
 }
 

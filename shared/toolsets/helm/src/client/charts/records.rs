@@ -36,7 +36,7 @@ pub(in crate::client) async fn change(
         let commit = Commit::write(RecordKey::chart_repositories(), version, body);
         match shelf.commit(commit).await.map_err(|error| no_store(&error))? {
             Committed::Done(..) => return Ok(()),
-            Committed::Conflict(..) | Committed::Late(_) => {}
+            Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => {}
         }
     }
     Err(Failure::new(Code::Conflict, "the repositories are being changed by others").next("try again"))
