@@ -2,7 +2,9 @@
 
 use crate::authenticity;
 use crate::clock::SystemClock;
+use crate::http::address::AddressLimit;
 use crate::http::guard::OriginPolicy;
+use crate::http::refusal_log::RefusalLog;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::{SessionSettings, Settings};
@@ -56,6 +58,10 @@ pub struct Gateway {
     pub keys: Arc<ServiceKeys>,
     /// Which hosts and origins are answered.
     pub doors: OriginPolicy,
+    /// What is left to each address before a token is verified.
+    pub addresses: AddressLimit,
+    /// Log lines about requests that were refused before a call.
+    pub refusals: RefusalLog,
     /// Whether this process may serve.
     pub readiness: Readiness,
     /// Legacy calls that can be cancelled.
@@ -110,6 +116,8 @@ impl Gateway {
                 .telling(notices)
                 .with_codes(codes)
                 .with_limits(settings.limits.call_limits()),
+            addresses: AddressLimit::of(&settings.listen),
+            refusals: RefusalLog::default(),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod fixture;
 pub mod http;
 pub mod in_flight;
+pub mod network;
 pub mod protocol;
 pub mod reach;
 pub mod readiness;

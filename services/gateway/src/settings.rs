@@ -6,6 +6,7 @@ mod limits;
 
 pub use limits::LimitSettings;
 
+use crate::network::ProxyNetwork;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,10 @@ pub struct Listen {
     /// How long requests may go on after SIGTERM.
     #[serde(deserialize_with = "span")]
     pub drain: Duration,
+    /// Requests without a good token that one address may send in a minute.
+    pub refused_per_address: u64,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<ProxyNetwork>,
 }
 
 /// How long sessions live.
@@ -259,6 +264,9 @@ impl Settings {
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
+        }
+        if self.listen.refused_per_address == 0 {
+            return wrong("listen.refused_per_address is zero, so no request could be let in");
         }
         self.limits.check()?;
         if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {

@@ -71,6 +71,11 @@ impl Verifier {
         Ok(caller)
     }
 
+    /// Whether a token was verified before, which is cheap to tell. Whether it is still good is for [`Verifier::caller`].
+    pub fn knows(&self, token: &str) -> bool {
+        token.len() <= MOST_BYTES && self.known.find(&digest_of(token)).is_some()
+    }
+
     /// Whether the token that a caller came in with would still be taken: for whoever serves one request for long.
     /// A token that was forgotten meanwhile would not, because nobody has kept it to verify it again.
     pub async fn still_vouches(&self, caller: &Caller, now: Moment) -> bool {

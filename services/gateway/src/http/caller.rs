@@ -105,12 +105,27 @@ impl FromRequest for AuthedRequest {
 }
 
 async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
+    // First of all: what comes from an address without good tokens costs no signature. Tokens that were verified before
+    // pass, so that nobody is locked out by a stranger behind the same proxy.
+    let address = gateway.addresses.address_of(request);
+    let counted = gateway.addresses.admit(address);
+    if !counted && !bearer(request).is_ok_and(|token| gateway.verifier.knows(token)) {
+        gateway.refusals.note("address_limit");
+        return Err(Failure::new(Code::RateLimited, "too many requests of this address had no valid token")
+            .next("wait, then send a valid token")
+            .retry_after_ms(10_000));
+    }
     if !guard::admits(gateway, request) {
         return Err(Failure::new(Code::BadOrigin, "this host or origin is not served here"));
     }
     let token = bearer(request)?;
-    let caller = gateway.verifier.caller(token, gateway.clock.now()).await.map_err(|refused| {
-        tracing::info!(reason = refused.reason(), "a token was refused");
+    let verified = gateway.verifier.caller(token, gateway.clock.now()).await;
+    // Neither a good token nor an issuer that is away speaks against the address.
+    if counted && verified.as_ref().err().is_none_or(|refused| refused.status() == 503) {
+        gateway.addresses.give_back(address);
+    }
+    let caller = verified.map_err(|refused| {
+        gateway.refusals.note(refused.reason());
         refusal(refused)
     })?;
     let snapshot = gateway.tenants.get_when_read(&caller.tenant).await?;

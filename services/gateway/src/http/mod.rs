@@ -1,5 +1,6 @@
 //! The doors: HTTP in, the executor's answer out. A handler translates and delegates; it decides nothing.
 
+pub mod address;
 mod admission;
 pub mod audit;
 pub mod body;
@@ -11,6 +12,7 @@ pub mod health;
 pub mod mcp;
 pub mod memory;
 pub mod metadata;
+pub mod refusal_log;
 pub mod reply;
 pub mod runs;
 pub mod schemas;

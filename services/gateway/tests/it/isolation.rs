@@ -132,7 +132,7 @@ async fn the_log_holds_nothing_anybody_said() {
     // Lines come through a pipe, a moment after what they tell of; the refusal is among the last of them.
     let log = until("the refusal to be logged", async || {
         let log = world.part(0).log();
-        log.contains("a token was refused").then_some(log)
+        log.contains("requests were refused before a call").then_some(log)
     })
     .await;
     let lines: Vec<&str> = log.lines().filter(|line| line.contains(CANARY) || line.contains(agent.token())).collect();

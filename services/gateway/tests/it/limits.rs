@@ -6,7 +6,7 @@ use crate::stock;
 use futures_util::future::join_all;
 use serde_json::json;
 use std::time::Duration;
-use testkit::{Plan, until};
+use testkit::{Plan, Request, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_minutes_limit_are_told_when_to_come_back() {
@@ -208,6 +208,38 @@ async fn a_request_that_waits_holds_no_place_of_those_that_do_not() {
         listed
     });
     assert_eq!((ended.status, listed), (200, 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_without_good_tokens_is_refused_before_a_token_is_verified() {
+    let plan = Plan::embedded().setting("QM_LISTEN__REFUSED_PER_ADDRESS", "5");
+    let plan = plan.setting("QM_LISTEN__TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#);
+    let world = plan.start(in_process()).await;
+    let agent = world.tenant("acme").agent();
+    let from = |address: &str, token: &str| {
+        let request = Request::new("GET", "/v1/catalog").header("X-Forwarded-For", address);
+        let request = request.header("Authorization", format!("Bearer {token}"));
+        let to = world.address(0);
+        async move { request.send(to).await }
+    };
+    for _ in 0..50 {
+        assert_eq!(from("203.0.113.1", agent.token()).await.status, 200, "who has a good token is not counted");
+    }
+    for _ in 0..5 {
+        assert_eq!(from("203.0.113.9", "nonsense").await.status, 401);
+    }
+    let newcomer = agent.named("newcomer");
+    let refused = from("203.0.113.9", newcomer.token()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("10")));
+    assert_eq!(refused.json()["error"]["code"], "rate_limited");
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let request = newcomer.post("/mcp", &body).header("X-Forwarded-For", "203.0.113.9");
+    assert_eq!(newcomer.send(&request).await.status, 429);
+    for _ in 0..20 {
+        assert_eq!(from("203.0.113.9", agent.token()).await.status, 200, "who is known is not locked out by others");
+    }
+    assert_eq!(from("203.0.113.9", newcomer.token()).await.status, 429, "and wins nothing back for them");
+    assert_eq!(from("203.0.113.1", newcomer.token()).await.status, 200, "another address is served");
 }
 
 #[tokio::test(flavor = "multi_thread")]
