@@ -11,13 +11,16 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A tenant whose limits are out of the way: not the limits are measured.
-const TENANT: &str = "\
-tenant: dev
-mode: write
-default_toolsets: [memory]
-limits: { calls_in_flight: 10000, calls_per_minute: 1000000, result_bytes: 262144 }
-";
+/// A rate that is out of the way: not the limits are measured.
+pub(crate) const UNLIMITED: u32 = 1_000_000;
+
+/// The tenant's file.
+fn tenant(calls_per_minute: u32) -> String {
+    format!(
+        "tenant: dev\nmode: write\ndefault_toolsets: [memory]\n\
+         limits: {{ calls_in_flight: 10000, calls_per_minute: {calls_per_minute}, result_bytes: 262144 }}\n"
+    )
+}
 
 /// `quartermaster dev`, ready to be asked.
 pub(crate) struct Contender {
@@ -31,12 +34,13 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    /// Starts it on the embedded store, or on a Redis.
-    pub(crate) async fn start(program: &Path, redis: Option<&str>) -> anyhow::Result<Contender> {
+    /// Starts it on the embedded store, or on a Redis, with so many calls a minute for its tenant.
+    pub(crate) async fn start(program: &Path, redis: Option<&str>, calls_per_minute: u32) -> anyhow::Result<Contender> {
         let folder = tempfile::tempdir().context("no temporary folder for the service")?;
         let data = folder.path().join("data");
         std::fs::create_dir_all(data.join("tenants")).context("the data folder could not be made")?;
-        std::fs::write(data.join("tenants").join("dev.yaml"), TENANT).context("the tenant could not be written")?;
+        let file = data.join("tenants").join("dev.yaml");
+        std::fs::write(file, tenant(calls_per_minute)).context("the tenant could not be written")?;
         let address = free_port()?;
         let mut arguments = vec!["dev".to_owned(), "--listen".to_owned(), address.to_string()];
         // The fixture tenant has tools that only answer; its limits are out of the way as well.
@@ -44,7 +48,14 @@ impl Contender {
         if let Some(url) = redis {
             arguments.extend(["--store".to_owned(), url.to_owned()]);
         }
-        let mut process = Process::start("quartermaster", program, &arguments, folder.path())?;
+        let environment = [
+            // One caller sends all the requests.
+            ("QM_LIMITS__REQUESTS_PER_CALLER", u32::MAX.to_string()),
+            ("QM_LIMITS__REQUESTS_PER_TENANT", u32::MAX.to_string()),
+            // Several may share one Redis.
+            ("QM_STORE__PREFIX", format!("service{}", address.port())),
+        ];
+        let mut process = Process::start_in("quartermaster", program, &arguments, folder.path(), &environment)?;
         let tokens = ["agent.token", "conformance.token"].map(|name| data.join(name));
         process.up(async || healthy(address).await && served(address, &tokens[1]).await).await?;
         let tickets =
@@ -87,7 +98,8 @@ async fn session(connection: &mut KeptConnection, token: &str) -> anyhow::Result
 pub(crate) struct OwnRedis {
     /// Where to reach it.
     pub(crate) url: String,
-    _process: Process,
+    /// The process.
+    pub(crate) process: Process,
     _folder: TempDir,
 }
 
@@ -102,7 +114,7 @@ impl OwnRedis {
         let arguments: Vec<String> = words.into_iter().chain(safe).map(str::to_owned).collect();
         let mut process = Process::start("redis-server", program, &arguments, folder.path())?;
         process.up(async || pong(address).await.is_some()).await?;
-        Ok(OwnRedis { url: format!("redis://{address}"), _process: process, _folder: folder })
+        Ok(OwnRedis { url: format!("redis://{address}"), process, _folder: folder })
     }
 }
 

@@ -1,19 +1,26 @@
 //! The whole run: both stores, every operation, every floor it is compared with.
 
-use crate::contender::{Contender, OwnRedis};
+use crate::contender::{self, Contender, OwnRedis};
 use crate::floor::{Floor, FloorKind};
 use crate::http::{HttpAnswer, KeptConnection};
 use crate::load::{LoadExchange, start_of};
 use crate::operations::{self, Operation};
 use crate::options::LoadOptions;
-use crate::report::{self, ReportRow};
+use crate::report::{self, Aim, ReportRow};
 use crate::versus::{self, Effort, Side};
 use anyhow::{Context, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the control row answers with: as much as a short list.
 const CONTROL: [u8; 2_048] = [b' '; 2_048];
+
+/// The row of calls that are refused.
+const REFUSED: &str = "tools/call memory_list over the rate, modern";
+/// The rate of a tenant whose next call is over it: the one call is made when its session is opened.
+const ONE_CALL: u32 = 1;
+/// How much of a served call's CPU time a refused one may cost.
+const A_QUARTER: f64 = 0.25;
 
 /// What the contender stands on, in the order of the table.
 const STORES: [&str; 2] = ["embedded", "redis"];
@@ -21,7 +28,8 @@ const STORES: [&str; 2] = ["embedded", "redis"];
 /// Measures everything, prints the table, and gives how many aims were missed.
 pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
-    let none = STORES.iter().all(|store| chosen(store, &options.only).is_empty());
+    let none =
+        STORES.iter().all(|store| chosen(store, &options.only).is_empty() && !named(REFUSED, store, &options.only));
     ensure!(!none, "no row holds `{}`", options.only);
     let effort = Effort { span: Duration::from_secs(options.seconds), connections: options.connections };
     let redis = OwnRedis::start(&options.redis).await?;
@@ -33,23 +41,32 @@ pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     let mut missed = 0;
     for (store, url) in STORES.into_iter().zip([None, Some(redis.url.as_str())]) {
         let operations = chosen(store, &options.only);
-        if operations.is_empty() {
+        let refuses = named(REFUSED, store, &options.only);
+        if operations.is_empty() && !refuses {
             continue;
         }
-        let contender = Contender::start(&program, url).await?;
+        let contender = Contender::start(&program, url, contender::UNLIMITED).await?;
         for operation in operations {
             let exchange = sample(&contender, operation).await.with_context(|| operation.name)?;
             for &(kind, aim) in operation.against {
                 let floor = Floor::start(kind, &exchange.answer, &redis.url).await?;
-                let side = |name, address, process| Side { name, address, process: Some(process), exchange: &exchange };
+                let side =
+                    |name, address, process| Side { name, address, processes: vec![process], exchange: &exchange };
                 let ours = side("service", contender.address, &contender.process);
                 let theirs = side("floor", floor.address, &floor.process);
                 let compared = versus::compare(&ours, &theirs, effort).await;
                 let verdict = compared.with_context(|| format!("{} on {store}", operation.name))?;
-                let row = ReportRow { operation: operation.name, store, floor: kind.as_str(), aim, verdict };
+                let (floor, aim) = (kind.as_str(), aim.map(Aim::Ratio));
+                let row = ReportRow { operation: operation.name, store, floor, aim, verdict };
                 report::print(&row.line());
                 missed += usize::from(row.missed());
             }
+        }
+        if refuses {
+            let own = url.map(|_| &redis);
+            let row = refused(&program, own, &contender, effort).await.with_context(|| REFUSED)?;
+            report::print(&row.line());
+            missed += usize::from(row.missed());
         }
     }
     report::print(report::FOOT);
@@ -58,8 +75,41 @@ pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
 
 /// The operations on this store whose row holds the text.
 fn chosen(store: &str, only: &str) -> Vec<&'static Operation> {
-    let holds = |operation: &&Operation| format!("{}, {store}", operation.name).contains(only);
-    operations::ALL.iter().filter(holds).collect()
+    operations::ALL.iter().filter(|operation| named(operation.name, store, only)).collect()
+}
+
+/// Whether a row on this store holds the text.
+fn named(operation: &str, store: &str, only: &str) -> bool {
+    format!("{operation}, {store}").contains(only)
+}
+
+/// A call over the rate against the same call that is served, each by a service of its own: what somebody costs who does
+/// not stop. Redis works for both, so its time counts as well.
+async fn refused(
+    program: &Path,
+    redis: Option<&OwnRedis>,
+    served: &Contender,
+    effort: Effort,
+) -> anyhow::Result<ReportRow> {
+    let refusing = Contender::start(program, redis.map(|redis| redis.url.as_str()), ONE_CALL).await?;
+    let serving = sample(served, &operations::LOOK).await?;
+    let request = (operations::LOOK.request)(&refusing.tickets);
+    let mut connection = KeptConnection::open(refusing.address).await?;
+    let answer = connection.send(&request).await?;
+    let told = start_of(answer.body);
+    ensure!(answer.status == 200 && told.contains("rate_limited"), "this was not refused for its rate: {told}");
+    let refusal = LoadExchange::new(&request, answer.body);
+    let side = |name, address, process, exchange| {
+        let processes = [Some(process), redis.map(|redis| &redis.process)].into_iter().flatten().collect();
+        Side { name, address, processes, exchange }
+    };
+    let ours = side("refusing service", refusing.address, &refusing.process, &refusal);
+    let theirs = side("service", served.address, &served.process, &serving);
+    // The refused minute must not end before the measurement.
+    let effort = Effort { span: effort.span.min(Duration::from_secs(10)), ..effort };
+    let verdict = versus::compare(&ours, &theirs, effort).await?;
+    let store = if redis.is_some() { "redis" } else { "embedded" };
+    Ok(ReportRow { operation: REFUSED, store, floor: "served", aim: Some(Aim::Cpu(A_QUARTER)), verdict })
 }
 
 /// A floor against its twin: what is left between equals is the noise of this run.
@@ -71,7 +121,7 @@ async fn control(redis: &OwnRedis, effort: Effort) -> anyhow::Result<()> {
     let [ours, theirs] = [&one, &two].map(|floor| Side {
         name: "floor",
         address: floor.address,
-        process: Some(&floor.process),
+        processes: vec![&floor.process],
         exchange: &exchange,
     });
     let verdict = versus::compare(&ours, &theirs, effort).await.context("the control")?;

@@ -2,6 +2,15 @@
 
 use crate::versus::Comparison;
 
+/// What is aimed at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Aim {
+    /// At least this ratio of throughput.
+    Ratio(f64),
+    /// At most so many times as much CPU time.
+    Cpu(f64),
+}
+
 /// One row: who was measured against what, and what came of it.
 pub(crate) struct ReportRow {
     /// The operation.
@@ -10,8 +19,8 @@ pub(crate) struct ReportRow {
     pub(crate) store: &'static str,
     /// The floor.
     pub(crate) floor: &'static str,
-    /// The least ratio that is aimed at; none where the ratio is only told.
-    pub(crate) aim: Option<f64>,
+    /// What is aimed at; none where the figures are only told.
+    pub(crate) aim: Option<Aim>,
     /// The figures.
     pub(crate) verdict: Comparison,
 }
@@ -30,17 +39,21 @@ machine and this minute; the control row shows how far equal servers seem to dif
 impl ReportRow {
     /// Whether there is an aim and it was not reached.
     pub(crate) fn missed(&self) -> bool {
-        self.aim.is_some_and(|aim| self.verdict.ratio.0 < aim)
+        self.aim.is_some_and(|aim| match aim {
+            Aim::Ratio(least) => self.verdict.ratio.0 < least,
+            Aim::Cpu(most) => self.verdict.cpu.is_none_or(|cpu| cpu > most),
+        })
     }
 
     /// The row as a line of the table.
     pub(crate) fn line(&self) -> String {
         let Comparison { rates, ratio: (middle, low, high), p50, p99, cpu } = &self.verdict;
-        let (aim, ok) = match self.aim {
+        let (aim, reached) = match self.aim {
             None => ("-".to_owned(), "-"),
-            Some(aim) if self.missed() => (format!("{aim:.2}"), "MISSED"),
-            Some(aim) => (format!("{aim:.2}"), "ok"),
+            Some(Aim::Ratio(least)) => (format!("{least:.2}"), "ok"),
+            Some(Aim::Cpu(most)) => (format!("cpu x{most:.2}"), "ok"),
         };
+        let ok = if self.missed() { "MISSED" } else { reached };
         let cpu = cpu.map_or_else(|| "-".to_owned(), |cpu| format!("x{cpu:.2}"));
         format!(
             "| {} | {} | {:.0} | {} | {:.0} | {middle:.2} ({low:.2} to {high:.2}) | {aim} | {ok} | x{p50:.2} | x{p99:.2} | {cpu} |",
@@ -60,6 +73,7 @@ mod tests {
     use super::*;
 
     fn row(aim: Option<f64>, ratio: f64) -> ReportRow {
+        let aim = aim.map(Aim::Ratio);
         let verdict = Comparison {
             rates: (8000.4, 10000.0),
             ratio: (ratio, ratio - 0.1, ratio + 0.1),
@@ -85,6 +99,17 @@ mod tests {
         assert!(row(Some(0.75), 0.7499).missed());
         assert!(row(Some(0.75), 0.74).line().contains("| MISSED |"));
         assert!(!row(Some(0.75), 0.75).missed());
+    }
+
+    #[test]
+    fn more_cpu_time_than_is_aimed_at_is_missed_and_so_is_what_nobody_told() {
+        let row = |cpu| ReportRow {
+            aim: Some(Aim::Cpu(0.25)),
+            verdict: Comparison { cpu, ..row(None, 4.0).verdict },
+            ..row(None, 4.0)
+        };
+        assert!(row(Some(0.26)).missed() && row(None).missed() && !row(Some(0.25)).missed());
+        assert!(row(Some(0.25)).line().contains("| cpu x0.25 | ok |"));
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub(crate) struct Side<'a> {
     pub(crate) name: &'static str,
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// Whose CPU time is read; none where it is not ours.
-    pub(crate) process: Option<&'a Process>,
+    /// Whose CPU time is read, the server's own first; none where it is not ours.
+    pub(crate) processes: Vec<&'a Process>,
     /// What it is asked, and what must come back.
     pub(crate) exchange: &'a LoadExchange,
 }
@@ -76,10 +76,10 @@ struct LoadedSide {
 }
 
 async fn loaded(side: &Side<'_>, span: Duration, connections: usize) -> anyhow::Result<LoadedSide> {
-    let ticks = || side.process.and_then(Process::ticks);
+    let ticks = || side.processes.iter().map(|process| process.ticks()).sum::<Option<u64>>();
     let before = ticks();
     let slice = load::slice(side.address, side.exchange, connections, span).await.with_context(|| {
-        let last = side.process.map(Process::tail).unwrap_or_default();
+        let last = side.processes.first().map(|process| process.tail()).unwrap_or_default();
         format!("the {} could not be measured; it said last: {last}", side.name)
     })?;
     let ticks = ticks().zip(before).map(|(after, before)| after.saturating_sub(before));

@@ -72,9 +72,9 @@ impl<'a> ProxiedStand<'a> {
     /// The call by way of the service, and the direct one.
     pub(super) fn sides(&self) -> (Side<'_>, Side<'_>) {
         let ProxiedStand { server, service, process, proxied, direct, .. } = self;
-        let ours = Side { name: "service", address: *service, process: Some(process), exchange: proxied };
-        let process = server.process.as_ref();
-        (ours, Side { name: "server", address: server.called.address, process, exchange: direct })
+        let ours = Side { name: "service", address: *service, processes: vec![process], exchange: proxied };
+        let processes = server.process.iter().collect();
+        (ours, Side { name: "server", address: server.called.address, processes, exchange: direct })
     }
 }
 
