@@ -256,6 +256,7 @@ impl ReleaseRequest<'_> {
             .next("ask an admin to install them; the tenant may use some namespaces only"));
         }
         let everything: Vec<Value> = objects.iter().chain(&hooks).cloned().collect();
+        risks::within_bounds(spot, &everything)?;
         risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
         let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
         tell_values(&mut preview, spot, &known, now, then);

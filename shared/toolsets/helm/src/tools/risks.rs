@@ -26,7 +26,7 @@ pub(super) struct Risks {
     dangers: BTreeSet<String>,
 }
 
-/// Judges objects a release would make or change.
+/// Judges objects a release would make, change or remove.
 pub(super) async fn judge(spot: &ReleaseRef<'_>, objects: &[Value]) -> Result<Risks, Failure> {
     let mut risks = Risks::default();
     for object in objects {
@@ -36,6 +36,16 @@ pub(super) async fn judge(spot: &ReleaseRef<'_>, objects: &[Value]) -> Result<Ri
         risks.dangers.extend(dangers.map(|risk| format!("{}: {}", identity(object), risk.detail)));
     }
     Ok(risks)
+}
+
+/// Refuses objects a release would make or change if the tenant's policy does not let them be.
+pub(super) fn within_bounds(spot: &ReleaseRef<'_>, objects: &[Value]) -> Result<(), Failure> {
+    objects.iter().try_for_each(|object| {
+        spot.cluster.bounds().check(object).map_err(|failure| {
+            let message = format!("{}: {}", identity(object), failure.message);
+            Failure { message, ..failure }
+        })
+    })
 }
 
 async fn place(spot: &ReleaseRef<'_>, object: &Value, risks: &mut Risks) -> Result<(), Failure> {

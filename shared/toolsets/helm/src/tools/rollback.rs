@@ -146,6 +146,7 @@ pub(super) async fn drawn(
     }
     let (before, after) = (now.objects()?, then.objects()?);
     let everything: Vec<Value> = after.iter().chain(&then.hook_objects()?).cloned().collect();
+    risks::within_bounds(spot, &everything)?;
     risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
     preview::differences(&mut preview, &differences(&spot.cluster, &known, &before, &after));
     Ok(preview)

@@ -96,6 +96,7 @@ impl Tool for Test {
                 ));
             }
         }
+        risks::within_bounds(&spot, &objects)?;
         risks::judge(&spot, &objects).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
         Ok(Some(preview::drawn(&spot.cluster, preview, format!("test release {}/{}", spot.namespace, spot.name))))
     }

@@ -1,7 +1,7 @@
 //! What a tenant may not reach with a chart, whatever the chart renders.
 
 use crate::releases::world::World;
-use kubernetes::client::{Impersonation, NamespacePattern};
+use kubernetes::client::{ImagePattern, Impersonation, NamespacePattern, WorkloadBounds};
 use serde_json::{Value, json};
 
 fn install(values: Value) -> Value {
@@ -48,6 +48,23 @@ async fn nothing_is_changed_in_a_protected_namespace() {
     }
     let reaching = json!({ "release": "shop", "chart": "stable/web", "namespace": "default", "values": { "elsewhere": "kube-system" } });
     assert_eq!(world.preview("helm_install", reaching).await.unwrap_err().code, kubernetes::codes::PROTECTED);
+}
+
+#[tokio::test]
+async fn a_chart_brings_no_image_and_no_replicas_beyond_the_tenants_bounds() {
+    let images = vec![ImagePattern::parse("registry.example/*").unwrap()];
+    let bounds = WorkloadBounds { images: Some(images), most_replicas: Some(3) };
+    let Some(world) = World::with(|config, _| config.bounds = bounds).await else { return };
+    let fine = world.preview("helm_install", install(json!({ "replicas": 3 }))).await;
+    assert!(fine.is_ok(), "{fine:?}");
+    for (values, code) in [
+        (json!({ "image": "evil.example/web:1.0" }), kubernetes::codes::IMAGE_DENIED),
+        (json!({ "replicas": 4 }), kubernetes::codes::REPLICAS_DENIED),
+    ] {
+        let refused = world.preview("helm_install", install(values)).await.unwrap_err();
+        assert_eq!(refused.code, code);
+        assert!(refused.message.contains("Deployment shop-web"), "{refused}");
+    }
 }
 
 #[tokio::test]
