@@ -121,6 +121,9 @@ pub struct Preview {
     /// The arguments as people are shown them, where some of them may not be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// What is hidden from whoever decides: how much of what, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
 }
 
 impl Preview {

@@ -1,6 +1,7 @@
 //! `/v1/runs`, and the same at `/runs`: people list, read and decide runs.
 //!
-//! A `GET` never decides. Deciding needs `runs:decide` and no tool scope; agents see only their own runs.
+//! A `GET` never decides. Deciding needs `runs:decide` and no tool scope; agents see only their own runs, and of those
+//! only what they asked for and what became of it.
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
@@ -54,7 +55,7 @@ pub async fn list(authed: AuthedRequest, filter: Query<RunsQuery>, gateway: Data
             }
             last = Some(run);
             if matches(&filter, run) && may_see(&authed, run) {
-                page.push(brief(run));
+                page.push(brief(run, viewer(&authed, run)));
             }
         }
         let more = page.len() == PAGE || runs.len() == MOST_SCANNED;
@@ -108,9 +109,30 @@ pub async fn show(
             progress: &Progress::default(),
         };
         let versioned = gateway.executor.wait_for(tenant, id, waiting).await?;
-        Ok(told::to_person(&versioned.run))
+        let run = &versioned.run;
+        Ok(match viewer(&authed, run) {
+            RunViewer::Decider => told::to_person(run),
+            RunViewer::Auditor => told::to_auditor(run),
+            RunViewer::Requester => told::to_requester(run),
+        })
     };
     answer(&gateway, &authed, run.await)
+}
+
+/// `GET /v1/runs/{id}/arguments`: the exact arguments, with nothing hidden, for somebody who decides. Who read them is in
+/// the audit log before they leave.
+pub async fn arguments(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let exact = async {
+        executor::may_decide(&authed.caller)?;
+        let run = gateway.executor.exact_arguments(&authed.caller, parse(&id)?).await?;
+        let unreadable = |_| Failure::new(Code::Internal, "the arguments of the run cannot be read");
+        let arguments: Value = serde_json::from_str(&run.asked.arguments).map_err(unreadable)?;
+        Ok(json!({
+            "id": run.id.to_string(), "tool": run.asked.tool.as_str(), "digest": run.asked.digest,
+            "arguments": arguments,
+        }))
+    };
+    answer(&gateway, &authed, exact.await)
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,7 +192,7 @@ async fn decide(
 pub async fn cancel(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let cancelled = async {
         let run = gateway.executor.cancel_run(&authed.caller, parse(&id)?).await?;
-        Ok(told::to_person(&run))
+        Ok(told::to_requester(&run))
     };
     answer(&gateway, &authed, cancelled.await)
 }
@@ -219,17 +241,43 @@ fn answer(gateway: &Gateway, authed: &AuthedRequest, result: Result<Value, Failu
 }
 
 /// A line of a list: enough to choose from.
-fn brief(run: &Run) -> Value {
+fn brief(run: &Run, viewer: RunViewer) -> Value {
+    let summary = match viewer {
+        RunViewer::Decider => run.asked.preview.summary.clone(),
+        RunViewer::Auditor => redact::redact(&run.asked.preview.summary),
+        RunViewer::Requester => told::requested(run),
+    };
     json!({
         "id": run.id.to_string(),
         "state": run.state.as_str(),
         "tool": run.asked.tool.as_str(),
         "effect": run.asked.effect.as_str(),
-        "summary": run.asked.preview.summary,
+        "summary": summary,
         "requested_by": run.asked.requester.subject,
         "asked_at": run.asked.asked_at.to_string(),
         "expires_at": run.asked.expires_at.to_string(),
     })
+}
+
+/// As whom somebody sees a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunViewer {
+    /// Somebody who may decide it, and reads what will be executed as it is.
+    Decider,
+    /// Somebody who reads what others decide.
+    Auditor,
+    /// Whoever asked for it, also with a token that decides the runs of others.
+    Requester,
+}
+
+fn viewer(authed: &AuthedRequest, run: &Run) -> RunViewer {
+    if run.asked.requester.is_same_person(&authed.caller.principal) {
+        RunViewer::Requester
+    } else if executor::may_decide(&authed.caller).is_ok() {
+        RunViewer::Decider
+    } else {
+        RunViewer::Auditor
+    }
 }
 
 /// A caller who decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own. A token that

@@ -133,6 +133,7 @@ impl ErasedCall for Job {
                 summary,
                 warnings: Vec::new(),
                 arguments: None,
+                hidden: Vec::new(),
             }))
         })
     }
