@@ -196,6 +196,9 @@ pub enum RunsAction {
     Show {
         /// The run.
         id: String,
+        /// Print the exact arguments, with nothing hidden. The audit log records who read them.
+        #[arg(long)]
+        raw: bool,
     },
     /// Approve one run.
     Approve {

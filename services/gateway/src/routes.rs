@@ -60,6 +60,7 @@ pub static ROUTES: &[ApiRoute] = &[
     post("/v1/sessions/{session}/calls", READ, || web::to(sessions::call)),
     get("/v1/runs", RUNS, || web::to(runs::list)),
     get("/v1/runs/{run}", RUNS, || web::to(runs::show)),
+    get("/v1/runs/{run}/arguments", DECIDER, || web::to(runs::arguments)),
     post("/v1/runs/{run}/approve", DECIDER, || web::to(runs::approve)),
     post("/v1/runs/{run}/reject", DECIDER, || web::to(runs::reject)),
     post("/v1/runs/{run}/cancel", RouteAccess::Caller, || web::to(runs::cancel)),

@@ -7,6 +7,7 @@
 use crate::app::Gateway;
 use crate::clock::SystemClock;
 use crate::settings::WebhookFormat;
+use domain::run::Run;
 use executor::runs::notice::{Notice, RunEventKind, sign};
 use executor::runs::told;
 use serde_json::{Value, json};
@@ -24,6 +25,10 @@ const AGAIN_AFTER: [Duration; 5] = [
 ];
 /// Notices on their way at the same time.
 const AT_ONCE: usize = 8;
+/// Characters of a preview that a notice holds. It says that there is something to read, and where; nobody decides by it.
+const MOST_TEXT: usize = 4_000;
+/// Characters of a summary in a chat.
+const MOST_SUMMARY: usize = 500;
 /// The shortest secret that is taken.
 const SHORTEST_SECRET: usize = 32;
 
@@ -77,7 +82,7 @@ impl Webhook {
             WebhookFormat::Json => json!({
                 "event": notice.happened.as_str(),
                 "tenant": notice.tenant.as_str(),
-                "run": told::to_person(run),
+                "run": posted(run),
                 "link": link,
             }),
             WebhookFormat::Slack => {
@@ -86,16 +91,20 @@ impl Webhook {
                     RunEventKind::Decided => "was decided",
                     RunEventKind::Finished => "has ended",
                 };
-                let summary = plain(&run.asked.preview.summary);
+                let (summary, left) = beginning(&run.asked.preview.summary, MOST_SUMMARY);
+                let left = left + run.asked.preview.text.chars().count();
+                let summary = plain(&summary);
                 let link = link.map(|link| format!("\n{link}")).unwrap_or_default();
                 let text = format!(
-                    "Quartermaster, tenant {}: {} {what} ({}, {})\n{summary}\nasked by {}, expires {}{link}",
+                    "Quartermaster, tenant {}: {} {what} ({}, {})\n{summary}\nasked by {}, expires {}\n\
+                     {left} characters are not shown here; read all of it: quartermaster runs show {}{link}",
                     notice.tenant,
                     run.id,
                     run.asked.tool,
                     run.state.as_str(),
                     plain(&run.asked.requester.subject),
                     run.asked.expires_at,
+                    run.id,
                 );
                 json!({ "text": text })
             }
@@ -108,6 +117,25 @@ impl Webhook {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         matches!(egress::post(&self.client, &self.url, &headers, body).await, Ok(200..=299))
     }
+}
+
+/// A run as it is posted: the beginning of what deciders read, how much of it is not there, and no arguments.
+fn posted(run: &Run) -> Value {
+    let mut posted = told::to_person(run);
+    let (text, left) = beginning(&run.asked.preview.text, MOST_TEXT);
+    posted["preview"]["text"] = text.into();
+    posted["preview"]["not_shown"] = json!({ "characters": left, "read_all": format!("/v1/runs/{}", run.id) });
+    if let Some(fields) = posted.as_object_mut() {
+        fields.remove("arguments");
+    }
+    posted
+}
+
+/// As many characters as may be shown, and how many are left.
+fn beginning(text: &str, most: usize) -> (String, usize) {
+    let shown: String = text.chars().take(most).collect();
+    let left = text.chars().count() - shown.chars().count();
+    (shown, left)
 }
 
 /// Chats read angle brackets and ampersands as markup; the words of agents must stay words.

@@ -1,10 +1,13 @@
 //! What an approver is shown of a change, while it is drawn.
 //!
-//! A preview keeps two things apart. What is *shown* may be shortened and may hold numbers that move by themselves; what
-//! is *judged* is every fact that must still be so when the change is carried out, and the warnings. So what moves by
-//! itself leaves a yes alone, and whatever the approver judged voids it.
+//! A preview keeps two things apart. What is *shown* may hold numbers that move by themselves; what is *judged* is every
+//! fact that must still be so when the change is carried out, and the warnings. So what moves by itself leaves a yes alone,
+//! and whatever the approver judged voids it.
 //!
-//! Not here: which facts a change has, and how its differences are shortened (see the toolsets).
+//! Nothing that is shown is shortened: whoever decides reads all of it, or is not asked (see the executor). What was
+//! brought by the requester and will be executed is shown as it is; what is hidden all the same is counted.
+//!
+//! Not here: which facts a change has (see the toolsets).
 
 use crate::ToolPreview;
 use domain::json::{canonical, sha256_hex};
@@ -22,12 +25,13 @@ pub struct PreviewBuilder {
     facts: Vec<Value>,
     hidden: Vec<Value>,
     arguments: Option<String>,
+    withheld: Vec<String>,
 }
 
-/// A longer text below the lines, such as a difference, which may be shortened.
+/// A longer text below the lines, such as a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewBlock {
-    /// What it is about; never shortened.
+    /// What it is about.
     pub title: String,
     /// The text.
     pub text: String,
@@ -43,6 +47,7 @@ impl PreviewBuilder {
             facts: Vec::new(),
             hidden: Vec::new(),
             arguments: None,
+            withheld: Vec::new(),
         }
     }
 
@@ -86,6 +91,16 @@ impl PreviewBuilder {
         self.arguments = arguments;
     }
 
+    /// Says that so many characters of something are not shown, and why.
+    pub fn withhold(&mut self, characters: usize, what: impl std::fmt::Display) {
+        self.withheld.push(hidden_characters(characters, what));
+    }
+
+    /// Says that something is not shown whose length nobody may know.
+    pub fn withhold_value(&mut self, what: impl std::fmt::Display) {
+        self.withheld.push(format!("a value is hidden: {what}"));
+    }
+
     /// The lines so far.
     pub fn lines(&self) -> &[String] {
         &self.lines
@@ -113,9 +128,15 @@ impl PreviewBuilder {
 
     /// The finished preview, with lines and blocks as this text.
     pub fn build(self, summary: impl Into<String>, text: String, fingerprint: String) -> ToolPreview {
-        let PreviewBuilder { warnings, arguments, .. } = self;
-        ToolPreview { summary: summary.into(), text, warnings, arguments, fingerprint }
+        let PreviewBuilder { warnings, arguments, withheld: hidden, .. } = self;
+        ToolPreview { summary: summary.into(), text, warnings, arguments, hidden, fingerprint }
     }
+}
+
+/// How people are told that something is not shown.
+pub fn hidden_characters(characters: usize, what: impl std::fmt::Display) -> String {
+    let plural = if characters == 1 { "" } else { "s" };
+    format!("{characters} character{plural} hidden: {what}")
 }
 
 /// The digest of a value in its one form.
@@ -163,9 +184,11 @@ mod tests {
         preview.warn("It goes away.");
         preview.warn("It goes away.");
         preview.arguments(Some("{}".to_owned()));
+        preview.withhold(1, "value of Secret a/b, key c");
         assert_eq!(preview.lines(), ["cluster a (simulated)"]);
         let built = preview.build("scale", "text".to_owned(), "k8s:0".to_owned());
         assert_eq!(built.warnings, ["It goes away."]);
+        assert_eq!(built.hidden, ["1 character hidden: value of Secret a/b, key c"]);
         assert_eq!((built.arguments.as_deref(), built.fingerprint.as_str()), (Some("{}"), "k8s:0"));
         assert_eq!(judged_line(&"0123456789abcdef".repeat(4)), "judged: sha256 0123456789abcdef");
     }

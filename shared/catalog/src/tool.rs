@@ -205,7 +205,10 @@ pub struct ToolPreview {
     /// Warnings that go with it.
     pub warnings: Vec<String>,
     /// The arguments as people are shown them, as JSON text, where some of them may not be seen; `None`: as they are.
+    /// What will be executed is never hidden for its looks: whoever signs for it must be able to read it.
     pub arguments: Option<String>,
+    /// What is hidden from people, in text and arguments: how much of what, and why.
+    pub hidden: Vec<String>,
     /// What must still be so at execution: identity and version of the target, and whatever the approver judged.
     pub fingerprint: String,
 }

@@ -7,8 +7,10 @@
 //!
 //! Not here: who may answer (see `policy` and the gateway), how a preview is drawn (see the tool).
 
+use crate::text::visible;
 use crate::{Assignment, Call, Code, Effect, Level, Moment, Principal, RunId, SessionId, ToolName, ToolsetName};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 mod apply;
@@ -121,6 +123,9 @@ pub struct Preview {
     /// The arguments as people are shown them, where some of them may not be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// What is hidden from whoever decides: how much of what, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
 }
 
 impl Preview {
@@ -181,6 +186,30 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// What was asked for, in one line, from the call alone: the tool and its arguments, the longer ones by their size.
+    pub fn requested(&self) -> String {
+        const LONGEST_VALUE: usize = 80;
+        const LONGEST_LINE: usize = 400;
+        let shown = |(key, value): (&String, &Value)| match value {
+            Value::String(text) if text.contains('\n') || text.chars().count() > LONGEST_VALUE => {
+                format!("{key} ({} characters)", text.chars().count())
+            }
+            Value::String(text) => format!("{key}={text}"),
+            Value::Array(items) => format!("{key} ({} items)", items.len()),
+            Value::Object(fields) => format!("{key} ({} fields)", fields.len()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => format!("{key}={value}"),
+        };
+        let tool = self.tool.as_str();
+        let arguments: Value = serde_json::from_str(&self.arguments).unwrap_or_default();
+        let words: Vec<String> = arguments.as_object().into_iter().flatten().map(shown).collect();
+        let line = if words.is_empty() { tool.to_owned() } else { format!("{tool}: {}", words.join(", ")) };
+        let line = visible(&line);
+        match line.char_indices().nth(LONGEST_LINE) {
+            Some((at, _)) => format!("{}…", &line[..at]),
+            None => line,
+        }
+    }
+
     /// What a call asks for at this moment, under the plainest terms: one person decides at once, and a rejection ends
     /// nothing. Whoever records a run sets the terms that are its own.
     pub fn new(call: &Call, asked_at: Moment) -> RunRequest {

@@ -5,7 +5,7 @@
 //! nobody expected, and it knows the values.
 
 use crate::snapshot::SecretsNow;
-use catalog::ToolPreview;
+use catalog::preview::hidden_characters;
 use domain::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 use redact::Scrubber;
 use serde_json::Value;
@@ -45,14 +45,49 @@ pub(crate) fn failed(failure: Failure, secrets: &Scrubber) -> Failure {
     }
 }
 
-/// A preview without the secrets. What it is compared by later stays: nobody is shown it.
-pub(crate) fn drawn(drawn: ToolPreview, secrets: &Scrubber) -> ToolPreview {
-    ToolPreview {
-        summary: text(drawn.summary, secrets),
-        text: text(drawn.text, secrets),
-        warnings: drawn.warnings.into_iter().map(|warning| text(warning, secrets)).collect(),
-        arguments: drawn.arguments.map(|arguments| json(arguments, secrets)),
-        fingerprint: drawn.fingerprint,
+/// What people are shown without the secrets, and what they are told about it: how much is hidden where.
+pub(crate) struct ShownWithoutSecrets<'a> {
+    secrets: &'a Scrubber,
+    pub(crate) hidden: Vec<String>,
+}
+
+impl<'a> ShownWithoutSecrets<'a> {
+    pub(crate) fn new(secrets: &'a Scrubber) -> ShownWithoutSecrets<'a> {
+        ShownWithoutSecrets { secrets, hidden: Vec::new() }
+    }
+
+    /// A text that stands there.
+    pub(crate) fn text(&mut self, text: &str, place: &str) -> String {
+        let (clean, hidden) = self.secrets.scrub_and_count(text);
+        if hidden > 0 {
+            self.hidden.push(hidden_characters(hidden, format!("a secret of this tenant, in {place}")));
+        }
+        clean.into_owned()
+    }
+
+    /// Arguments, value by value.
+    pub(crate) fn arguments(&mut self, arguments: Value, place: &str) -> Value {
+        match arguments {
+            Value::String(words) => Value::String(self.text(&words, place)),
+            Value::Array(items) => {
+                let item = |(n, item)| self.arguments(item, &format!("{place}/{n}"));
+                items.into_iter().enumerate().map(item).collect()
+            }
+            Value::Object(fields) => {
+                let field = |(key, field): (String, Value)| {
+                    let key = self.text(&key, place);
+                    let field = self.arguments(field, &format!("{place}/{key}"));
+                    (key, field)
+                };
+                fields.into_iter().map(field).collect()
+            }
+            Value::Number(number) => {
+                let digits = number.to_string();
+                let shown = self.text(&digits, place);
+                if shown == digits { Value::Number(number) } else { shown.into() }
+            }
+            Value::Null | Value::Bool(_) => arguments,
+        }
     }
 }
 
@@ -135,6 +170,23 @@ mod tests {
             .details(json!({ "said": ["s3cr3t-value"] }));
         let shown = format!("{:?}", clean(Outcome::Failed(failure), &secrets()));
         assert!(!shown.contains("s3cr3t-value"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_hidden_from_people_is_counted_and_named() {
+        let secrets = secrets();
+        let mut shown = ShownWithoutSecrets::new(&secrets);
+        let given = json!({ "env": ["a", "x s3cr3t-value"], "n": 86_753_090, "plain": "password=hunter22" });
+        let clean = shown.arguments(given, "argument ");
+        assert_eq!(clean["plain"], "password=hunter22", "nothing is hidden for its looks");
+        assert!(!clean.to_string().contains("s3cr3t-value") && clean["n"].is_string(), "{clean}");
+        assert_eq!(
+            shown.hidden,
+            [
+                "12 characters hidden: a secret of this tenant, in argument /env/1",
+                "8 characters hidden: a secret of this tenant, in argument /n",
+            ]
+        );
     }
 
     #[test]

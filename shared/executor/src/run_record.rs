@@ -2,9 +2,10 @@
 
 use crate::executor::Executor;
 use crate::failures::no_store;
-use domain::run::{Answer, Claim, NotAnEdge, Run, RunEvent};
+use domain::run::{Answer, Claim, NotAnEdge, Preview, Run, RunEvent};
 use domain::{Caller, Code, Failure, Moment, RunId, Tenant};
 use policy::Permit;
+use redact::redact;
 use store::{Actor, ActorKind, AuditEntry, CallVerdict, Phase, RunCasOutcome, RunMove, TenantStore, VersionedRun};
 
 /// How often a fold is repeated on a newer version.
@@ -107,7 +108,7 @@ impl Executor {
         let not_after = not_after(event, &held.run);
         for _ in 0..FOLDS {
             let next = match held.run.apply(event, at) {
-                Ok(next) => next,
+                Ok(next) => after_the_end(&held.run, next),
                 Err(no) => return Ok(RunUpdate::No(no, Box::new(held))),
             };
             let said = match event {
@@ -171,6 +172,21 @@ impl Executor {
         let (held, now) = self.store.of(tenant).runs().find(id).await.map_err(|e| no_store(&e))?;
         Ok((held.ok_or(RunError::Gone)?, now))
     }
+}
+
+/// A run that has just ended. Nothing of it will be executed any more, so what people were shown as it is, is kept masked by
+/// its looks like everything else; the arguments below it go altogether when it is written.
+fn after_the_end(before: &Run, mut run: Run) -> Run {
+    if before.state.is_final() || !run.state.is_final() {
+        return run;
+    }
+    let preview = &mut run.asked.preview;
+    // The arguments apart, or what looks like a key could reach over the sign before them.
+    let arguments = preview.text.rfind(Preview::ARGUMENTS).map(|at| preview.text.split_off(at)).unwrap_or_default();
+    preview.text = redact(&preview.text) + &arguments;
+    preview.summary = redact(&preview.summary);
+    preview.warnings.iter_mut().for_each(|warning| *warning = redact(warning));
+    run
 }
 
 /// What the store's own clock must still allow: an answer before the expiry, a claim before the yes is stale.

@@ -49,6 +49,13 @@ impl Redactor {
         }
         Cow::Owned(replaced(line, &spans))
     }
+
+    /// The same, with how many characters of it are masked.
+    pub fn line_and_count(&mut self, line: &str) -> (String, usize) {
+        let spans = self.looker.alone(line);
+        let masked = spans.iter().map(|span| line[span.secret.clone()].chars().count()).sum();
+        (replaced(line, &spans), masked)
+    }
 }
 
 /// The text with what stands for each secret in its place.

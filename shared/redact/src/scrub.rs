@@ -73,26 +73,32 @@ impl Scrubber {
 
     /// The text without the secrets.
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.scrub_and_count(text).0
+    }
+
+    /// The text without the secrets, and how many characters of it were taken out.
+    pub fn scrub_and_count<'a>(&self, text: &'a str) -> (Cow<'a, str>, usize) {
         if self.is_empty() {
-            return Cow::Borrowed(text);
+            return (Cow::Borrowed(text), 0);
         }
         // What cannot be judged is not shown.
-        let Some(heads) = &self.heads else { return Cow::Borrowed(GONE) };
+        let Some(heads) = &self.heads else { return (Cow::Borrowed(GONE), text.chars().count()) };
         let mut spans = self.find(heads, text.as_bytes(), DEPTH);
         if spans.is_empty() {
-            return Cow::Borrowed(text);
+            return (Cow::Borrowed(text), 0);
         }
         let mut out = String::with_capacity(text.len());
-        let mut from = 0;
+        let (mut from, mut hidden) = (0, 0);
         merge(&mut spans);
         for span in spans {
             let (start, end) = (floor(text, span.start), ceil(text, span.end));
             out.push_str(&text[from..start]);
             out.push_str(MASK);
+            hidden += text[start..end].chars().count();
             from = end;
         }
         out.push_str(&text[from..]);
-        Cow::Owned(out)
+        (Cow::Owned(out), hidden)
     }
 
     /// Where secrets stand in a text, escaped up to so many times.

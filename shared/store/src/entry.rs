@@ -25,6 +25,8 @@ pub enum Phase {
     Admin,
     /// A call was refused.
     Denied,
+    /// Somebody was given something that is shown to nobody else, such as the exact arguments of a run.
+    Disclosed,
 }
 
 impl Phase {
@@ -37,6 +39,7 @@ impl Phase {
             Phase::Fenced => "fenced",
             Phase::Admin => "admin",
             Phase::Denied => "denied",
+            Phase::Disclosed => "disclosed",
         }
     }
 }

@@ -23,8 +23,10 @@ pub struct RunBrief {
     pub tool: ToolName,
     /// To what effect.
     pub effect: Effect,
-    /// What it would do, in one line.
+    /// What it would do, in one line, for those who decide.
     pub summary: String,
+    /// What was asked for, in one line, for whoever asked.
+    pub requested: String,
     /// Who asked.
     pub requester: Principal,
     /// In which session.
@@ -44,6 +46,7 @@ impl RunBrief {
             tool: run.asked.tool.clone(),
             effect: run.asked.effect,
             summary: run.asked.preview.summary.clone(),
+            requested: run.asked.requested(),
             requester: run.asked.requester.clone(),
             session: run.asked.session,
             asked_at: run.asked.asked_at,
@@ -60,6 +63,7 @@ struct StoredBrief {
     tool: ToolName,
     effect: Effect,
     summary: String,
+    requested: String,
     requester: Principal,
     session: Option<SessionId>,
     asked_at: Moment,
@@ -72,10 +76,23 @@ const UNREADABLE: StoreError = StoreError::Corrupt { what: "the brief record of 
 
 /// The brief that is written with a run that is kept for this long.
 pub(crate) fn beside(run: &Run, kept: Duration) -> Result<SideWrite, StoreError> {
-    let RunBrief { state, tool, effect, summary, requester, session, asked_at, expires_at, .. } = RunBrief::of(run);
+    let RunBrief { state, tool, effect, summary, requested, requester, session, asked_at, expires_at, .. } =
+        RunBrief::of(run);
     let kept_until = run.changed_at.plus(kept);
     let v = 1;
-    let shape = StoredBrief { v, state, tool, effect, summary, requester, session, asked_at, expires_at, kept_until };
+    let shape = StoredBrief {
+        v,
+        state,
+        tool,
+        effect,
+        summary,
+        requested,
+        requester,
+        session,
+        asked_at,
+        expires_at,
+        kept_until,
+    };
     let body = serde_json::to_vec(&shape).map_err(|_| UNREADABLE)?;
     Ok(SideWrite::Write(RecordKey::run_brief(run.id), body, None))
 }
@@ -96,9 +113,21 @@ pub(crate) fn sizes(run: &Run) -> [IndexName; 2] {
 }
 
 fn read(id: RunId, record: &StoredRecord) -> Result<(RunBrief, Moment), StoreError> {
-    let StoredBrief { state, tool, effect, summary, requester, session, asked_at, expires_at, kept_until, .. } =
-        serde_json::from_slice(&record.body).map_err(|_| UNREADABLE)?;
-    Ok((RunBrief { id, state, tool, effect, summary, requester, session, asked_at, expires_at }, kept_until))
+    let StoredBrief {
+        state,
+        tool,
+        effect,
+        summary,
+        requested,
+        requester,
+        session,
+        asked_at,
+        expires_at,
+        kept_until,
+        ..
+    } = serde_json::from_slice(&record.body).map_err(|_| UNREADABLE)?;
+    let brief = RunBrief { id, state, tool, effect, summary, requested, requester, session, asked_at, expires_at };
+    Ok((brief, kept_until))
 }
 
 impl RunStore {

@@ -85,7 +85,8 @@ fn distrusted(run: Run) -> Run {
 }
 
 /// A run as it is kept: once it is over, nobody needs its exact arguments any more. Their digest stays, and so does what
-/// people were shown, but for the arguments where those were shown as they are.
+/// people were shown, but for the arguments: those were shown as they are, secrets of a requester included. What was
+/// reviewed keeps them where its tool says how they are shown, because its history is told by them.
 pub(crate) fn without_arguments(run: &Run) -> Cow<'_, Run> {
     if !run.state.is_final() || run.asked.arguments == SCRUBBED_ARGUMENTS {
         return Cow::Borrowed(run);
@@ -93,10 +94,12 @@ pub(crate) fn without_arguments(run: &Run) -> Cow<'_, Run> {
     let mut kept = run.clone();
     kept.asked.arguments = SCRUBBED_ARGUMENTS.to_owned();
     let preview = &mut kept.asked.preview;
-    // Arguments are JSON on one line, so the last of these marks is the one before them.
-    if preview.arguments.is_none()
-        && let Some(at) = preview.text.rfind(Preview::ARGUMENTS)
-    {
+    if kept.asked.reviewed && preview.arguments.is_some() {
+        return Cow::Owned(kept);
+    }
+    preview.arguments = None;
+    // No argument begins a line of its own, so the last of these marks is the one before them.
+    if let Some(at) = preview.text.rfind(Preview::ARGUMENTS) {
         preview.text.truncate(at + Preview::ARGUMENTS.len());
         preview.text.push_str(SCRUBBED);
     }

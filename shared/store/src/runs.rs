@@ -201,6 +201,7 @@ impl RunStore {
             next.asked.preview.text = SCRUBBED.to_owned();
             next.asked.preview.warnings.clear();
             next.asked.preview.arguments = None;
+            next.asked.preview.hidden.clear();
             if let Some(ending) = &mut next.ending {
                 ending.result = None;
             }

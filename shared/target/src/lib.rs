@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`grammar`] (checked texts for arguments), [`grep`] (a search expression), [`cursor`] (where a long
 //! result goes on), [`reply`] (what every answer has, and how it is kept within its bounds), [`written`] (text of
-//! programs as it may be shown), [`marked`] (arguments as people are shown them), [`Targets`] (which target a call means),
+//! programs as it may be shown), [`shown_arguments`] (arguments as people are shown them), [`Targets`] (which target a call means),
 //! [`Breaker`] and [`TargetSlots`] (how hard one target is pressed), [`connection`] (both, around one request),
 //! [`codes`] (what several toolsets raise).
 //!
@@ -17,8 +17,8 @@ pub mod connection;
 pub mod cursor;
 pub mod grammar;
 pub mod grep;
-pub mod marked;
 pub mod reply;
+pub mod shown_arguments;
 mod slots;
 mod targets;
 pub mod written;

@@ -15,7 +15,10 @@ pub(super) fn run(args: &RunsCommand, output: OutputFormat) -> anyhow::Result<Co
         match &args.action {
             None => list(&client, Some(PENDING), output).await,
             Some(RunsAction::List { state }) => list(&client, state.as_deref(), output).await,
-            Some(RunsAction::Show { id }) => show(&client, ApiRequest::get(&path(id)?), output).await,
+            Some(RunsAction::Show { id, raw: false }) => show(&client, ApiRequest::get(&path(id)?), output).await,
+            Some(RunsAction::Show { id, raw: true }) => {
+                raw(&client, ApiRequest::get(&format!("{}/arguments", path(id)?)), output).await
+            }
             Some(RunsAction::Approve { id, reason }) => {
                 let path = format!("{}/approve", path(id)?);
                 show(&client, ApiRequest::post(&path, json!({ "reason": reason })), output).await
@@ -73,6 +76,19 @@ async fn show(client: &ApiClient, request: ApiRequest<'_>, output: OutputFormat)
     Ok(CommandOutcome::Done)
 }
 
+/// Prints the exact arguments of a run. In a terminal control characters are escaped as JSON escapes them.
+async fn raw(client: &ApiClient, request: ApiRequest<'_>, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
+    let answer: Value = match client.send(request).await? {
+        Ok(answer) => answer,
+        Err(refusal) => return refusal.finish(output),
+    };
+    match output {
+        OutputFormat::Json => print_json(&answer)?,
+        OutputFormat::Text => print_json(&answer["arguments"])?,
+    }
+    Ok(CommandOutcome::Done)
+}
+
 /// One run for a person to read before deciding. The service built the preview from the real arguments.
 fn as_text(run: AnswerFields<'_>) -> String {
     let mut out = format!(
@@ -91,6 +107,10 @@ fn as_text(run: AnswerFields<'_>) -> String {
     if run.0["session_tainted"] == json!(true) {
         out.push_str("  WARNING    the requesting session has read text from outside\n");
     }
+    let preview = run.part("preview");
+    for hidden in preview.iter().flat_map(|preview| preview.texts("hidden")) {
+        out.push_str(&format!("  HIDDEN     {hidden}\n"));
+    }
     for decision in run.list("decisions") {
         let part = |key: &str| decision.text_or(key, "");
         out.push_str(&format!("  {:<10} by {} at {} {}\n", part("verdict"), part("by"), part("at"), part("reason")));
@@ -101,7 +121,7 @@ fn as_text(run: AnswerFields<'_>) -> String {
         out.push_str(&format!("  outcome    {code} {} ({})\n", part("message"), part("basis")));
     }
     out.push('\n');
-    for line in run.part("preview").map(|preview| preview.lines("text")).unwrap_or_default() {
+    for line in preview.map(|preview| preview.lines("text")).unwrap_or_default() {
         out.push_str(&format!("    {line}\n"));
     }
     out

@@ -1,6 +1,7 @@
 //! `/v1/runs`, and the same at `/runs`: people list, read and decide runs.
 //!
-//! A `GET` never decides. Deciding needs `runs:decide` and no tool scope; agents see only their own runs.
+//! A `GET` never decides. Deciding needs `runs:decide` and no tool scope; agents see only their own runs, and of those
+//! only what they asked for and what became of it.
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
@@ -11,7 +12,7 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::Progress;
 use domain::run::{Run, RunState, Verdict};
-use domain::{Caller, Code, Failure, Moment, RunId, TokenScope};
+use domain::{Caller, Code, Failure, Moment, Principal, RunId, TokenScope};
 use executor::runs::{RunWait, WaitUntil, told};
 use executor::{RunDecision, ServiceKeys};
 use serde::Deserialize;
@@ -54,7 +55,7 @@ pub async fn list(authed: AuthedRequest, filter: Query<RunsQuery>, gateway: Data
                     break;
                 }
                 if matches(&filter, &run) {
-                    page.push(brief(&run));
+                    page.push(brief(&run, viewer(&authed, &run.requester)));
                 }
                 last = Some((run.asked_at, run.id));
             }
@@ -127,9 +128,30 @@ pub async fn show(
             progress: &Progress::default(),
         };
         let versioned = gateway.executor.wait_for(tenant, id, waiting).await?;
-        Ok(told::to_person(&versioned.run))
+        let run = &versioned.run;
+        Ok(match viewer(&authed, &run.asked.requester) {
+            RunViewer::Decider => told::to_person(run),
+            RunViewer::Auditor => told::to_auditor(run),
+            RunViewer::Requester => told::to_requester(run),
+        })
     };
     answer(&gateway, &authed, run.await)
+}
+
+/// `GET /v1/runs/{id}/arguments`: the exact arguments, with nothing hidden, for somebody who decides. Who read them is in
+/// the audit log before they leave.
+pub async fn arguments(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
+    let exact = async {
+        executor::may_decide(&authed.caller)?;
+        let run = gateway.executor.exact_arguments(&authed.caller, parse(&id)?).await?;
+        let unreadable = |_| Failure::new(Code::Internal, "the arguments of the run cannot be read");
+        let arguments: Value = serde_json::from_str(&run.asked.arguments).map_err(unreadable)?;
+        Ok(json!({
+            "id": run.id.to_string(), "tool": run.asked.tool.as_str(), "digest": run.asked.digest,
+            "arguments": arguments,
+        }))
+    };
+    answer(&gateway, &authed, exact.await)
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,7 +211,7 @@ async fn decide(
 pub async fn cancel(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let cancelled = async {
         let run = gateway.executor.cancel_run(&authed.caller, parse(&id)?).await?;
-        Ok(told::to_person(&run))
+        Ok(told::to_requester(&run))
     };
     answer(&gateway, &authed, cancelled.await)
 }
@@ -238,17 +260,43 @@ fn answer(gateway: &Gateway, authed: &AuthedRequest, result: Result<Value, Failu
 }
 
 /// A line of a list: enough to choose from.
-fn brief(run: &RunBrief) -> Value {
+fn brief(run: &RunBrief, viewer: RunViewer) -> Value {
+    let summary = match viewer {
+        RunViewer::Decider => run.summary.clone(),
+        RunViewer::Auditor => redact::redact(&run.summary),
+        RunViewer::Requester => run.requested.clone(),
+    };
     json!({
         "id": run.id.to_string(),
         "state": run.state.as_str(),
         "tool": run.tool.as_str(),
         "effect": run.effect.as_str(),
-        "summary": run.summary,
+        "summary": summary,
         "requested_by": run.requester.subject,
         "asked_at": run.asked_at.to_string(),
         "expires_at": run.expires_at.to_string(),
     })
+}
+
+/// As whom somebody sees a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunViewer {
+    /// Somebody who may decide it, and reads what will be executed as it is.
+    Decider,
+    /// Somebody who reads what others decide.
+    Auditor,
+    /// Whoever asked for it, also with a token that decides the runs of others.
+    Requester,
+}
+
+fn viewer(authed: &AuthedRequest, requester: &Principal) -> RunViewer {
+    if requester.is_same_person(&authed.caller.principal) {
+        RunViewer::Requester
+    } else if executor::may_decide(&authed.caller).is_ok() {
+        RunViewer::Decider
+    } else {
+        RunViewer::Auditor
+    }
 }
 
 /// A caller who decides, or reads the audit log, sees all runs of the tenant; everybody else sees their own.

@@ -10,15 +10,15 @@ use testkit::{Actor, Legacy, Plan, until};
 const DEPLOY: &str = "shop/deploy";
 
 /// A tenant whose one server is simulated, an agent that asks and a person who decides.
-struct Bench {
-    jenkins: SimulatedJenkins,
+pub(crate) struct Bench {
+    pub(crate) jenkins: SimulatedJenkins,
     agent: Legacy,
-    ana: Actor,
+    pub(crate) ana: Actor,
     world: World,
 }
 
 impl Bench {
-    async fn open() -> Bench {
+    pub(crate) async fn open() -> Bench {
         let jenkins = SimulatedJenkins::start(JenkinsSeed::shop()).await.unwrap();
         let file = format!(
             "default_toolsets: [jenkins]\nlimits: {{ calls_per_minute: 1000000 }}\ntoolsets:\n  \
@@ -39,7 +39,7 @@ impl Bench {
         Bench { jenkins, agent, ana, world }
     }
 
-    async fn ask(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn ask(&self, tool: &str, arguments: Value) -> String {
         pending(&self.agent.call(tool, arguments).await)
     }
 

@@ -139,6 +139,8 @@ mod selection;
 #[cfg(test)]
 mod servers_api;
 #[cfg(test)]
+mod shown_whole;
+#[cfg(test)]
 mod stock;
 #[cfg(test)]
 mod store_faults;

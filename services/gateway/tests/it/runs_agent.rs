@@ -30,15 +30,15 @@ async fn a_gated_call_answers_at_once_with_the_run() {
     let told = outcome.ok();
     let run = &told["run"];
     let keys: Vec<&str> = run.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["effect", "expires_at", "id", "next", "poll_after_ms", "state"]);
+    assert_eq!(keys, ["digest", "effect", "expires_at", "id", "next", "poll_after_ms", "state"]);
     assert!(run["id"].as_str().unwrap().starts_with("run_"));
     assert_eq!(
         (&run["state"], &run["effect"], &run["poll_after_ms"]),
         (&json!(PENDING), &json!("change"), &json!(2000))
     );
     assert!(run["next"].as_str().unwrap().contains("await_run"));
-    let summary = "create tenant/runbooks/shape (note, 1 bytes)";
-    assert_eq!(told["preview"], json!({ "summary": summary, "warnings": [] }));
+    let summary = "memory_remember: content=x, evidence=seen in the logs, path=tenant/runbooks/shape, type=note";
+    assert_eq!(told["preview"], json!({ "summary": summary }), "from the call alone");
     let text = outcome.result()["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *told, "text and structure say the same");
     assert_eq!(outcome.result()["isError"], Value::Null);

@@ -134,6 +134,7 @@ impl ErasedCall for Job {
                 summary,
                 warnings: Vec::new(),
                 arguments: None,
+                hidden: Vec::new(),
             }))
         })
     }

@@ -255,6 +255,7 @@ impl ErasedCall for Job {
                 text: format!("the lot of revision {revision} becomes {}", self.n),
                 warnings: vec!["The lot is in use.".to_owned()],
                 arguments: None,
+                hidden: Vec::new(),
                 fingerprint: revision.to_string(),
             }))
         })

@@ -33,6 +33,7 @@ fn run(idempotent: bool, deciders: u32) -> Run {
             warnings: vec![],
             fingerprint: "f".into(),
             arguments: None,
+            hidden: Vec::new(),
         },
         reviewed: false,
         on_reject: OnReject::Continue,

@@ -9,7 +9,7 @@ use domain::run::{Answer, Ending, NotAnEdge, Run, RunEvent, RunState, Verdict};
 use domain::{Caller, Code, Failure, Principal, RunId, Session, Tenant, TokenScope};
 use serde_json::json;
 use std::sync::Arc;
-use store::RunCasOutcome;
+use store::{AuditEntry, Phase, RunCasOutcome};
 
 /// How many runs are taken back in one step.
 const AT_ONCE: usize = 256;
@@ -66,6 +66,28 @@ impl Executor {
             | RunState::ReconciledSucceeded
             | RunState::ReconciledFailed => Ok(decided.run),
         }
+    }
+
+    /// The exact arguments of a run, for somebody who decides it. Who read them is in the audit log before they are
+    /// handed out; once the run is over, nobody keeps them.
+    pub async fn exact_arguments(&self, decider: &Caller, id: RunId) -> Result<Run, Failure> {
+        may_decide(decider)?;
+        let held = self.run(&decider.tenant, id).await?;
+        let run = held.run;
+        if run.asked.requester.is_same_person(&decider.principal) {
+            return Err(refused(NotAnEdge::OwnRequest, &run));
+        }
+        if run.state.is_final() {
+            return Err(Failure::new(Code::NotPossible, "the run is over, and its arguments are not kept")
+                .details(json!({ "run": run.id.to_string(), "state": run.state.as_str() })));
+        }
+        let entry = AuditEntry {
+            target: Some(format!("run/{id}/arguments")),
+            ..self.moved(&decider.tenant, Some(&run), &run, Some(decider))
+        };
+        let entry = AuditEntry { phase: Phase::Disclosed, ..entry };
+        self.store.of(&decider.tenant).audit().note(&entry).await.map_err(|e| no_store(&e))?;
+        Ok(run)
     }
 
     /// The requester takes a pending run back.

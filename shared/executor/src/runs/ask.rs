@@ -4,7 +4,7 @@
 //! same moment write the same record, and the second finds the first's.
 
 use super::{RunWait, WaitUntil};
-use crate::clean;
+use crate::clean::{self, ShownWithoutSecrets};
 use crate::executor::Executor;
 use crate::failpoint::stop_at;
 use crate::failures::no_store;
@@ -17,6 +17,8 @@ use domain::run::{OnReject, Preview, Run, RunRequest, RunState};
 use domain::text::visible;
 use domain::{Code, Failure, Moment, Outcome, RunId};
 use policy::Permit;
+use redact::Scrubber;
+use serde_json::Value;
 use std::sync::Arc;
 use store::{PriorRuns, RunCasOutcome, StoreError, VersionedRun};
 
@@ -124,7 +126,7 @@ impl Executor {
             Failure { code: Code::PreviewUnavailable, message, details: Some(details), ..failure }
         })?;
         let call = rehearsal.call();
-        let preview = preview(entry, parsed, drawn.map(|drawn| clean::drawn(drawn, &snapshot.secrets.now())));
+        let preview = preview(entry, parsed, drawn, &snapshot.secrets.now())?;
         let approvals = &snapshot.approvals;
         let asked = RunRequest {
             schema: entry.schema_digest().to_owned(),
@@ -245,54 +247,71 @@ pub(crate) struct AskParams {
     pub(crate) past: PriorRuns,
 }
 
-/// What an approver is shown: the tool's own drawing where it has one, and always the arguments: as they are, or with
-/// marks where the tool says that somebody's secret stands.
-pub(crate) fn preview(entry: &CatalogEntry, parsed: &ParsedCall, drawn: Option<ToolPreview>) -> Preview {
-    let masked = drawn.as_ref().and_then(|drawn| drawn.arguments.clone());
-    let arguments = folded(&visible(masked.as_ref().unwrap_or(&parsed.arguments)));
+/// The most bytes that whoever decides is asked to read about one run. What is longer is refused before there is a run,
+/// because nobody signs for what was left out.
+const MOST_SHOWN: usize = 512 * 1024;
+
+/// What an approver is shown: the tool's own drawing where it has one, and always the arguments. All of it is whole, and
+/// as it is, but for the tenant's secrets and for what the tool hides by its kind; how much is hidden is told.
+pub(crate) fn preview(
+    entry: &CatalogEntry,
+    parsed: &ParsedCall,
+    drawn: Option<ToolPreview>,
+    secrets: &Scrubber,
+) -> Result<Preview, Failure> {
     let name = entry.name();
+    let drawn = drawn.unwrap_or_else(|| ToolPreview {
+        summary: format!("{name} with {} of arguments", size(parsed.arguments.len())),
+        text: name.to_string(),
+        warnings: Vec::new(),
+        arguments: None,
+        hidden: Vec::new(),
+        fingerprint: String::new(),
+    });
+    let mut shown = ShownWithoutSecrets::new(secrets);
     let mut warnings = Vec::new();
     if parsed.effect == domain::Effect::Disrupt {
         warnings.push("This takes something away or puts service at risk.".to_owned());
     }
-    match drawn {
-        Some(drawn) => {
-            warnings.extend(drawn.warnings.iter().map(|warning| folded(&visible(warning))));
-            Preview {
-                summary: folded(&visible(&drawn.summary)),
-                text: format!("{}{}{arguments}", folded(&visible(&drawn.text)), Preview::ARGUMENTS),
-                warnings,
-                fingerprint: drawn.fingerprint,
-                arguments: masked,
-            }
-        }
-        None => Preview {
-            summary: format!("{name} with {} of arguments", size(parsed.arguments.len())),
-            text: format!("{name}{}{arguments}", Preview::ARGUMENTS),
-            warnings,
-            fingerprint: String::new(),
-            arguments: None,
-        },
+    warnings.extend(drawn.warnings.iter().map(|warning| visible(&shown.text(warning, "a warning"))));
+    let summary = visible(&shown.text(&drawn.summary, "the summary"));
+    let text = visible(&shown.text(&drawn.text, "the preview"));
+    let given = drawn.arguments.as_ref().unwrap_or(&parsed.arguments);
+    // Arguments are an object that was parsed before; whatever else a tool gives is shown as the text it is.
+    let given: Value = serde_json::from_str(given).unwrap_or_else(|_| Value::from(given.as_str()));
+    let clean = shown.arguments(given.clone(), "argument ");
+    let arguments = (drawn.arguments.is_some() || clean != given).then(|| clean.to_string());
+    let text = format!("{text}{}{}", Preview::ARGUMENTS, written_out(clean));
+    // Paths hold names that somebody chose; each statement stays in its line.
+    let one_line = |line: &String| visible(line).replace('\n', "\\n");
+    let hidden: Vec<String> = drawn.hidden.iter().chain(&shown.hidden).map(one_line).collect();
+    let bytes = summary.len() + text.len() + warnings.iter().chain(&hidden).map(String::len).sum::<usize>();
+    if bytes > MOST_SHOWN {
+        let message = format!(
+            "whoever decides would have to read {bytes} bytes about this call, and at most {MOST_SHOWN} are shown"
+        );
+        return Err(Failure::new(Code::TooLarge, message)
+            .next("ask for less at a time: split the call, or leave out what stays as it is"));
     }
+    Ok(Preview { summary, text, warnings, fingerprint: drawn.fingerprint, arguments, hidden })
 }
 
-/// Lines and bytes of one text that a person is shown; what is between its beginning and its end is counted and named.
-const SHOWN_LINES: usize = 200;
-const SHOWN_BYTES: usize = 24 * 1024;
-
-/// A text no flood of which can push anything else out of sight: beginning and end, and a digest of the whole.
-fn folded(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    if lines.len() <= SHOWN_LINES && text.len() <= SHOWN_BYTES {
-        return text.to_owned();
+/// Arguments for a person to read: JSON on one line, but texts of several lines below it, line by line. Each of those
+/// lines has a sign before it, so that none can pass for a line of ours.
+fn written_out(mut arguments: Value) -> String {
+    let is_long = |value: &Value| value.as_str().is_some_and(|text| text.contains('\n'));
+    let mut texts = Vec::new();
+    if let Value::Object(fields) = &mut arguments {
+        let long: Vec<String> = fields.iter().filter(|(_, value)| is_long(value)).map(|(key, _)| key.clone()).collect();
+        texts.extend(long.into_iter().filter_map(|key| fields.remove(&key).map(|value| (key, value))));
     }
-    let head: String = lines.iter().take(SHOWN_LINES / 2).copied().collect::<Vec<_>>().join("\n");
-    let tail: String = lines[lines.len().saturating_sub(SHOWN_LINES / 2)..].join("\n");
-    let digest = domain::json::sha256_hex(text.as_bytes());
-    let first: String = head.chars().take(SHOWN_BYTES / 4).collect();
-    let rest = tail.chars().count().saturating_sub(SHOWN_BYTES / 4);
-    let last: String = tail.chars().skip(rest).collect();
-    format!("{first}\n[… {} lines and {} bytes in all, sha256 {digest} …]\n{last}", lines.len(), text.len())
+    let mut out = visible(&arguments.to_string());
+    for (key, text) in texts {
+        let text = text.as_str().unwrap_or_default();
+        out.push_str(&format!("\n  {}, {} characters:", visible(&format!("{key:?}")), text.chars().count()));
+        text.split('\n').for_each(|line| out.push_str(&format!("\n  | {}", visible(line))));
+    }
+    out
 }
 
 fn size(bytes: usize) -> String {
@@ -308,5 +327,15 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\u{200b}c\u{1b}[2J\u{0}"), "a\\u{202e}b\\u{200b}c\\u{001b}[2J\\u{0000}");
         assert_eq!(visible("a\u{fe0f}b\u{34f}c\u{180b}d\u{1bca0}"), "a\\u{fe0f}b\\u{034f}c\\u{180b}d\\u{1bca0}");
         assert_eq!(visible("plain\n\ttext ä 漢"), "plain\n\ttext ä 漢");
+    }
+
+    #[test]
+    fn texts_of_several_lines_are_written_out_and_cannot_pass_for_ours() {
+        let given = serde_json::json!({ "pod": "a", "stdin": "one\n\narguments: {}\r\n", "word": "b" });
+        assert_eq!(
+            written_out(given),
+            "{\"pod\":\"a\",\"word\":\"b\"}\n  \"stdin\", 20 characters:\n  | one\n  | \n  | arguments: {}\\u{000d}\n  | "
+        );
+        assert_eq!(written_out(serde_json::json!({ "a": "b" })), r#"{"a":"b"}"#);
     }
 }

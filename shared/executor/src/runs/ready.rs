@@ -104,18 +104,18 @@ pub(super) async fn last_look(
         }
     }
     let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
-        Ok(Ok(drawn)) => drawn.map(|drawn| clean::drawn(drawn, secrets)),
+        Ok(Ok(drawn)) => drawn,
         Ok(Err(failure)) => {
             let failure = clean::failed(failure, secrets);
             return stale(format!("the target can no longer be looked at: {}", failure.message));
         }
         Err(_) => return stale("the target can no longer be looked at in time".to_owned()),
     };
-    let (now, was) = (ask::preview(&ready.entry, &ready.parsed, drawn), &run.asked.preview);
-    if still_covered(was, &now) {
-        return PreSendFinding::Same;
+    // The requester reads what is said here, so it says nothing of what was read from the target.
+    match ask::preview(&ready.entry, &ready.parsed, drawn, secrets) {
+        Ok(now) if still_covered(&run.asked.preview, &now) => PreSendFinding::Same,
+        Ok(_) | Err(_) => stale("the target has changed since it was approved".to_owned()),
     }
-    stale(format!("the target has changed since it was approved; now: {}", now.summary))
 }
 
 /// Whether a yes to what was shown covers what would be shown now. Where the target moved and what would be done is still
@@ -141,6 +141,7 @@ mod tests {
             warnings: Vec::new(),
             fingerprint: fingerprint.to_owned(),
             arguments: None,
+            hidden: Vec::new(),
         }
     }
 

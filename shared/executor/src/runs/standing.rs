@@ -227,6 +227,7 @@ mod tests {
                 warnings: Vec::new(),
                 fingerprint: String::new(),
                 arguments: None,
+                hidden: Vec::new(),
             },
             reviewed: false,
             on_reject: OnReject::Continue,

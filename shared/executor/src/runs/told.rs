@@ -1,7 +1,11 @@
-//! What agents and people are told of a run.
+//! What a run looks like to its requester, to whoever decides it, and to an auditor.
+//!
+//! Whoever decides sees what will be executed as it is. The requester sees what it asked for and what became of it, and
+//! nothing that was read from a target to decide about it. An auditor sees what deciders do, masked by its looks.
 
 use domain::run::{Answer, OnReject, Run, RunState, Verdict};
 use domain::{Code, Failure, Outcome, ToolOutput, WaitingRun};
+use redact::redact;
 use serde_json::{Value, json};
 
 /// How long an agent should wait between looks.
@@ -76,8 +80,7 @@ fn open(run: &Run, replayed: bool) -> String {
     told["poll_after_ms"] = json!(POLL_AFTER_MS);
     let said = if run.state == RunState::PendingApproval { "must approve" } else { "approved" };
     told["next"] = json!(format!("A person {said}. Call await_run with this run id; do not repeat the call."));
-    let preview = &run.asked.preview;
-    json!({ "run": told, "preview": { "summary": preview.summary, "warnings": preview.warnings } }).to_string()
+    json!({ "run": told, "preview": { "summary": run.asked.requested() } }).to_string()
 }
 
 /// The result as it would have come at once, with the run beside it.
@@ -94,6 +97,7 @@ fn facts(run: &Run, replayed: bool) -> Value {
         "state": run.state.as_str(),
         "effect": run.asked.effect.as_str(),
         "expires_at": run.asked.expires_at.to_string(),
+        "digest": run.asked.digest,
     });
     if let Some(answer) = run.decision() {
         told["decided_by"] = json!(answer.by.subject);
@@ -110,18 +114,48 @@ fn facts(run: &Run, replayed: bool) -> Value {
 /// Everything a person may want to know before signing, and afterwards.
 pub fn to_person(run: &Run) -> Value {
     let asked = &run.asked;
-    let answer = |a: &Answer| json!({ "by": a.by.subject, "verdict": verdict(a.verdict), "reason": a.reason, "at": a.at.to_string() });
     let arguments = asked.preview.arguments.as_ref().unwrap_or(&asked.arguments);
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or(Value::Null);
+    let mut told = to_requester(run);
+    told["arguments"] = serde_json::from_str(arguments).unwrap_or(Value::Null);
+    told["warnings"] = json!(asked.preview.warnings);
+    let preview = &asked.preview;
+    told["preview"] = json!({ "summary": preview.summary, "text": preview.text, "hidden": preview.hidden });
+    if let Some(claim) = &run.claim {
+        told["claim"] =
+            json!({ "owner": claim.owner, "epoch": claim.epoch, "lease_until": claim.lease_until.to_string() });
+    }
+    told
+}
+
+/// The same for somebody who reads runs and decides none: masked by its looks.
+pub fn to_auditor(run: &Run) -> Value {
+    let mut told = to_person(run);
+    masked(&mut told["arguments"]);
+    masked(&mut told["warnings"]);
+    masked(&mut told["preview"]);
+    told
+}
+
+fn masked(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = redact(text),
+        Value::Array(items) => items.iter_mut().for_each(masked),
+        Value::Object(fields) => fields.values_mut().for_each(masked),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// What the requester may read of its own run: what it asked for, what people said, and what became of it.
+pub fn to_requester(run: &Run) -> Value {
+    let asked = &run.asked;
+    let answer = |a: &Answer| json!({ "by": a.by.subject, "verdict": verdict(a.verdict), "reason": a.reason, "at": a.at.to_string() });
     let mut told = json!({
         "id": run.id.to_string(),
         "state": run.state.as_str(),
         "tool": asked.tool.as_str(),
         "toolset": asked.toolset.as_str(),
-        "arguments": arguments,
         "effect": asked.effect.as_str(),
-        "warnings": asked.preview.warnings,
-        "preview": { "summary": asked.preview.summary, "text": asked.preview.text },
+        "preview": { "summary": run.asked.requested() },
         "digest": asked.digest,
         "requested_by": asked.requester.subject,
         "session": asked.session.map(|id| id.to_string()),
@@ -135,10 +169,6 @@ pub fn to_person(run: &Run) -> Value {
     });
     if let Some(by) = run.execute_by {
         told["execute_by"] = json!(by.to_string());
-    }
-    if let Some(claim) = &run.claim {
-        told["claim"] =
-            json!({ "owner": claim.owner, "epoch": claim.epoch, "lease_until": claim.lease_until.to_string() });
     }
     if let Some(ending) = &run.ending {
         let result: Value = ending.result.as_deref().and_then(|r| serde_json::from_str(r).ok()).unwrap_or(Value::Null);

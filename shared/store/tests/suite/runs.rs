@@ -62,6 +62,7 @@ fn asked(at: Moment) -> RunRequest {
             warnings: vec!["w".into()],
             fingerprint: "uid:7".into(),
             arguments: Some(r#"{"name":"web"}"#.into()),
+            hidden: vec!["9 characters hidden: a".into()],
         },
         reviewed: false,
         on_reject: OnReject::Fail,
@@ -164,6 +165,7 @@ async fn a_run_reads_back_as_it_was_written(bench: Bench) {
         open(&runs, &run).await;
         if run.state.is_final() {
             run.asked.arguments = r#"{"redacted":true}"#.into();
+            run.asked.preview.arguments = None;
         }
         let (found, at) = runs.find(run.id).await.unwrap();
         assert_eq!(found.map(|held| (held.run, held.version)), Some((run, RecordVersion::new(1))));

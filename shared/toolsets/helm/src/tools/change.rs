@@ -2,7 +2,7 @@
 
 use super::chart::{self, ChartText, VersionText};
 use super::grammar::{ChartValues, HelmTimeout, ReleaseName, template_in};
-use super::objects::{Difference, differences, identity};
+use super::objects::{Difference, decided_differences, differences, identity};
 use super::preview::{self, shown};
 use super::release::{FullRevision, ReleaseRef, RevisionSummary, read};
 use super::settled::{LABEL, after_failure, labelled, probed};
@@ -11,9 +11,9 @@ use crate::client::charts::Archive;
 use crate::client::{Invocation, Subcommand};
 use catalog::{PreviewBuilder, ProbeResult, ToolPreview};
 use domain::{Code, Failure};
-use kubernetes::client::{KnownSecrets, without_marks};
+use kubernetes::client::{BroughtTexts, KnownSecrets, ObjectPair};
 use kubernetes::k8s::at;
-use kubernetes::k8s::diff_text::unified;
+use kubernetes::k8s::diff_text::whole;
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 use target::grammar::Label;
-use target::marked::marked;
 
 /// How long all looks of a preview may take together.
 const PREVIEW: Duration = Duration::from_secs(28);
@@ -180,12 +179,7 @@ impl ReleaseRequest<'_> {
     }
 
     /// What an approver is shown.
-    pub(super) async fn preview(
-        &self,
-        kit: &HelmDeps,
-        permit: &Permit,
-        args: &impl Serialize,
-    ) -> Result<Option<ToolPreview>, Failure> {
+    pub(super) async fn preview(&self, kit: &HelmDeps, permit: &Permit) -> Result<Option<ToolPreview>, Failure> {
         let plan = self.plan(kit, permit, PREVIEW).await?;
         hold::free(kit, permit, &plan.spot).await?;
         let then = self.rehearsed(&plan).await?;
@@ -193,16 +187,8 @@ impl ReleaseRequest<'_> {
             Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
             Some(_) | None => None,
         };
-        let mut preview = self.drawn(&plan, now.as_ref(), &then).await?;
+        let preview = self.drawn(&plan, now.as_ref(), &then).await?;
         kit.pins.note(permit.run(), &plan.archive.sha256);
-        let values = self.values.map(ChartValues::value).unwrap_or_default();
-        // What the caller brought needs no marks to be compared by.
-        let shown = without_marks(&plan.spot.cluster.masked_values(values, &known(&plan, now.as_ref(), &then)?));
-        preview.arguments(marked(args, |args| {
-            if args.get("values").is_some_and(Value::is_object) {
-                args["values"] = shown;
-            }
-        }));
         let verb = if plan.newest.is_some() { "upgrade" } else { "install" };
         let summary =
             format!("{verb} release {}/{} with chart {}", plan.spot.namespace, plan.spot.name, then.chart_name());
@@ -259,8 +245,17 @@ impl ReleaseRequest<'_> {
         risks::within_bounds(spot, &everything)?;
         risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
         let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
-        tell_values(&mut preview, spot, &known, now, then);
-        preview::differences(&mut preview, &differences(&spot.cluster, &known, &before, &objects));
+        // What the standing release holds is known to be secret. What the new one puts into its Secrets is not: whoever
+        // asks chooses it, and could hide anything behind it.
+        let hidden = now.map(|now| now.secrets(&spot.cluster)).transpose()?.unwrap_or_default();
+        let values = self.values.map(ChartValues::value).unwrap_or_default();
+        let brought = BroughtTexts::besides(&spot.cluster, [&values], &known, &hidden);
+        tell_values(&mut preview, spot, (&known, &brought), now, then);
+        let rendered = BroughtTexts::besides(&spot.cluster, &everything, &known, &hidden);
+        let decided =
+            |now: &[Value], then: &[Value]| decided_differences(&spot.cluster, &known, &rendered, (now, then));
+        preview::differences(&mut preview, &decided(&before, &objects));
+        decided(&[], &hooks).iter().for_each(|hook| preview::hook(&mut preview, hook));
         Ok(preview)
     }
 
@@ -387,15 +382,16 @@ fn known(plan: &ReleasePlan<'_>, now: Option<&FullRevision>, then: &FullRevision
 fn tell_values(
     preview: &mut PreviewBuilder,
     spot: &ReleaseRef<'_>,
-    known: &KnownSecrets,
+    (known, brought): (&KnownSecrets, &BroughtTexts),
     now: Option<&FullRevision>,
     then: &FullRevision,
 ) {
     let masked = |standing: &FullRevision| spot.cluster.masked_values(Value::Object(standing.config.clone()), known);
     let before = now.map(masked).unwrap_or_else(|| json!({}));
     let after = masked(then);
-    let pair = spot.cluster.compared(Some(&before), Some(&after));
-    if let Some(text) = unified(pair.now.as_ref(), pair.then.as_ref()) {
+    let (pair, hidden) = ObjectPair::for_deciders(&spot.cluster, Some(&before), Some(&after), brought);
+    hidden.iter().for_each(|hidden| preview::withheld(preview, "the values", hidden));
+    if let Some(text) = whole(pair.now.as_ref(), pair.then.as_ref()) {
         preview.line("values:");
         text.lines().skip(2).for_each(|line| preview.line(line));
     }

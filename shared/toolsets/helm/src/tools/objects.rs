@@ -4,8 +4,8 @@
 //! rather than shown as it is.
 
 use domain::Failure;
-use kubernetes::client::{Cluster, KnownSecrets};
-use kubernetes::k8s::diff_text::{plain, unified};
+use kubernetes::client::{BroughtTexts, Cluster, HiddenText, KnownSecrets, ObjectPair};
+use kubernetes::k8s::diff_text::{plain, unified, whole};
 use serde_json::Value;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use std::collections::BTreeMap;
@@ -78,6 +78,8 @@ pub(crate) struct Difference {
     pub(crate) object: String,
     /// How it would differ.
     pub(crate) text: String,
+    /// What of that is hidden from whoever decides.
+    pub(crate) hidden: Vec<HiddenText>,
 }
 
 /// What differs between two manifests, object by object, masked. Those that stay as they are are left out.
@@ -97,13 +99,45 @@ pub(crate) fn differences(
         let pair = cluster.compared(before, Some(after));
         if let Some(text) = unified(pair.now.as_ref(), pair.then.as_ref()) {
             let action = if before.is_some() { "change" } else { "create" };
-            found.push(Difference { action, object: identity(after), text });
+            found.push(Difference { action, object: identity(after), text, hidden: Vec::new() });
         }
     }
     for (_, before) in now.iter().filter(|(key, _)| !then.contains_key(*key)) {
         let pair = cluster.compared(Some(before), None);
         let text = unified(pair.now.as_ref(), None).unwrap_or_default();
-        found.push(Difference { action: "remove", object: identity(before), text });
+        found.push(Difference { action: "remove", object: identity(before), text, hidden: Vec::new() });
+    }
+    found
+}
+
+/// The same for whoever decides: all of it, with what would be rendered as it is.
+pub(crate) fn decided_differences(
+    cluster: &Cluster<'_>,
+    known: &KnownSecrets,
+    brought: &BroughtTexts,
+    (now, then): (&[Value], &[Value]),
+) -> Vec<Difference> {
+    let by_key = |objects: &[Value]| -> BTreeMap<String, (Value, Value)> {
+        let masked = |object: &Value| (cluster.masked_object(object.clone(), known), object.clone());
+        objects.iter().map(|object| (key(object), masked(object))).collect()
+    };
+    let (now, then) = (by_key(now), by_key(then));
+    let mut found = Vec::new();
+    for (key, (after, rendered)) in &then {
+        let before = now.get(key).map(|(before, _)| before);
+        let (pair, mut hidden) = ObjectPair::for_deciders(cluster, before, Some(after), brought);
+        if let Some(text) = whole(pair.now.as_ref(), pair.then.as_ref()) {
+            let action = if before.is_some() { "change" } else { "create" };
+            let kind = after["kind"].as_str().unwrap_or_default();
+            let changed = |one: &HiddenText| before.and_then(|old| old.pointer(&one.path)) != after.pointer(&one.path);
+            hidden.extend(cluster.hide_contents(kind, &mut rendered.clone()).into_iter().filter(changed));
+            found.push(Difference { action, object: identity(after), text, hidden });
+        }
+    }
+    for (_, (before, _)) in now.iter().filter(|(key, _)| !then.contains_key(*key)) {
+        let (pair, _) = ObjectPair::for_deciders(cluster, Some(before), None, brought);
+        let text = whole(pair.now.as_ref(), None).unwrap_or_default();
+        found.push(Difference { action: "remove", object: identity(before), text, hidden: Vec::new() });
     }
     found
 }

@@ -8,10 +8,10 @@ use super::objects::Difference;
 use super::release::{ReleaseRef, RevisionSummary};
 use catalog::ToolPreview;
 use catalog::preview::{PreviewBlock, PreviewBuilder, digest, judged_line, target_name};
-use kubernetes::client::{Cluster, without_marks};
+use kubernetes::client::{Cluster, HiddenText, without_marks};
 use serde_json::json;
 
-/// The most lines that are shown of all differences together, and the most bytes of everything.
+/// The most lines and bytes of all differences together in an answer. Whoever decides reads all of them.
 const MOST_LINES: usize = 160;
 const MOST_BYTES: usize = 20 * 1024;
 
@@ -41,7 +41,26 @@ pub(super) fn differences(preview: &mut PreviewBuilder, differences: &[Differenc
     // What is random may make an object differ from itself, so only what comes and goes is held against a yes.
     let fixed: Vec<String> = differences.iter().map(title).filter(|title| !title.starts_with("change ")).collect();
     preview.fact(json!({ "objects": fixed }));
-    differences.iter().for_each(|difference| preview.block(title(difference), difference.text.as_str()));
+    differences.iter().for_each(|difference| tell(preview, title(difference), difference));
+}
+
+/// A hook, which is made anew and runs; what it runs is read from its text.
+pub(super) fn hook(preview: &mut PreviewBuilder, hook: &Difference) {
+    tell(preview, format!("hook {}", hook.object), hook);
+}
+
+fn tell(preview: &mut PreviewBuilder, title: String, difference: &Difference) {
+    difference.hidden.iter().for_each(|hidden| withheld(preview, &difference.object, hidden));
+    preview.block(title, difference.text.as_str());
+}
+
+/// Says that something is hidden.
+pub(super) fn withheld(preview: &mut PreviewBuilder, what: &str, hidden: &HiddenText) {
+    let what = format!("{what}, at {}", hidden.path);
+    match hidden.characters {
+        Some(characters) => preview.withhold(characters, format!("{what}; a secret of the release")),
+        None => preview.withhold_value(format!("{what}; it was read from the cluster and looks like a secret")),
+    }
 }
 
 /// The finished preview.
@@ -50,7 +69,7 @@ pub(super) fn drawn(cluster: &Cluster<'_>, preview: PreviewBuilder, summary: imp
     // What is shown is blind to the values of secrets; what is compared sees them, and nobody sees it.
     let digest = digest(&without_marks(&judged));
     let whole = cluster.judged_digest().of(&judged);
-    let text = format!("{}{}\n{}\n", preview.lines().join("\n"), folded(preview.blocks()), judged_line(&digest));
+    let text = format!("{}{}\n{}\n", preview.lines().join("\n"), joined(preview.blocks()), judged_line(&digest));
     preview.build(summary, text, format!("helm:{whole}#{whole}"))
 }
 
@@ -62,6 +81,16 @@ pub(super) fn shown(differences: &[Difference]) -> String {
 
 fn title(difference: &Difference) -> String {
     format!("{} {}", difference.action, difference.object)
+}
+
+/// Differences, all of them. The first two lines of each say which side is which, and are left out.
+fn joined(differences: &[PreviewBlock]) -> String {
+    let mut out = String::new();
+    for difference in differences {
+        out.push_str(&format!("\n\n{}", difference.title));
+        difference.text.lines().skip(2).for_each(|line| out.push_str(&format!("\n{line}")));
+    }
+    out
 }
 
 /// Whatever comes and goes first by name, then how, as far as there is room.

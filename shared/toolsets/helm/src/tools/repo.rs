@@ -172,7 +172,14 @@ async fn removed(repositories: &Repositories<'_>, name: &str) -> Result<ToolPrev
     };
     let text = format!("remove repository {name}\naddress: {url}\nreleases that were installed from it stay");
     let summary = format!("remove chart repository {name}");
-    Ok(ToolPreview { summary, text, warnings: Vec::new(), arguments: None, fingerprint: url.clone() })
+    Ok(ToolPreview {
+        summary,
+        text,
+        warnings: Vec::new(),
+        arguments: None,
+        hidden: Vec::new(),
+        fingerprint: url.clone(),
+    })
 }
 
 fn find<'a>(all: &'a [TenantRepository], name: &str) -> Option<&'a ChartRepository> {

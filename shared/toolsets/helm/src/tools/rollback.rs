@@ -1,7 +1,7 @@
 //! `helm_rollback`: brings a release back to what one of its revisions was.
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
-use super::objects::differences;
+use super::objects::decided_differences;
 use super::preview;
 use super::release::{ReleaseRef, RevisionSummary, no_revision};
 use super::settled::{after_failure, probed};
@@ -9,7 +9,7 @@ use super::{HelmDeps, TOOLSET, fault, hold, risks};
 use crate::client::Subcommand;
 use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure, Moment};
-use kubernetes::client::KnownSecrets;
+use kubernetes::client::{BroughtTexts, KnownSecrets};
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -148,7 +148,10 @@ pub(super) async fn drawn(
     let everything: Vec<Value> = after.iter().chain(&then.hook_objects()?).cloned().collect();
     risks::within_bounds(spot, &everything)?;
     risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
-    preview::differences(&mut preview, &differences(&spot.cluster, &known, &before, &after));
+    preview::differences(
+        &mut preview,
+        &decided_differences(&spot.cluster, &known, &BroughtTexts::default(), (&before, &after)),
+    );
     Ok(preview)
 }
 

@@ -1,14 +1,14 @@
 //! `helm_uninstall`: removes a release and what it made.
 
 use super::grammar::{HelmTimeout, LONGEST, ReleaseName};
-use super::objects::{Difference, differences, identity};
+use super::objects::{Difference, decided_differences, identity};
 use super::preview;
 use super::release::{FullRevision, ReleaseRef};
 use super::{HelmDeps, TOOLSET, fault, hold, risks};
 use crate::client::Subcommand;
 use catalog::{PreviewBuilder, ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Code, Effect, Failure};
-use kubernetes::client::KnownSecrets;
+use kubernetes::client::{BroughtTexts, KnownSecrets};
 use kubernetes::k8s::reply::{ClusterNote, ClusterReplyFields};
 use policy::Permit;
 use schemars::JsonSchema;
@@ -173,7 +173,7 @@ pub(super) async fn describe(
     }
     risks::judge(spot, &going).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
     // Which objects go is what matters; what is in them is of no use to the approver any more.
-    let gone = differences(&spot.cluster, &known, &going, &[]);
+    let gone = decided_differences(&spot.cluster, &known, &BroughtTexts::default(), (&going, &[]));
     let gone: Vec<Difference> = gone.into_iter().map(|gone| Difference { text: String::new(), ..gone }).collect();
     preview::differences(preview, &gone);
     Ok(())

@@ -80,7 +80,7 @@ impl Tool for Upgrade {
     }
 
     async fn preview(&self, permit: &Permit, args: &Args) -> Result<Option<ToolPreview>, Failure> {
-        args.wish().preview(&self.kit, permit, args).await
+        args.wish().preview(&self.kit, permit).await
     }
 
     async fn probe(&self, permit: &Permit, args: &Args) -> ProbeResult {

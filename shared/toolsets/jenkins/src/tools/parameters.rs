@@ -59,8 +59,10 @@ pub(super) struct BuildSetting {
     pub(super) name: String,
     /// What is sent; `None` if the job's own default is taken.
     value: Option<String>,
-    /// What is shown: never a secret.
+    /// What whoever decides is shown: what is given, but for the value of a password parameter.
     pub(super) shown: String,
+    /// How many characters of it are hidden.
+    pub(super) hidden: Option<usize>,
     pub(super) default: Option<String>,
 }
 
@@ -101,7 +103,7 @@ impl Parameters {
         let name = definition.name.clone();
         if name == run_id_parameter {
             let (value, shown) = (run.map(|run| run.to_string()), "the id of this run".to_owned());
-            return Ok(BuildSetting { name, value, shown, default: None });
+            return Ok(BuildSetting { name, value, shown, hidden: None, default: None });
         }
         let value = self.0.get(&name).and_then(plain);
         let default = definition.default.clone();
@@ -114,21 +116,21 @@ impl Parameters {
             } else {
                 default.clone().unwrap_or_default()
             };
-            return Ok(BuildSetting { name, value: None, shown, default });
+            return Ok(BuildSetting { name, value: None, shown, hidden: None, default });
         };
         fits(definition, &value)?;
-        let secret = definition.kind == ParameterKind::Password;
-        Ok(BuildSetting { shown: mask::parameter(&name, &value, secret), value: Some(value), name, default })
+        let (shown, hidden) = match definition.kind == ParameterKind::Password {
+            true => (MASKED.to_owned(), Some(value.chars().count())),
+            false => (value.clone(), None),
+        };
+        Ok(BuildSetting { shown, hidden, value: Some(value), name, default })
     }
 
-    /// The arguments as people are shown them.
-    pub(super) fn mask(&self, definitions: &[ParameterDefinition], shown: &mut Value) {
-        for (name, value) in &self.0 {
-            let secret = |d: &ParameterDefinition| d.name == *name && d.kind == ParameterKind::Password;
-            let text = plain(value).unwrap_or_default();
-            let masked = mask::parameter(name, &text, definitions.iter().any(secret));
-            if masked != text {
-                shown[name] = json!(masked);
+    /// Hides the values of password parameters in the arguments that people are shown.
+    pub(super) fn hide_passwords(&self, definitions: &[ParameterDefinition], shown: &mut Value) {
+        for name in self.0.keys() {
+            if definitions.iter().any(|d| d.name == *name && d.kind == ParameterKind::Password) {
+                shown[name] = json!(MASKED);
             }
         }
     }

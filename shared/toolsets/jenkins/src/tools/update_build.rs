@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 use target::grammar::Label;
-use target::marked::marked;
 
 pub(super) struct UpdateBuild {
     pub(super) kit: JenkinsDeps,
@@ -91,12 +90,12 @@ impl Tool for UpdateBuild {
         preview.fact(json!({ "job": job.as_str(), "build": build.number, "began": build.started_ms }));
         preview.line(format!("label build {} of {job}", build.number));
         if let Some(name) = &args.display_name {
-            preview.line(format!("name: {:?} → {:?}", build.display_name, mask::line(name.as_str())));
+            preview.line(format!("name: {:?} → {:?}", build.display_name, name.as_str()));
         }
         if let Some(text) = &args.description {
             let before = build.description.as_deref().unwrap_or_default();
             preview.line(format!("description: {before:?}"));
-            preview.line(format!("           → {:?}", mask::text(text.as_str())));
+            preview.line(format!("           → {:?}", text.as_str()));
         }
         if let Some(keep) = args.keep {
             preview.line(format!("kept for ever: {} → {keep}", build.keep));
@@ -104,7 +103,6 @@ impl Tool for UpdateBuild {
         if args.keep == Some(false) && build.keep {
             preview.warn("A build that is not kept can be deleted by Jenkins itself.");
         }
-        preview.arguments(marked(args, |_| {}));
         Ok(Some(preview::drawn(preview, format!("label build {} of {job}", build.number))))
     }
 

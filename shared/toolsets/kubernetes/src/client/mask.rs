@@ -5,11 +5,14 @@
 //! they can be compared without being seen; every handle has a random key of its own, so marks of two calls say nothing
 //! about each other. What must be the same from call to call, a fingerprint, is made of digests that nobody is shown.
 //!
-//! Whether what a caller brings equals what the cluster holds is told only to those who may write: see `compare`.
+//! Whether what a caller brings equals what the cluster holds is told only to those who may write: see `compare`. What a
+//! caller brings is shown to whoever decides as it is: see `brought`.
 //!
-//! Reading order: `Masker`, `marks` (what stands for a value), `walk` (objects), `compare`, `noise` (what is left out).
+//! Reading order: `Masker`, `marks` (what stands for a value), `walk` (objects), `compare`, `brought`, `noise` (what is
+//! left out).
 //! Names and looks of secrets are [`redact::looks`]; the values that are known are `known`.
 
+mod brought;
 mod compare;
 mod known;
 mod marks;
@@ -18,6 +21,7 @@ mod walk;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+pub use brought::{BroughtTexts, HiddenText, hide_all};
 pub use compare::{ObjectPair, without_marks};
 use domain::{KeyedDigest, Tenant};
 pub use known::KnownSecrets;
@@ -58,6 +62,11 @@ impl Masker {
     /// The same for another call, whose marks say nothing about those of this one.
     pub(in crate::client) fn for_call(&self) -> Masker {
         Masker { call: CallKey::random(), ..self.clone() }
+    }
+
+    /// Whether marks of two values differ.
+    fn tells_apart(&self) -> bool {
+        self.call.is_some()
     }
 
     /// The digest of what is judged at a place; the same from call to call.

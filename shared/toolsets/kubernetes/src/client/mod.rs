@@ -78,7 +78,7 @@ pub use config::{
 pub use exec::{CommandResult, HttpProbeResult, PodCommand, ProbeRequest};
 pub use kinds::Kind;
 pub use logs::{ContainerLogRequest, LogQuery};
-pub use mask::{JudgedDigest, KnownSecrets, MaskDetail, ObjectPair, without_marks};
+pub use mask::{BroughtTexts, HiddenText, JudgedDigest, KnownSecrets, MaskDetail, ObjectPair, hide_all, without_marks};
 pub use place::{KindScope, NamespaceSpan, ResourceRef, Wildcard};
 pub use reach::ClusterReach;
 pub use read::{ListQuery, MetricsSubject, ObjectPage, Table, TableRow};

@@ -8,12 +8,12 @@ use super::at;
 use super::diff_text::unified;
 use super::grammar::Label;
 use super::manifest::{ManifestObject, ObjectManifest};
-use super::preview;
+use super::preview::{self, ObjectChange};
 use super::radius;
 use super::reply::{ClusterNote, ClusterReplyFields};
 use super::shown_arguments;
 use super::{K8sDeps, TOOLSET};
-use crate::client::{Cluster, ClusterWriter, Force, MaskDetail, ResourceRef, marker};
+use crate::client::{BroughtTexts, Cluster, ClusterWriter, Force, MaskDetail, ResourceRef, marker};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
 use plan::{ApplyPlan, ApplyStep, DryRunResult, body};
@@ -99,6 +99,8 @@ impl Tool for Apply {
         let plan = ApplyPlan::of(&cluster, args.manifest.objects()?, args.namespace.as_ref()).await?;
         let writer = cluster.write()?;
         let mut preview = preview::of(&cluster);
+        let brought = BroughtTexts::of(&cluster, args.manifest.objects()?.iter().map(|object| &object.value));
+        let drawn = ObjectChange { cluster: &cluster, brought: &brought };
         preview.judge(plan.kinds());
         let (mut made, mut changed) = (0, 0);
         for step in &plan.steps {
@@ -108,15 +110,15 @@ impl Tool for Apply {
             match Box::pin(plan.attempt(&cluster, &writer, step, args.force())).await? {
                 DryRunResult::Untried => {
                     cluster.bounds().check(&step.object.value)?;
-                    preview::untried(&mut preview, &step.name(), &shown(step.object));
+                    drawn.untried(&mut preview, &step.name(), &shown(step.object));
                     made += 1;
                 }
                 DryRunResult::Create { target, then } => {
-                    preview::creates(&mut preview, &target, &shown(step.object), &then);
+                    drawn.creates(&mut preview, &target, &shown(step.object), &then);
                     made += 1;
                 }
                 DryRunResult::Change { target, live, then, managers } => {
-                    changed += usize::from(preview::changes(&mut preview, &target, &live, &then));
+                    changed += usize::from(drawn.changes(&mut preview, &target, &live, &then));
                     for manager in managers {
                         preview.warn(format!("Takes over fields of {target} that belong to {manager}."));
                     }
@@ -125,9 +127,9 @@ impl Tool for Apply {
             }
         }
         let count = plan.steps.len();
-        let masked = shown_arguments::manifest(&cluster, &args.manifest);
-        preview.arguments(shown_arguments::marked(args, |shown| {
-            if let Some(manifest) = masked {
+        let without_contents = shown_arguments::manifest(&mut preview, &cluster, &args.manifest);
+        preview.arguments(shown_arguments::shown(args, |shown| {
+            if let Some(manifest) = without_contents {
                 shown["manifest"] = json!(manifest);
             }
         }));

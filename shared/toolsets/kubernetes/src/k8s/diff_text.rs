@@ -1,4 +1,5 @@
-//! The difference of two objects as people read it: unified, over a plain indented text, bounded.
+//! The difference of two objects as people read it: unified, over a plain indented text. Answers hold as much of it as
+//! fits; whoever decides reads all of it.
 //!
 //! The objects are cleaned and masked before; what may be said about secrets is said by whoever pairs them up
 //! (`Cluster::compared`).
@@ -14,8 +15,13 @@ const MOST_BYTES: usize = 6 * 1024;
 /// How long the search for the smallest difference may take; after that a larger one is shown.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The difference between what is and what would be. Nothing if they are the same.
+/// The difference between what is and what would be, as much as fits. Nothing if they are the same.
 pub fn unified(now: Option<&Value>, then: Option<&Value>) -> Option<String> {
+    whole(now, then).map(|text| bounded(&text))
+}
+
+/// The whole difference between what is and what would be. Nothing if they are the same.
+pub fn whole(now: Option<&Value>, then: Option<&Value>) -> Option<String> {
     let text = |object: Option<&Value>| {
         let mut object = object.cloned()?;
         clean::for_diff(&mut object);
@@ -28,8 +34,7 @@ pub fn unified(now: Option<&Value>, then: Option<&Value>) -> Option<String> {
     let mut config = TextDiff::configure();
     config.timeout(PATIENCE);
     let diff = config.diff_lines(&now, &then);
-    let whole = diff.unified_diff().context_radius(3).header("now", "then").to_string();
-    Some(bounded(&whole))
+    Some(diff.unified_diff().context_radius(3).header("now", "then").to_string())
 }
 
 /// Whole lines up to the bound, and how many were left out.

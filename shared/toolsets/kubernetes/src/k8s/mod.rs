@@ -25,7 +25,7 @@ pub(crate) mod measure;
 pub(crate) mod one;
 pub(crate) mod pages;
 mod pick;
-mod preview;
+pub(crate) mod preview;
 pub(crate) mod project;
 pub(crate) mod radius;
 pub mod reply;

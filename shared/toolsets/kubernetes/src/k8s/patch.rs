@@ -7,12 +7,12 @@ use super::diff_text::unified;
 use super::grammar::{KindText, Label, ObjectName};
 use super::kind_name::is_wide;
 use super::one::{LoadedObject, TRIES};
-use super::preview;
+use super::preview::{self, ObjectChange};
 use super::radius;
 use super::reply::{ClusterNote, ClusterReplyFields};
 use super::shown_arguments;
 use super::{K8sDeps, TOOLSET};
-use crate::client::{Cluster, ClusterWriter, MaskDetail, marker};
+use crate::client::{BroughtTexts, Cluster, ClusterWriter, MaskDetail, marker};
 use asked::{CheckedPatch, is_risky, touches_lifetime};
 use catalog::{ProbeResult, Progress, Tool, ToolPreview, ToolSpec};
 use domain::{Effect, Failure};
@@ -93,16 +93,18 @@ impl Tool for K8sPatch {
         let (mut one, asked) = found(&cluster, permit, args).await?;
         let then = send(&cluster, &cluster.write()?, &mut one, &asked, permit).await?;
         let mut preview = preview::of(&cluster);
-        let changes = preview::changes(&mut preview, &one.target, &one.live, &then);
+        let brought = BroughtTexts::of(&cluster, asked.body());
+        let drawn = ObjectChange { cluster: &cluster, brought: &brought };
+        let changes = drawn.changes(&mut preview, &one.target, &one.live, &then);
         if touches_lifetime(&args.patch) {
             preview.warn("It touches finalizers or owners, which decide whether objects live on.");
         }
         radius::tell(&mut preview, &cluster, &one.target, &one.live, &then).await?;
         let what = if changes { "patch" } else { "patch without any change to" };
-        let kind = one.target.kind();
-        let masked = shown_arguments::patch(&cluster, kind.kind(), &args.patch);
-        preview.arguments(shown_arguments::marked(args, |shown| {
-            if let Some(patch) = masked {
+        let named = (one.target.kind().kind(), one.target.to_string());
+        let without_contents = shown_arguments::patch(&mut preview, &cluster, (named.0, &named.1), &args.patch);
+        preview.arguments(shown_arguments::shown(args, |shown| {
+            if let Some(patch) = without_contents {
                 shown["patch"] = Value::from(patch);
             }
         }));

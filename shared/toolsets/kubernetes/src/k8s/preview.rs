@@ -4,27 +4,22 @@
 //! its status, for kinds that count no generations), every difference in full, and the warnings. So a status that moves
 //! leaves a yes alone, and whatever the approver judged voids it.
 //!
-//! The shown text carries the uid and a digest of the whole difference. Two texts are therefore the same only if they
-//! are about the same objects and the same difference, also where some of it was cut. That digest is blind to the values
-//! of secrets, or it could be used to guess them; the fingerprint sees them, and nobody sees the fingerprint.
+//! The shown text holds all of the difference, with what the caller brought as it is; what is hidden of it is told. It
+//! carries the uid and a digest of the difference. Two texts are therefore the same only if they are about the same objects
+//! and the same difference, also where some of it is hidden. That digest is blind to masked values, or it could be used to
+//! guess them; the fingerprint sees them, and nobody sees the fingerprint.
 //!
 //! Not here: what the live target adds to a change (see [`radius`](super::radius)).
 
 use super::clean;
-use super::diff_text::unified;
+use super::diff_text::whole;
 use super::kind_name::is_wide;
-use crate::client::{Cluster, JudgedDigest, ObjectPair, ResourceRef, without_marks};
+use crate::client::{BroughtTexts, Cluster, HiddenText, JudgedDigest, ObjectPair, ResourceRef, without_marks};
 use crate::risks;
 use catalog::ToolPreview;
 use catalog::preview::{PreviewBlock, PreviewBuilder, digest, short, target_name};
 use domain::Failure;
 use serde_json::{Value, json};
-
-/// The most lines and bytes that are shown. Whoever shows them folds what is longer, and nothing is to be lost in a fold.
-const MOST_LINES: usize = 180;
-const MOST_BYTES: usize = 20 * 1024;
-/// Below so many lines a difference is shown without the lines around it.
-const CROWDED: usize = 12;
 
 /// An empty preview about this cluster.
 pub(crate) fn of(cluster: &Cluster<'_>) -> PreviewBuilder {
@@ -39,41 +34,93 @@ pub(crate) fn about(preview: &mut PreviewBuilder, what: &str, target: &ResourceR
     preview.line(title);
 }
 
-/// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid), so
-/// what was asked for is judged.
-pub(crate) fn creates(preview: &mut PreviewBuilder, target: &ResourceRef, asked: &Value, then: &Value) {
-    preview.fact(json!({ "object": name(target), "uid": null, "asked": asked }));
-    wide(preview, target);
-    risky(preview, &target.to_string(), None, then);
-    let pair = ObjectPair::named(None, Some(then));
-    asks(preview, &format!("create {target}"), asked, unified(None, pair.then.as_ref()));
+/// A change of one object, as it is drawn: where, and with which texts that the caller brought.
+pub(crate) struct ObjectChange<'a> {
+    pub(crate) cluster: &'a Cluster<'a>,
+    pub(crate) brought: &'a BroughtTexts,
 }
 
-/// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
-pub(crate) fn untried(preview: &mut PreviewBuilder, what: &str, asked: &Value) {
-    preview.fact(json!({ "untried": what, "asked": asked }));
-    risky(preview, what, None, asked);
-    let pair = ObjectPair::named(None, Some(asked));
-    asks(preview, &format!("create {what}, untried"), asked, unified(None, pair.then.as_ref()));
-}
-
-/// An object that would be changed, and whether it would be at all.
-pub(crate) fn changes(preview: &mut PreviewBuilder, target: &ResourceRef, now: &Value, then: &Value) -> bool {
-    let changes = all_differences(now, then);
-    let any = !changes.is_empty();
-    let title = identified(preview, if any { "change" } else { "leave as it is:" }, target, now);
-    preview.fact(json!({ "difference": changes }));
-    risky(preview, &target.to_string(), Some(now), then);
-    if any {
-        preview.hidden(Value::Array(changes));
-        let pair = ObjectPair::named(Some(now), Some(then));
-        let plain = pair.now.as_ref().zip(pair.then.as_ref()).map(|(now, then)| all_differences(now, then));
-        let digest = digest(&without_marks(&Value::Array(plain.unwrap_or_default())));
-        difference(preview, &title, &digest, unified(pair.now.as_ref(), pair.then.as_ref()).unwrap_or_default());
-    } else {
-        preview.line(title);
+impl ObjectChange<'_> {
+    /// An object that would be made. What the server adds to it differs from try to try (addresses, labels with a uid), so
+    /// what was asked for is judged.
+    pub(crate) fn creates(&self, preview: &mut PreviewBuilder, target: &ResourceRef, asked: &Value, then: &Value) {
+        preview.fact(json!({ "object": name(target), "uid": null, "asked": asked }));
+        wide(preview, target);
+        risky(preview, &target.to_string(), None, then);
+        let pair = self.pair(preview, &target.to_string(), None, then);
+        asks(preview, &format!("create {target}"), asked, whole(None, pair.then.as_ref()));
     }
-    any
+
+    /// An object whose kind or namespace is only made by the same call, so that the server cannot try it.
+    pub(crate) fn untried(&self, preview: &mut PreviewBuilder, what: &str, asked: &Value) {
+        preview.fact(json!({ "untried": what, "asked": asked }));
+        risky(preview, what, None, asked);
+        let pair = self.pair(preview, what, None, asked);
+        asks(preview, &format!("create {what}, untried"), asked, whole(None, pair.then.as_ref()));
+    }
+
+    /// An object that would be changed, and whether it would be at all.
+    pub(crate) fn changes(
+        &self,
+        preview: &mut PreviewBuilder,
+        target: &ResourceRef,
+        now: &Value,
+        then: &Value,
+    ) -> bool {
+        let changes = all_differences(now, then);
+        let any = !changes.is_empty();
+        let title = identified(preview, if any { "change" } else { "leave as it is:" }, target, now);
+        preview.fact(json!({ "difference": changes }));
+        risky(preview, &target.to_string(), Some(now), then);
+        if any {
+            preview.hidden(Value::Array(changes));
+            let named = ObjectPair::named(Some(now), Some(then));
+            let plain = named.now.as_ref().zip(named.then.as_ref()).map(|(now, then)| all_differences(now, then));
+            let digest = digest(&without_marks(&Value::Array(plain.unwrap_or_default())));
+            let pair = self.pair(preview, &target.to_string(), Some(now), then);
+            difference(preview, &title, &digest, whole(pair.now.as_ref(), pair.then.as_ref()).unwrap_or_default());
+        } else {
+            preview.line(title);
+        }
+        any
+    }
+
+    /// The two states as whoever decides sees them; what stays hidden is told.
+    pub(crate) fn pair(
+        &self,
+        preview: &mut PreviewBuilder,
+        what: &str,
+        now: Option<&Value>,
+        then: &Value,
+    ) -> ObjectPair {
+        // Bookkeeping is no part of a difference, so nothing is told of it.
+        let (now, then) = (now.map(cleaned), cleaned(then));
+        let (pair, hidden) = ObjectPair::for_deciders(self.cluster, now.as_ref(), Some(&then), self.brought);
+        hidden.iter().for_each(|hidden| tell_hidden(preview, what, hidden));
+        pair
+    }
+}
+
+/// Tells that something in an object is hidden.
+pub(crate) fn tell_hidden(preview: &mut PreviewBuilder, what: &str, hidden: &HiddenText) {
+    let HiddenText { path, characters } = hidden;
+    match characters {
+        Some(characters) => preview.withhold(*characters, format!("a known secret in {what}, at {path}")),
+        None => {
+            preview.withhold_value(format!("{what}, at {path}; it was read from the cluster and looks like a secret"))
+        }
+    }
+}
+
+/// Tells that the contents of a Secret are hidden.
+pub(crate) fn tell_contents(preview: &mut PreviewBuilder, what: &str, hidden: &[HiddenText]) {
+    for HiddenText { path, characters } in hidden {
+        let key = path.trim_start_matches("/data/").trim_start_matches("/stringData/");
+        preview.withhold(
+            characters.unwrap_or_default(),
+            format!("value of {what}, key {key}; contents of Secrets are not shown"),
+        );
+    }
 }
 
 /// What a look found. Where the cluster lets nobody look, the approver is told that instead; a kind the cluster does not
@@ -100,21 +147,21 @@ pub(crate) fn drawn(cluster: &Cluster<'_>, preview: PreviewBuilder, summary: imp
 }
 
 fn finished(digest: &JudgedDigest, preview: PreviewBuilder, summary: impl Into<String>) -> ToolPreview {
-    let text = folded(preview.lines(), preview.blocks());
+    let text = joined(preview.lines(), preview.blocks());
     // Behind the sign stands what the text is blind to.
     let fingerprint = format!("k8s:{}#{}", digest.of(&preview.judged()), digest.of(&preview.all_hidden()));
     preview.build(summary, text, fingerprint)
 }
 
-/// Lines and differences within their bounds; the differences share the room that the lines leave.
-fn folded(lines: &[String], differences: &[PreviewBlock]) -> String {
-    let many = differences.len().max(1);
-    let each = |overhead: usize| MOST_LINES.saturating_sub(lines.len() + overhead * many) / many;
-    // A title and a blank line for each; where that leaves too little, only the title.
-    let (most, blank) = if each(2) < CROWDED { (each(1), "") } else { (each(2), "\n") };
+/// Lines and differences. The first two lines of a difference say which side is which, and are left out.
+fn joined(lines: &[String], differences: &[PreviewBlock]) -> String {
     let mut text = lines.join("\n");
     for PreviewBlock { title, text: difference } in differences {
-        text.push_str(&format!("{blank}\n{title}{}", cut(difference, most.max(1), MOST_BYTES / many)));
+        text.push_str(&format!("\n\n{title}"));
+        difference.lines().skip(2).for_each(|line| {
+            text.push('\n');
+            text.push_str(line);
+        });
     }
     text
 }
@@ -148,24 +195,6 @@ fn wide(preview: &mut PreviewBuilder, target: &ResourceRef) {
     if is_wide(target.kind().plural()) {
         preview.warn(format!("A {} reaches further than one workload.", target.kind().kind()));
     }
-}
-
-/// The first lines, each on a line of its own, and how many are left out. Where there is little room, only what changes.
-fn cut(difference: &str, most: usize, most_bytes: usize) -> String {
-    let changes = |line: &&str| most >= CROWDED || line.starts_with(['+', '-']);
-    // The first two say which side is which.
-    let lines: Vec<&str> = difference.lines().skip(2).filter(changes).collect();
-    let mut out = String::new();
-    for (n, line) in lines.iter().enumerate() {
-        let left = lines.len() - n;
-        if (n + 1 == most && left > 1) || out.len() + line.len() > most_bytes {
-            out.push_str(&format!("\n… and {left} more lines"));
-            break;
-        }
-        out.push('\n');
-        out.push_str(line);
-    }
-    out
 }
 
 /// The resolved name of an object: two of them are the same only if they are one object.
@@ -243,7 +272,7 @@ mod tests {
         let now = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(2), "gone": mark(3) } });
         let then = json!({ "kind": "Secret", "data": { "same": mark(1), "other": mark(4), "new": mark(5) } });
         let pair = ObjectPair::named(Some(&now), Some(&then));
-        let text = unified(pair.now.as_ref(), pair.then.as_ref()).unwrap();
+        let text = whole(pair.now.as_ref(), pair.then.as_ref()).unwrap();
         assert!(!text.contains("masked:"), "{text}");
         for line in ["-  gone: \"(secret)\"", "+  other: \"(secret, another one)\"", "+  new: \"(secret)\""] {
             assert!(text.contains(line), "{line} in {text}");
@@ -262,26 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn many_differences_share_the_room_and_none_is_lost() {
-        let long = (0..100).map(|n| format!("+line {n}")).collect::<Vec<_>>().join("\n");
-        let long = format!("--- now\n+++ then\n@@ -1 +1 @@\n{long}");
-        for many in [1, 7, 50] {
-            let mut preview = PreviewBuilder::new("cluster a");
-            (0..many).for_each(|n| difference(&mut preview, &format!("object {n}"), &"0".repeat(64), long.clone()));
-            let text = finished(&JudgedDigest::fixed(), preview, "all").text;
-            assert!((0..many).all(|n| text.contains(&format!("object {n}, sha256 0000"))), "{text}");
-            assert!(text.lines().count() <= MOST_LINES && text.contains("+line 0"), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_difference_is_cut_at_lines_and_bytes_and_the_rest_is_counted() {
-        let difference = "--- now\n+++ then\n@@ x @@\n a\n-b\n+c\n d";
-        assert_eq!(cut(difference, 20, 100), "\n@@ x @@\n a\n-b\n+c\n d");
-        assert_eq!(cut(difference, 3, 100), "\n-b\n+c");
-        assert_eq!(cut("--- now\n+++ then\n+a\n+b\n+c\n+d", 3, 100), "\n+a\n+b\n… and 2 more lines");
-        assert_eq!(cut("--- now\n+++ then\n+a\n+b\n+c", 3, 100), "\n+a\n+b\n+c");
-        assert_eq!(cut("--- now\n+++ then\n+a\n+bbbbbb", 3, 5), "\n+a\n… and 1 more lines");
-        assert_eq!(cut("", 3, 100), "");
+    fn every_difference_is_shown_whole() {
+        let long = (0..5_000).map(|n| format!("+line {n}")).collect::<Vec<_>>().join("\n");
+        let long = format!("--- now\n+++ then\n@@ -1 +1 @@\n{long}\n+{}", "x".repeat(10_000));
+        let mut preview = PreviewBuilder::new("cluster a");
+        (0..3).for_each(|n| difference(&mut preview, &format!("object {n}"), &"0".repeat(64), long.clone()));
+        let text = finished(&JudgedDigest::fixed(), preview, "all").text;
+        let rest = long.split_once("+++ then\n").unwrap().1;
+        assert_eq!(text.matches(rest).count(), 3);
+        assert!((0..3).all(|n| text.contains(&format!("\n\nobject {n}, sha256 0000"))), "{}", &text[..200]);
     }
 }

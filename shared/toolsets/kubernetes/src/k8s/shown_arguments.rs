@@ -1,70 +1,64 @@
-//! The arguments of a call as people are shown them: the values of Secrets, and whatever reads like a secret, are marks.
-//! A command line is shown as it is, because its exact words are what is signed for.
-//!
-//! The run keeps the arguments as they were given, because that is what is carried out; what is listed, shown, posted and
-//! logged of them is this.
+//! The arguments of a call as people are shown them: as they are, but for the contents of Secrets, which are hidden by
+//! their kind. Nothing is hidden for its looks, because whoever decides signs for the exact words.
 
 use super::manifest::ObjectManifest;
-use crate::client::{Cluster, MaskDetail, SealedValue, without_marks};
-use serde_json::{Value, json};
-pub(super) use target::marked::marked;
+use super::preview::tell_contents;
+use crate::client::{Cluster, HiddenText, hide_all};
+use catalog::PreviewBuilder;
+use serde_json::Value;
+pub(super) use target::shown_arguments::shown;
 
-/// A manifest whose objects are shown as the cluster would show them.
-pub(super) fn manifest(cluster: &Cluster<'_>, manifest: &ObjectManifest) -> Option<String> {
+/// A manifest without the contents of its Secrets, and what is told about them; `None` if it holds none.
+pub(super) fn manifest(
+    preview: &mut PreviewBuilder,
+    cluster: &Cluster<'_>,
+    manifest: &ObjectManifest,
+) -> Option<String> {
     let objects = manifest.objects().ok()?;
-    let shown: Vec<Value> = objects.iter().map(|object| masked(cluster, object.value.clone())).collect();
-    let differs = objects.iter().zip(&shown).any(|(object, shown)| object.value != *shown);
-    let texts = shown.iter().map(|object| serde_json::to_string_pretty(object).unwrap_or_default());
-    differs.then(|| texts.collect::<Vec<_>>().join("\n---\n"))
+    let mut any = false;
+    let mut texts = Vec::new();
+    for object in objects {
+        let mut shown = object.value.clone();
+        let hidden = cluster.hide_contents(&object.kind, &mut shown);
+        any |= !hidden.is_empty();
+        let name = match &object.namespace {
+            Some(namespace) => format!("{} {namespace}/{}", object.kind, object.name),
+            None => format!("{} {}", object.kind, object.name),
+        };
+        tell_contents(preview, &name, &hidden);
+        texts.push(serde_json::to_string_pretty(&shown).unwrap_or_default());
+    }
+    any.then(|| texts.join("\n---\n"))
 }
 
-/// A value as the cluster would show it. What a caller brought needs no marks to be compared by.
-fn masked(cluster: &Cluster<'_>, value: Value) -> Value {
-    without_marks(&SealedValue::from(value).shown(cluster, MaskDetail::Full))
-}
-
-/// A patch of a kind: everything it puts into a Secret is marked, and of other kinds what the cluster would mask.
-pub(super) fn patch(cluster: &Cluster<'_>, kind: &str, text: &str) -> Option<String> {
-    let given: Value = serde_json::from_str(text).ok()?;
-    let shown = match given.clone() {
-        Value::Array(operations) => {
-            let shown = operations.into_iter().map(|op| operation(cluster, kind, op));
-            Value::Array(shown.collect())
+/// A patch without what it puts into a Secret; `None` if it puts nothing there.
+pub(super) fn patch(
+    preview: &mut PreviewBuilder,
+    cluster: &Cluster<'_>,
+    (kind, what): (&str, &str),
+    text: &str,
+) -> Option<String> {
+    let mut shown: Value = serde_json::from_str(text).ok()?;
+    let hidden = match shown.as_array_mut() {
+        Some(operations) if cluster.is_secret_kind(kind) => {
+            let mut hidden = Vec::new();
+            operations.iter_mut().for_each(|operation| hide_operation(operation, &mut hidden));
+            hidden
         }
-        other @ (Value::Object(_) | Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null) => {
-            let mut framed = other;
-            let named = framed.get("kind").is_some();
-            framed["kind"] = json!(kind);
-            let mut shown = masked(cluster, framed);
-            if !named && let Some(fields) = shown.as_object_mut() {
-                fields.remove("kind");
-            }
-            shown
-        }
+        Some(_) => Vec::new(),
+        None => cluster.hide_contents(kind, &mut shown),
     };
-    (shown != given).then(|| shown.to_string())
+    tell_contents(preview, what, &hidden);
+    (!hidden.is_empty()).then(|| shown.to_string())
 }
 
-/// One step of a JSON Patch. Its value is put where it would stand, so that it is masked by its place.
-fn operation(cluster: &Cluster<'_>, kind: &str, mut operation: Value) -> Value {
-    let path = operation["path"].as_str().unwrap_or_default().to_owned();
-    if operation["value"].is_null() {
-        return operation;
+/// One step of a JSON Patch of a Secret.
+fn hide_operation(operation: &mut Value, hidden: &mut Vec<HiddenText>) {
+    let path = operation["path"].as_str().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    let within = |field: &str| path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if (within("/data") || within("/stringData"))
+        && let Some(value) = operation.get_mut("value")
+    {
+        hide_all(value, &mut path.clone(), hidden);
     }
-    let plain = |segment: &str| segment.replace("~1", "/").replace("~0", "~");
-    let segments: Vec<String> = path.split('/').skip(1).map(plain).collect();
-    let is_place = |segment: &str| segment == "-" || segment.bytes().all(|b| b.is_ascii_digit());
-    let mut framed = segments.iter().rev().fold(operation["value"].clone(), |inner, segment| {
-        if is_place(segment) { json!([inner]) } else { json!({ segment.as_str(): inner }) }
-    });
-    if !framed.is_object() {
-        return operation;
-    }
-    framed["kind"] = json!(kind);
-    let mut shown = &masked(cluster, framed);
-    for segment in &segments {
-        shown = if is_place(segment) { &shown[0] } else { &shown[segment.as_str()] };
-    }
-    operation["value"] = shown.clone();
-    operation
 }

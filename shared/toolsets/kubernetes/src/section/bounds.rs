@@ -54,8 +54,7 @@ fn one(file: &[ClusterEntry], n: usize, asked: &ClusterEntry) -> Vec<Excess> {
 /// A text may list fewer images than the file, and not more. No list is every image.
 pub(super) fn exceeding_images(file: Option<&Vec<ImagePattern>>, asked: Option<&Vec<ImagePattern>>) -> Vec<Excess> {
     let Some(given) = file else { return Vec::new() };
-    let within =
-        asked.is_some_and(|asked| asked.iter().all(|asked| given.iter().any(|given| given.covers(asked))));
+    let within = asked.is_some_and(|asked| asked.iter().all(|asked| given.iter().any(|given| given.covers(asked))));
     if within {
         return Vec::new();
     }

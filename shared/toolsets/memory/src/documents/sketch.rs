@@ -87,6 +87,7 @@ impl Documents {
             text,
             warnings: taint(author),
             arguments: None,
+            hidden: Vec::new(),
             fingerprint: forget::fingerprint(forget, &last),
         })
     }
@@ -105,6 +106,7 @@ fn unchanged(found: &Document) -> ToolPreview {
         text: format!("{} has this very text as its version {} (sha256 {})", found.path, found.version, found.sha256),
         warnings: Vec::new(),
         arguments: None,
+        hidden: Vec::new(),
         fingerprint: format!("{} {}", found.path, found.sha256),
     }
 }
@@ -146,6 +148,7 @@ fn of_plan(plan: &WritePlan, author: &DocumentAuthor) -> ToolPreview {
         text,
         warnings: plan.warnings.iter().cloned().chain(taint(author)).collect(),
         arguments: None,
+        hidden: Vec::new(),
         fingerprint: format!(
             "{path} {} {}",
             before.as_ref().map_or("absent", |found| found.sha256.as_str()),

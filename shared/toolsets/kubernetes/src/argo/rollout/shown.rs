@@ -4,18 +4,16 @@ use super::super::tree::{self, RolloutRevision};
 use super::super::view::{RolloutView, Strategy, step_words};
 use super::plan::ArgoRolloutPlan;
 use super::{ArgoRolloutAction, Args};
-use crate::client::Cluster;
-use crate::k8s::diff_text::unified;
+use crate::client::{BroughtTexts, Cluster};
+use crate::k8s::diff_text::whole;
 use crate::k8s::get::visible;
 use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
 use crate::k8s::one::LoadedObject;
+use crate::k8s::preview::ObjectChange;
 use catalog::{PreviewBuilder, ToolPreview};
 use domain::Failure;
 use serde_json::{Value, json};
-
-/// Steps that are written out.
-const MOST_STEPS: usize = 40;
 
 pub(super) async fn drawn(
     cluster: &Cluster<'_>,
@@ -39,7 +37,7 @@ pub(super) async fn drawn(
             let (pods, few) = (view.replicas(), view.max_unavailable());
             preview.line(format!("then: {pods} pods are replaced, at most {few} of them missing at a time"));
         }
-        ArgoRolloutAction::Undo => undo(&mut preview, view, plan),
+        ArgoRolloutAction::Undo => undo(&mut preview, cluster, view, plan),
         ArgoRolloutAction::SetImage => set_image(&mut preview, view, plan),
     }
     let to = plan.revision.map(|to| format!(" to revision {to}")).unwrap_or_default();
@@ -116,11 +114,8 @@ fn promote(preview: &mut PreviewBuilder, view: RolloutView<'_>, known: &[Rollout
 
 fn promote_full(preview: &mut PreviewBuilder, view: RolloutView<'_>, known: &[RolloutRevision]) {
     let skipped = view.steps().get(view.step().unwrap_or_default()..).unwrap_or_default();
-    for (n, step) in skipped.iter().take(MOST_STEPS).enumerate() {
+    for (n, step) in skipped.iter().enumerate() {
         preview.line(format!("skipped: step {}, {}", view.step().unwrap_or_default() + n + 1, step_words(step)));
-    }
-    if skipped.len() > MOST_STEPS {
-        preview.line(format!("skipped: {} more steps", skipped.len() - MOST_STEPS));
     }
     let analyses = skipped.iter().filter(|step| step["analysis"].is_object()).count();
     match view.strategy() {
@@ -151,7 +146,7 @@ fn retry(preview: &mut PreviewBuilder, view: RolloutView<'_>) {
     steps(preview, view);
 }
 
-fn undo(preview: &mut PreviewBuilder, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
+fn undo(preview: &mut PreviewBuilder, cluster: &Cluster<'_>, view: RolloutView<'_>, plan: &ArgoRolloutPlan) {
     if let Some(workload) = view.workload_ref() {
         let text = |key: &str| redact::message(workload[key].as_str().unwrap_or_default());
         preview.line(format!("written to: {} {}", text("kind"), text("name")));
@@ -165,7 +160,12 @@ fn undo(preview: &mut PreviewBuilder, view: RolloutView<'_>, plan: &ArgoRolloutP
         }
     }
     let framed = |template: &Value| json!({ "spec": { "template": template } });
-    let diff = plan.templates.as_ref().and_then(|(now, then)| unified(Some(&framed(now)), Some(&framed(then))));
+    let brought = BroughtTexts::default();
+    let shown = ObjectChange { cluster, brought: &brought };
+    let diff = plan.templates.as_ref().and_then(|(now, then)| {
+        let pair = shown.pair(preview, "the template", Some(&framed(now)), &framed(then));
+        whole(pair.now.as_ref(), pair.then.as_ref())
+    });
     preview.line(format!("\n{}", diff.unwrap_or_else(|| "nothing would change".to_owned())));
 }
 
@@ -181,22 +181,14 @@ fn set_image(preview: &mut PreviewBuilder, view: RolloutView<'_>, plan: &ArgoRol
 
 fn images(preview: &mut PreviewBuilder, images: Option<&Images>) {
     for (name, from, to) in images.into_iter().flat_map(Images::changed) {
-        preview.line(format!(
-            "image of {}: {} -> {}",
-            redact::message(name),
-            redact::message(from),
-            redact::message(to)
-        ));
+        preview.line(format!("image of {}: {} -> {}", redact::message(name), redact::message(from), to));
     }
 }
 
 fn steps(preview: &mut PreviewBuilder, view: RolloutView<'_>) {
-    const FIRST: usize = 5;
-    let words: Vec<String> = view.steps().iter().take(FIRST).map(step_words).collect();
+    let words: Vec<String> = view.steps().iter().map(step_words).collect();
     if !words.is_empty() {
-        let more = view.steps().len().saturating_sub(FIRST);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        preview.line(format!("first steps: {}{more}", words.join("; ")));
+        preview.line(format!("steps: {}", words.join("; ")));
     }
 }
 

@@ -39,7 +39,7 @@ impl KnownSecrets {
         self
     }
 
-    fn add(&mut self, data: &Value, encoded: bool) {
+    pub(super) fn add(&mut self, data: &Value, encoded: bool) {
         for text in data.as_object().into_iter().flat_map(|data| data.values()).filter_map(Value::as_str) {
             let plain = match encoded {
                 true => STANDARD.decode(text.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok()),
@@ -54,6 +54,13 @@ impl KnownSecrets {
                 self.0.insert(plain);
             }
         }
+    }
+
+    /// The text with a mark for each that is in it.
+    pub(super) fn hidden_in(&self, masker: &Masker, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.hide(masker, &mut text);
+        text
     }
 
     fn hide(&self, masker: &Masker, text: &mut String) {
@@ -73,7 +80,7 @@ impl KnownSecrets {
         }
     }
 
-    fn hide_all(&self, masker: &Masker, value: &mut Value) {
+    pub(super) fn hide_all(&self, masker: &Masker, value: &mut Value) {
         match value {
             Value::String(text) => self.hide(masker, text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.hide_all(masker, item)),

@@ -21,6 +21,13 @@ pub(super) fn value(masker: &Masker, value: &mut Value, detail: MaskDetail) {
     }
 }
 
+/// A text as it is masked wherever its place says nothing.
+pub(super) fn text(masker: &Masker, text: &str) -> String {
+    let mut text = text.to_owned();
+    string(masker, &mut text, MaskDetail::Full);
+    text
+}
+
 /// Masks every string there is.
 pub(super) fn contents(masker: &Masker, value: &mut Value) {
     match value {

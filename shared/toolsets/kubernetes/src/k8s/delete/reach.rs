@@ -10,9 +10,6 @@ use catalog::{PreviewBuilder, ToolPreview};
 use domain::Failure;
 use serde_json::Value;
 
-/// How many kinds of a namespace are named.
-const MOST_KINDS: usize = 60;
-
 /// The preview of a deletion.
 pub(super) async fn drawn(
     cluster: &Cluster<'_>,
@@ -81,12 +78,9 @@ fn standing(preview: &mut PreviewBuilder, target: &ResourceRef, live: &Value, gr
 
 /// Says what there is by kind. Kinds whose objects come and go by themselves are shown and not judged by number.
 fn tell(preview: &mut PreviewBuilder, what: &str, contents: &NamespaceContents) -> String {
-    for (kind, n) in contents.counts.iter().take(MOST_KINDS) {
+    for (kind, n) in &contents.counts {
         let line = format!("{what}: {n} {kind}");
         if comes_and_goes(kind) { preview.line(line) } else { preview.judge(line) }
-    }
-    if contents.counts.len() > MOST_KINDS {
-        preview.line(format!("{what}: objects of {} more kinds", contents.counts.len() - MOST_KINDS));
     }
     if !contents.uncounted.is_empty() {
         preview.warn(format!("Not counted, or not to the end: {}.", contents.uncounted.join(", ")));

@@ -13,9 +13,6 @@ use domain::Failure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How many owners and pods a preview names.
-const NAMED: usize = 40;
-
 /// A node that is only marked.
 pub(super) fn marked(cluster: &Cluster<'_>, seen: &ReadNode, args: &Args) -> ToolPreview {
     let (verb, means) = match args.action {
@@ -71,14 +68,9 @@ pub(super) async fn drained(
     Ok(judged::drawn(preview, summary, fingerprint(cluster, &seen.target, &seen.live, facts)))
 }
 
-fn listed(preview: &mut PreviewBuilder, mut lines: Vec<String>) {
-    let more = lines.len().saturating_sub(NAMED);
-    lines.truncate(NAMED);
+fn listed(preview: &mut PreviewBuilder, lines: Vec<String>) {
     for line in lines {
         preview.line(format!("  {line}"));
-    }
-    if more > 0 {
-        preview.line(format!("  and {more} more"));
     }
 }
 

@@ -53,6 +53,14 @@ impl CheckedPatch {
         }
     }
 
+    /// What the patch brings, as parts of an object: the operations' values of a JSON Patch.
+    pub(super) fn body(&self) -> Vec<&Value> {
+        match self.body.as_array() {
+            Some(operations) => operations.iter().map(|operation| &operation["value"]).collect(),
+            None => vec![&self.body],
+        }
+    }
+
     /// Whether the object will carry the run's mark afterwards.
     pub(super) fn is_marked(&self) -> bool {
         match self.body.as_array() {

@@ -2,10 +2,12 @@
 
 use super::plan::{RolloutPlan, paused};
 use super::{Args, ReadWorkload};
-use crate::k8s::diff_text::unified;
+use crate::client::BroughtTexts;
+use crate::k8s::diff_text::whole;
 use crate::k8s::history::Workload;
 use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
+use crate::k8s::preview::ObjectChange;
 use crate::k8s::radius;
 use crate::k8s::rollout_rules::standing;
 use catalog::{PreviewBuilder, ToolPreview};
@@ -40,7 +42,11 @@ pub(super) async fn drawn(
     for (name, from, to) in plan.images.iter().flat_map(Images::changed) {
         preview.line(format!("image of {name}: {from} -> {to}"));
     }
-    let difference = unified(Some(live), Some(then)).unwrap_or_else(|| "nothing would change".to_owned());
+    let brought = BroughtTexts::default();
+    let shown = ObjectChange { cluster: seen.cluster, brought: &brought };
+    let pair = shown.pair(&mut preview, &seen.target.to_string(), Some(live), then);
+    let difference = whole(pair.now.as_ref(), pair.then.as_ref());
+    let difference = difference.unwrap_or_else(|| "nothing would change".to_owned());
     preview.line(format!("\n{difference}"));
     let facts = json!({
         "action": action, "to_revision": plan.to_revision, "strategy": strategy,

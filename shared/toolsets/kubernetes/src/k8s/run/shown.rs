@@ -1,15 +1,12 @@
 //! What an approver is shown of a run: everything that would be made, and what is special about it.
 
 use super::{Args, CreatedKind, PlannedRun, RunTool};
-use crate::client::{Cluster, MaskDetail};
+use crate::client::{BroughtTexts, Cluster, MaskDetail, ObjectPair};
 use crate::k8s::diff_text::plain;
 use crate::k8s::judged::{self, fingerprint, heading};
-use crate::k8s::reply::printable;
+use crate::k8s::preview::tell_hidden;
 use catalog::{PreviewBuilder, Tool as _, ToolPreview};
 use serde_json::{Value, json};
-
-/// How much of a specification is shown.
-const MOST_LINES: usize = 140;
 
 /// The preview.
 pub(super) fn drawn(cluster: &Cluster<'_>, planned: &PlannedRun, args: &Args) -> ToolPreview {
@@ -43,13 +40,11 @@ pub(super) fn drawn(cluster: &Cluster<'_>, planned: &PlannedRun, args: &Args) ->
         args.words().iter().for_each(|word| preview.line(format!("  {word:?}")));
     }
     preview.line("\nspec:");
-    let lines = plain(&shown);
-    for line in lines.lines().take(MOST_LINES) {
-        preview.line(format!("  {}", printable(line)));
-    }
-    if let more @ 1.. = lines.lines().count().saturating_sub(MOST_LINES) {
-        preview.line(format!("  … and {more} more lines"));
-    }
+    // The words of the call are shown as they are; what a CronJob brings is live, and masked by its looks.
+    let brought = BroughtTexts::of(cluster, &[json!(args.words())]);
+    let (pair, hidden) = ObjectPair::for_deciders(cluster, None, Some(&shown), &brought);
+    hidden.iter().for_each(|hidden| tell_hidden(&mut preview, "the spec", hidden));
+    plain(&pair.then.unwrap_or_default()).lines().for_each(|line| preview.line(format!("  {line}")));
     let facts = json!({ "spec": shown, "about": RunTool::about(args) });
     let fingerprint = fingerprint(cluster, &planned.of, &planned.live, facts);
     warn(&mut preview, planned, args);

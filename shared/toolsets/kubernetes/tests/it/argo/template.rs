@@ -107,7 +107,7 @@ async fn an_image_is_set_where_its_container_stands() {
     let wrong = world.run("argo_rollout", args(json!({ "apt": "a:1" }))).await.unwrap_err();
 
     assert!(shown.text.contains("image of app: app:1 -> app:2"), "{}", shown.text);
-    assert!(shown.text.contains("first steps: set weight 50%; pause until promoted"), "{}", shown.text);
+    assert!(shown.text.contains("steps: set weight 50%; pause until promoted"), "{}", shown.text);
     assert_eq!(again["noop"], true);
     assert_eq!((wrong.code, wrong.did_you_mean), (kubernetes::codes::CONTAINER_NOT_FOUND, vec!["app".to_owned()]));
     let paused = world.becomes("quick", "Paused").await;

