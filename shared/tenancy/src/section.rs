@@ -36,7 +36,7 @@ pub struct Section {
     read: Arc<ReadSection>,
     rules: fn(&YamlNode) -> Vec<RuleAt>,
     bounds: Option<Arc<CompareSections>>,
-    uses: Option<fn(&SectionValues) -> Result<Vec<SecretUse>, SectionTypeError>>,
+    uses: Option<ListSecretUses>,
 }
 
 /// Where the key of a section stands.
@@ -51,6 +51,9 @@ pub enum Place {
 }
 
 type ReadSection = dyn Fn(&mut SectionReader<'_>, &YamlNode) -> Option<Arc<dyn SectionValue>> + Send + Sync;
+
+/// Lists the secrets that a section hands to somebody.
+pub type ListSecretUses = fn(&SectionValues) -> Result<Vec<SecretUse>, SectionTypeError>;
 
 type CompareSections = dyn Fn(&SectionValues, &SectionValues) -> Result<Vec<Excess>, SectionTypeError> + Send + Sync;
 
@@ -125,7 +128,7 @@ impl Section {
     /// The same with the secrets that it hands to somebody, for
     /// [`TenantConfig::grants`](crate::TenantConfig::grants).
     #[must_use]
-    pub fn with_secret_uses(self, uses: fn(&SectionValues) -> Result<Vec<SecretUse>, SectionTypeError>) -> Section {
+    pub fn with_secret_uses(self, uses: ListSecretUses) -> Section {
         Section { uses: Some(uses), ..self }
     }
 

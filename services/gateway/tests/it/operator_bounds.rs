@@ -30,9 +30,11 @@ async fn put(who: &Actor, text: &str) -> testkit::Answer {
 async fn refused(who: &Actor, text: &str) -> Vec<String> {
     let answer = put(who, text).await;
     assert_eq!(refusal(&answer), (422, "config_invalid".into()), "{}", answer.text());
-    let problems = answer.json()["error"]["details"]["problems"].as_array().unwrap().clone();
+    let problems = answer.json()["error"]["details"]["problems"].as_array().expect("problems").clone();
     assert!(problems.iter().all(|problem| problem["code"] == "operator_only"), "{problems:#?}");
-    let key = |problem: &Value| problem["message"].as_str().unwrap().split('`').nth(1).unwrap().to_owned();
+    let key = |problem: &Value| {
+        problem["message"].as_str().and_then(|told| told.split('`').nth(1)).expect("a key").to_owned()
+    };
     problems.iter().map(key).collect()
 }
 
@@ -97,8 +99,8 @@ fn shown(server: &Server) -> Vec<String> {
     use base64::Engine;
     let header = |request: &String| {
         let line = request.lines().find_map(|line| line.strip_prefix("authorization: Basic "))?;
-        let bytes = base64::engine::general_purpose::STANDARD.decode(line.trim()).unwrap();
-        Some(String::from_utf8(bytes).unwrap())
+        let bytes = base64::engine::general_purpose::STANDARD.decode(line.trim()).expect("base64");
+        Some(String::from_utf8(bytes).expect("text"))
     };
     server.requests().iter().filter_map(header).collect()
 }

@@ -6,7 +6,7 @@ use super::objects::{Difference, decided_differences, differences, identity};
 use super::preview::{self, shown};
 use super::release::{FullRevision, ReleaseRef, RevisionSummary, read};
 use super::settled::{LABEL, after_failure, labelled, probed};
-use super::{HelmDeps, fault, hold, risks};
+use super::{HelmDeps, fault, hold, risks, taken};
 use crate::client::charts::Archive;
 use crate::client::{Invocation, Subcommand};
 use catalog::{PreviewBuilder, ProbeResult, ToolPreview};
@@ -19,6 +19,7 @@ use policy::Permit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use target::grammar::Label;
 
@@ -245,6 +246,15 @@ impl ReleaseRequest<'_> {
         risks::within_bounds(spot, &everything)?;
         risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
         let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
+        let known_before: BTreeSet<String> = before.iter().map(identity).collect();
+        let new = objects.iter().filter(|object| !known_before.contains(&identity(object)));
+        let taken = taken::taken(spot, new).await;
+        if !taken.is_empty() {
+            let named = taken.join(", ");
+            preview.warn(format!(
+                "These are in the cluster already and not of this release, so helm will refuse: {named}."
+            ));
+        }
         // What the standing release holds is known to be secret. What the new one puts into its Secrets is not: whoever
         // asks chooses it, and could hide anything behind it.
         let hidden = now.map(|now| now.secrets(&spot.cluster)).transpose()?.unwrap_or_default();

@@ -129,12 +129,12 @@ pub(super) fn of(cluster: &Cluster<'_>, known: &KnownSecrets, finished: &HelmRes
 /// was given: values of the release, objects of the cluster.
 pub(super) fn quiet(finished: &HelmResult) -> Failure {
     let failure = coded(finished);
-    match failure.code {
-        codes::RENDER_FAILED | codes::SCHEMA_INVALID => {
-            failure.next("render the chart with helm_template, which tells why, and correct the values")
-        }
-        _ => failure.next("look at the release with helm_get and at its objects with k8s_get"),
-    }
+    let next = if matches!(failure.code, codes::RENDER_FAILED | codes::SCHEMA_INVALID) {
+        "render the chart with helm_template, which tells why, and correct the values"
+    } else {
+        "look at the release with helm_get and at its objects with k8s_get"
+    };
+    failure.next(next)
 }
 
 /// Whether helm was still rendering, or may have been.

@@ -1,7 +1,7 @@
 //! The helm toolset: releases looked at and changed by the real helm binary, with the identity of the k8s tools.
 //!
 //! Reading order: the small values a call is made of (`grammar`, `chart`); one release and what helm knows of it (`release`);
-//! what a chart renders (`objects`) and which of it is risky (`risks`); what helm says when it refuses (`fault`); how a
+//! what a chart renders (`objects`), which of it is risky (`risks`) and there already (`taken`); what helm says when it refuses (`fault`); how a
 //! release is kept to one run (`hold`) and a chart to the bytes that were shown (`pins`); what an approver is shown
 //! (`preview`, `lines`); what install and upgrade have in common (`change`), and what is left of a run (`settled`).
 //! Then one file for each tool.
@@ -20,6 +20,7 @@ mod preview;
 mod release;
 mod risks;
 mod settled;
+mod taken;
 
 mod get;
 mod list;

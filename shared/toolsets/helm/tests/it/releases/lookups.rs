@@ -8,7 +8,7 @@ use domain::{Code, Failure};
 use serde_json::{Value, json};
 
 /// What the Secret holds. The charts spell it out letter by letter, past every mask.
-const TOKEN: &str = "canary-hunter2";
+const TOKEN: &str = "canary-of-another-vault";
 
 /// Evaluates a value, as the `extraDeploy` of many charts does.
 const EXTRA: &str = "{{ range .Values.extraDeploy }}\n---\n{{ tpl (toYaml .) $ }}\n{{ end }}\n";
@@ -157,4 +157,16 @@ async fn what_is_shown_of_a_chart_that_looks_nothing_up_is_what_is_made() {
     for line in &lines {
         assert!(drawn.text.contains(&format!("+  {line}")), "{line}: {}", drawn.text);
     }
+}
+
+#[tokio::test]
+async fn what_is_there_already_and_of_somebody_else_is_a_warning() {
+    let Some(world) = World::new().await else { return };
+    let quiet = world.preview("helm_install", install(json!({}))).await.unwrap();
+    assert!(quiet.warnings.iter().all(|warning| !warning.contains("already")), "{:?}", quiet.warnings);
+    let config = json!({ "metadata": { "name": "shop-config", "namespace": world.namespace }, "data": {} });
+    world.make("v1", "ConfigMap", config).await;
+    let drawn = world.preview("helm_install", install(json!({}))).await.unwrap();
+    let told = drawn.warnings.iter().find(|warning| warning.contains("in the cluster already"));
+    assert!(told.is_some_and(|told| told.contains("ConfigMap shop-config") && !told.contains("shop-web")), "{drawn:?}");
 }
