@@ -3,7 +3,7 @@
 //! Like a protected namespace, a bound holds whoever approves. It is judged on what a dry run of the change gives, so
 //! before anybody is asked and once more before anything is sent, and on the object that is sent where there is one.
 //!
-//! Not here: what an approver is warned of (see [`risks`](crate::risks)).
+//! Not here: what an approver is warned of (see [`risks`]).
 
 use crate::{codes, risks};
 use domain::Failure;

@@ -58,7 +58,7 @@ pub(super) fn exceeding_images(file: Option<&Vec<ImagePattern>>, asked: Option<&
     if within {
         return Vec::new();
     }
-    let names = |list: &[ImagePattern]| listed(&list.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let names = |list: &[ImagePattern]| listed(list.iter().map(ToString::to_string).collect::<Vec<_>>());
     let asked = asked.map_or_else(|| "every image".to_owned(), |asked| names(asked));
     vec![Excess::new(String::new(), "`policy.images`".to_owned(), names(given), asked)]
 }
