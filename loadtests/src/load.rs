@@ -18,8 +18,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How much of a wrong answer is shown.
 const SHOWN: usize = 400;
 
-/// What stands before the one part of an answer that is new each time, and how long that part is.
-const TRACE: &[u8] = br#""quartermaster/trace_id":""#;
+/// What stands before the parts of an answer that are new each time, and how long such a part is. An error tells
+/// it twice more, once in JSON that is a text.
+const TRACES: [&[u8]; 3] = [br#""quartermaster/trace_id":""#, br#""trace_id":""#, br#"\"trace_id\":\""#];
 const TRACE_ID: usize = 32;
 
 /// What is sent, and what must come back.
@@ -29,25 +30,30 @@ pub(crate) struct LoadExchange {
     pub(crate) request: Arc<[u8]>,
     /// The body of a right answer.
     pub(crate) answer: Arc<[u8]>,
-    /// Where it holds a trace id; empty where it holds none.
-    varies: Range<usize>,
+    /// Where it holds trace ids, in this order.
+    varies: Vec<Range<usize>>,
 }
 
 impl LoadExchange {
     /// A request, and an answer all others must be like.
     pub(crate) fn new(request: &[u8], answer: &[u8]) -> LoadExchange {
-        let found = answer.windows(TRACE.len()).position(|window| window == TRACE).map(|at| at + TRACE.len());
-        let varies = match found {
-            Some(at) if at + TRACE_ID <= answer.len() => at..at + TRACE_ID,
-            Some(_) | None => 0..0,
-        };
+        let mut varies = Vec::new();
+        for mark in TRACES {
+            let found = answer.windows(mark.len()).position(|window| window == mark).map(|at| at + mark.len());
+            varies.extend(found.filter(|at| at + TRACE_ID <= answer.len()).map(|at| at..at + TRACE_ID));
+        }
+        varies.sort_by_key(|part| part.start);
         LoadExchange { request: request.into(), answer: answer.into(), varies }
     }
 
     /// Whether a body is the right answer too.
     pub(crate) fn admits(&self, body: &[u8]) -> bool {
-        let Range { start, end } = self.varies;
-        body.len() == self.answer.len() && body[..start] == self.answer[..start] && body[end..] == self.answer[end..]
+        let mut from = 0;
+        let same = |part: &Range<usize>| {
+            let fixed = std::mem::replace(&mut from, part.end)..part.start;
+            body[fixed.clone()] == self.answer[fixed]
+        };
+        body.len() == self.answer.len() && self.varies.iter().all(same) && body[from..] == self.answer[from..]
     }
 }
 
@@ -167,6 +173,8 @@ mod tests {
         assert!(exchange.admits(&told(0, 'b')));
         assert!(!exchange.admits(&told(1, 'a')));
         assert!(!exchange.admits(&told(0, 'a')[1..]));
+        let failed = |trace: char| format!(r#"{{\"trace_id\":\"{}\"}}"#, String::from(trace).repeat(TRACE_ID));
+        assert!(LoadExchange::new(b"", failed('a').as_bytes()).admits(failed('b').as_bytes()));
         let plain = LoadExchange::new(b"", b"plain");
         assert!(plain.admits(b"plain") && !plain.admits(b"plaid") && !plain.admits(b""));
         let cut = LoadExchange::new(b"", br#""quartermaster/trace_id":"ab"#);

@@ -118,6 +118,36 @@ async fn a_run_is_announced_when_it_waits_when_it_is_decided_and_when_it_ends() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_notice_holds_the_beginning_and_says_how_much_is_missing() {
+    let long = json!({ "path": "tenant/runbooks/long", "type": "note", "content": "one line\n".repeat(2_000), "evidence": "a test" });
+    for format in ["json", "slack"] {
+        let (address, mut arrived) = receiver(vec![200]).await;
+        let (world, _dir) = world(address, format).await;
+        let agent = world.tenant("acme").agent().legacy().await;
+        agent.load("memory:write").await;
+        let pending = agent.call("memory_remember", long.clone()).await;
+        let run = pending.ok()["run"]["id"].as_str().unwrap().to_owned();
+        let seen = world.tenant("acme").approver().rest().get(&format!("/v1/runs/{run}")).await.json();
+        let whole = seen["preview"]["text"].as_str().unwrap();
+        let notice = arrived.recv().await.unwrap().json();
+        match format {
+            "json" => {
+                let (posted, shown) = (&notice["run"], notice["run"]["preview"]["text"].as_str().unwrap());
+                assert!(whole.starts_with(shown) && shown.chars().count() == 4_000, "{shown}");
+                let left =
+                    json!({ "characters": whole.chars().count() - 4_000, "read_all": format!("/v1/runs/{run}") });
+                assert_eq!((&posted["preview"]["not_shown"], posted.get("arguments")), (&left, None));
+            }
+            _ => {
+                let left = format!("{} characters are not shown here", whole.chars().count());
+                let text = notice["text"].as_str().unwrap();
+                assert!(text.contains(&left) && text.contains(&format!("quartermaster runs show {run}")), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_stumbles_is_asked_again() {
     let (address, mut arrived) = receiver(vec![500, 200]).await;
     let (world, _dir) = world(address, "slack").await;

@@ -16,15 +16,12 @@ use std::collections::HashMap;
 /// The fields of a Secret that hold its contents.
 const CONTENTS: [&str; 2] = ["data", "stringData"];
 
-/// Texts that a caller brought, by what they look like masked.
-///
-/// `None`: two of them look the same masked, so nobody can tell which one is meant.
+/// Texts that a caller brought, by what they look like masked. Several may look the same: then all of them are shown.
 #[derive(Default)]
-pub struct BroughtTexts(HashMap<String, Option<BroughtText>>);
+pub struct BroughtTexts(HashMap<String, Vec<BroughtText>>);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct BroughtText {
-    text: String,
     shown: Value,
     /// Characters of it that are known to be secret.
     hidden: usize,
@@ -65,7 +62,12 @@ impl BroughtTexts {
         match value {
             Value::Object(fields) => {
                 let secret = whole && is_secret(masker, fields);
-                for (_, field) in fields.iter().filter(|(key, _)| !(secret && CONTENTS.contains(&key.as_str()))) {
+                for (key, field) in fields {
+                    match (CONTENTS.contains(&key.as_str()), secret) {
+                        (true, true) => continue,
+                        (true, false) => self.add_contents(masker, field),
+                        (false, _) => {}
+                    }
                     self.collect(masker, field, masked, hidden, false);
                 }
             }
@@ -73,6 +75,23 @@ impl BroughtTexts {
             Value::String(text) => self.add(masker, text, value, masked, hidden),
             Value::Number(number) => self.add(masker, &number.to_string(), value, masked, hidden),
             Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// What has the shape of a Secret inside another object is masked value by value, whatever the values are.
+    fn add_contents(&mut self, masker: &Masker, contents: &Value) {
+        let one = [contents];
+        let values: Vec<&Value> = contents.as_object().map_or_else(|| one.to_vec(), |fields| fields.values().collect());
+        for value in values.into_iter().filter(|value| !value.is_string()) {
+            let form = masker.mark(value.to_string().as_bytes());
+            self.insert(form, BroughtText { shown: value.clone(), hidden: 0 });
+        }
+    }
+
+    fn insert(&mut self, form: String, brought: BroughtText) {
+        let alike = self.0.entry(form).or_default();
+        if !alike.contains(&brought) {
+            alike.push(brought);
         }
     }
 
@@ -89,21 +108,25 @@ impl BroughtTexts {
             true => (value.clone(), 0),
             false => (named(&plain, "(secret)").into(), text.chars().count().saturating_sub(left)),
         };
-        let brought = BroughtText { text: text.to_owned(), shown, hidden };
+        let brought = BroughtText { shown, hidden };
         for form in forms {
             let form = masked.hidden_in(masker, &form);
             if form == text && hidden == 0 && !is_mark(&form) {
                 continue;
             }
-            let known = self.0.entry(form).or_insert_with(|| Some(brought.clone()));
-            if known.as_ref().is_some_and(|known| known.text != text) {
-                *known = None;
-            }
+            self.insert(form, brought.clone());
         }
     }
 
-    fn get(&self, masked: &str) -> Option<&BroughtText> {
-        self.0.get(masked)?.as_ref()
+    /// What a masked text is, or may be.
+    fn get(&self, masked: &str) -> Option<BroughtText> {
+        let alike = self.0.get(masked)?;
+        if let [only] = alike.as_slice() {
+            return Some(only.clone());
+        }
+        let shown = alike.iter().map(|one| one.shown.to_string()).collect::<Vec<_>>().join(", ");
+        let hidden = alike.iter().map(|one| one.hidden).max().unwrap_or_default();
+        Some(BroughtText { shown: format!("one of: {shown}").into(), hidden })
     }
 }
 
@@ -151,11 +174,11 @@ impl ShownSide<'_> {
             Value::String(text) => {
                 let same = beside.and_then(Value::as_str) == Some(text.as_str());
                 match self.brought.get(text).filter(|_| !same) {
-                    Some(BroughtText { shown, hidden, .. }) => {
-                        if *hidden > 0 {
-                            self.hidden.push(HiddenText { path: path.clone(), characters: Some(*hidden) });
+                    Some(BroughtText { shown, hidden }) => {
+                        if hidden > 0 {
+                            self.hidden.push(HiddenText { path: path.clone(), characters: Some(hidden) });
                         }
-                        *value = shown.clone();
+                        *value = shown;
                     }
                     None => self.hide(text, same || beside.is_none(), same, path),
                 }
@@ -267,6 +290,7 @@ mod tests {
     use super::super::MaskDetail;
     use super::*;
     use domain::Tenant;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn masker() -> Masker {
@@ -313,7 +337,12 @@ mod tests {
         let twins = json!({ "a": "{\"x\":\"evil\",\"x\":1,\"token\":\"b\"}", "b": "{\"x\":1,\"token\":\"b\"}" });
         let texts_of_twins = brought(&masker, &twins, &none, &none);
         let (unclear, told) = shown(&masker, None, &masked(&masker, &twins), &texts_of_twins);
-        assert!(unclear["a"] == unclear["b"] && told.len() == 2, "one is not shown in place of the other: {unclear}");
+        let both =
+            |value: &Value| value.as_str().is_some_and(|text| text.starts_with("one of: ") && text.contains("evil"));
+        assert!(
+            both(&unclear["a"]) && both(&unclear["b"]) && told.is_empty(),
+            "all that look the same are shown: {unclear}"
+        );
         let (same, told) = shown(&masker, Some(&hidden), &hidden, &texts);
         assert!(!same.to_string().contains("evil") && told.is_empty(), "what is live and stays is not shown: {same}");
     }
@@ -335,6 +364,66 @@ mod tests {
         let (value, told) = shown(&masker, None, &hidden, &texts);
         assert_eq!(value["args"][0], "login --with (secret) now");
         assert_eq!(told, [HiddenText { path: "/args/0".to_owned(), characters: Some(8) }]);
+    }
+
+    /// Objects with the names and texts that are masked.
+    fn anything() -> impl Strategy<Value = Value> {
+        let text = prop::sample::select(vec![
+            "Opaque",
+            "Secret",
+            "ConfigMap",
+            "--token",
+            "x y",
+            "abcdefgh12345",
+            "password=abcdefgh12345",
+            "kind: Secret\n",
+            "-----BEGIN PRIVATE KEY-----\ncurl",
+            "{\"password\":\"abcdefgh\"}",
+            "YWJjZGVmZ2g=",
+            "$(A)",
+            "masked:0123456789ab",
+        ]);
+        let leaf = prop_oneof![
+            text.prop_map(Value::from),
+            any::<bool>().prop_map(Value::from),
+            any::<u16>().prop_map(Value::from),
+            Just(Value::Null),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            let key = prop::sample::select(vec![
+                "kind",
+                "type",
+                "data",
+                "stringData",
+                "binaryData",
+                "name",
+                "value",
+                "args",
+                "command",
+                "token",
+                "metadata",
+                "items",
+                "a",
+            ]);
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(key.prop_map(str::to_owned), inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_brought_is_shown_as_it_is(spec in anything()) {
+            let masker = masker();
+            let brought_object = json!({ "kind": "Job", "spec": spec });
+            let none = KnownSecrets::default();
+            let texts = brought(&masker, &brought_object, &none, &none);
+            let (value, told) = shown(&masker, None, &masked(&masker, &brought_object), &texts);
+            prop_assert_eq!(value, brought_object);
+            prop_assert_eq!(told, Vec::new());
+        }
     }
 
     #[test]
