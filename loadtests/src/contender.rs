@@ -104,7 +104,7 @@ pub(crate) struct OwnRedis {
 }
 
 impl OwnRedis {
-    /// Starts it with the settings a ledger asks for.
+    /// Starts it with the settings an audit log asks for.
     pub(crate) async fn start(program: &Path) -> anyhow::Result<OwnRedis> {
         let folder = tempfile::tempdir().context("no temporary folder for Redis")?;
         let address = free_port()?;

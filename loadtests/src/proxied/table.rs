@@ -13,7 +13,7 @@ pub(super) const HEAD: &str = "\
 /// What the columns mean.
 pub(super) const FOOT: &str = "
 p50, p99: how many times as long a call takes by way of the service as directly, the middle round of eleven. The way holds
-the caller's token, the session, the rules, two entries in the ledger on Redis and a second HTTP exchange.";
+the caller's token, the session, the rules, two entries in the audit_log on Redis and a second HTTP exchange.";
 
 /// One server on that many connections.
 pub(super) struct ProxiedRow<'a> {

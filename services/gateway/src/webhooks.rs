@@ -9,7 +9,7 @@ use crate::clock::SystemClock;
 use crate::settings::WebhookFormat;
 use domain::run::Run;
 use executor::runs::notice::{Notice, RunEventKind, sign};
-use executor::runs::told;
+use executor::runs::report;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +121,7 @@ impl Webhook {
 
 /// A run as it is posted: the beginning of what deciders read, how much of it is not there, and no arguments.
 fn posted(run: &Run) -> Value {
-    let mut posted = told::to_person(run);
+    let mut posted = report::to_person(run);
     let (text, left) = beginning(&run.asked.preview.text, MOST_TEXT);
     posted["preview"]["text"] = text.into();
     posted["preview"]["not_shown"] = json!({ "characters": left, "read_all": format!("/v1/runs/{}", run.id) });

@@ -16,7 +16,7 @@ pub enum TokenScope {
     RunsDecide,
     /// Change the tenant's configuration.
     TenantAdmin,
-    /// Read the tenant's ledger.
+    /// Read the tenant's audit log.
     AuditRead,
 }
 

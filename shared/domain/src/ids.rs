@@ -90,7 +90,7 @@ id!(
     RunId, "run_"
 );
 id!(
-    /// Names one entry of a tenant's audit ledger.
+    /// Names one entry of a tenant's audit audit log.
     AuditId, "aud_"
 );
 

@@ -1,6 +1,6 @@
 //! Keys of the service, derived from one secret that all replicas share.
 //!
-//! Digests in the ledger and marks on cursors are keyed, so that whoever reads one cannot guess what it stands for and
+//! Digests in the audit log and marks on cursors are keyed, so that whoever reads one cannot guess what it stands for and
 //! whoever writes one cannot make one up.
 
 use domain::json::hex;
@@ -43,12 +43,12 @@ impl ServiceKeys {
         })
     }
 
-    /// What stands in a tenant's ledger instead of a digest: equal for equal calls of one tenant, and of no other.
+    /// What stands in a tenant's audit log instead of a digest: equal for equal calls of one tenant, and of no other.
     pub fn audit_digest(&self, tenant: &Tenant, digest: &str) -> String {
         self.mark(tenant, b"\n", digest.as_bytes())
     }
 
-    /// What stands in a tenant's ledger for a token: the same for every use of one token, and of no use anywhere else.
+    /// What stands in a tenant's audit log for a token: the same for every use of one token, and of no use anywhere else.
     pub fn token_digest(&self, tenant: &Tenant, token: &TokenDigest) -> String {
         self.mark(tenant, b"\ntoken\n", token.as_bytes())
     }

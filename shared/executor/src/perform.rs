@@ -171,7 +171,7 @@ impl Executor {
         performed
     }
 
-    /// Taints the session that is about to be handed text from outside: once, and in the ledger too. Before the text, so
+    /// Taints the session that is about to be handed text from outside: once, and in the audit log too. Before the text, so
     /// that there is no moment in which it was read and nobody knows; if it cannot be written, the text stays here.
     pub(crate) async fn taint_first(&self, open: &OpenCall, caller: &domain::Caller) -> Result<(), Failure> {
         use std::sync::atomic::Ordering;

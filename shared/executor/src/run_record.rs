@@ -140,7 +140,7 @@ impl Executor {
         Err(too_fast().into())
     }
 
-    /// The ledger's entry for a run that moved.
+    /// The audit log's entry for a run that moved.
     pub(crate) fn moved(&self, tenant: &Tenant, from: Option<&Run>, to: &Run, actor: Option<&Caller>) -> AuditEntry {
         let service = || Actor {
             principal: to.asked.requester.clone(),
@@ -159,7 +159,7 @@ impl Executor {
                 from: from.map(|run| run.state.as_str()),
                 to: to.state.as_str(),
                 epoch: to.claim.as_ref().map_or(0, |claim| claim.epoch),
-                // Keyed like every digest in the ledger: arguments are few enough to be guessed.
+                // Keyed like every digest in the audit log: arguments are few enough to be guessed.
                 digest: self.keys.audit_digest(tenant, &to.asked.digest),
             }),
             trace: to.asked.trace.clone(),
@@ -206,7 +206,7 @@ fn not_after(event: &RunEvent, run: &Run) -> Option<Moment> {
     }
 }
 
-/// What a person said, as it stands in the ledger.
+/// What a person said, as it stands in the audit log.
 fn recorded(answer: &Answer) -> CallVerdict {
     let verdict = match answer.verdict {
         domain::run::Verdict::Approve => "approve",

@@ -181,7 +181,7 @@ impl Executor {
         shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
     }
 
-    /// The ledger's entry for a session that moved.
+    /// The audit log's entry for a session that moved.
     fn session_entry(&self, caller: &Caller, session: SessionId, what: &str) -> AuditEntry {
         AuditEntry {
             actor: Some(Actor { kind: ActorKind::Agent, ..self.actor(caller) }),

@@ -1,4 +1,4 @@
-//! The ledger of one tenant: opened before the act, closed after it.
+//! The audit log of one tenant: opened before the act, closed after it.
 //!
 //! Opening is part of [`TenantStore::begin`](crate::TenantStore::begin), which gives the [`OpenAuditEntry`]. A change carries its entry in
 //! its own commit. What is here: closing, noting what stands alone, and reading.
@@ -28,7 +28,7 @@ impl OpenAuditEntry {
     }
 }
 
-/// One entry as it stands in the ledger.
+/// One entry as it stands in the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedEntry {
     /// Its place, which is also its store time.
@@ -37,7 +37,7 @@ pub struct RecordedEntry {
     pub entry: Value,
 }
 
-/// The ledger of one tenant.
+/// The audit log of one tenant.
 #[derive(Debug, Clone)]
 pub struct AuditStore(TenantStore);
 
@@ -46,7 +46,7 @@ impl AuditStore {
         AuditStore(shelf)
     }
 
-    /// Closes a call whose answer need not wait for the ledger: a read. Waits only when the queue is full.
+    /// Closes a call whose answer need not wait for the audit log: a read. Waits only when the queue is full.
     pub async fn close(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
         let entry = self.closing(receipt, facts)?;
         self.0.store().queue().push(entry).await

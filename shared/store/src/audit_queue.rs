@@ -2,9 +2,9 @@
 //!
 //! They gather for a moment before they are written, so that many go at once: on Redis in one pipeline, in the embedded
 //! store with the sync of others that do wait. A process that dies loses what has gathered, and its calls stay open in
-//! the ledger; so does a call whose process dies before it ends.
+//! the audit log; so does a call whose process dies before it ends.
 //! Bounded: when it is full, whoever closes a call waits, so a slow store slows callers instead of filling memory.
-//! A batch is repeated until the store takes it. A batch whose answer got lost may thus stand in the ledger twice, each
+//! A batch is repeated until the store takes it. A batch whose answer got lost may thus stand in the audit log twice, each
 //! entry under its own id; a missing entry would be worse.
 
 use crate::StoreError;

@@ -27,7 +27,7 @@ pub struct CallOpening<'a> {
     pub args: String,
     /// A keyed digest of the token.
     pub token: Option<String>,
-    /// What the call is about, for the ledger.
+    /// What the call is about, for the audit log.
     pub target: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,

@@ -1,4 +1,4 @@
-//! The chain over a ledger: each entry's link is a digest of the link before it, the entry's place and its bytes.
+//! The chain over an audit log: each entry's link is a digest of the link before it, the entry's place and its bytes.
 //!
 //! Pure. Whoever has the tenant's name and the entries can compute every link again, here or with any SHA-256 tool:
 //! `link n = SHA-256(link n-1 ‖ milliseconds ‖ number ‖ body)`, both halves of the place as eight bytes, highest first,
@@ -12,16 +12,16 @@ use domain::{Tenant, json};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What the first link of every ledger begins with; another way to link would begin otherwise.
+/// What the first link of every audit log begins with; another way to link would begin otherwise.
 const ORIGIN: &[u8] = b"quartermaster ledger 1\0";
 /// How a link is written.
 const SCHEME: &str = "sha256:";
 
-/// The link of one entry. The newest one of a ledger is its seal.
+/// The link of one entry. The newest one of an audit log is its seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "StoredLink", try_from = "StoredLink")]
 pub struct ChainLink {
-    /// Which entry of the ledger it is, counted from 1.
+    /// Which entry of the audit log it is, counted from 1.
     pub seq: u64,
     /// The entry's place.
     pub entry: StreamId,
@@ -81,7 +81,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The chain of a ledger that holds nothing yet.
+    /// The chain of an audit log that holds nothing yet.
     pub fn of(tenant: &Tenant) -> Chain {
         let mut hash = Sha256::new();
         hash.update(ORIGIN);

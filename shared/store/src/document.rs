@@ -51,7 +51,7 @@ pub enum DocOp {
     Redact,
 }
 
-/// Evidence that the ledger knows.
+/// Evidence that the audit log knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The call or run.
@@ -125,7 +125,7 @@ pub struct Draft {
     pub content: String,
     /// How its writer knows.
     pub evidence: String,
-    /// The evidence that the ledger knows.
+    /// The evidence that the audit log knows.
     pub references: Vec<Reference>,
     /// How this version comes about.
     pub op: DocOp,
@@ -194,7 +194,7 @@ pub struct Document {
     pub content: String,
     /// How its writer knows; of a tombstone, why.
     pub evidence: String,
-    /// The evidence that the ledger knows.
+    /// The evidence that the audit log knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
     /// How this version came about.

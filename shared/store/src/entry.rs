@@ -1,4 +1,4 @@
-//! One entry of a tenant's ledger: its parts. The shape in which it is written is in `line`.
+//! One entry of a tenant's audit log: its parts. The shape in which it is written is in `line`.
 //!
 //! Values do not stand here, only keyed digests of them, made by whoever holds the key.
 //! The store's time of an entry is its place in the stream; the body holds the host's.

@@ -40,7 +40,7 @@ impl RecordKey {
         RecordKey(format!("helm:{cluster}/{namespace}/{release}"))
     }
 
-    /// How far the tenant's ledger is sealed.
+    /// How far the tenant's audit log is sealed.
     pub fn seal() -> RecordKey {
         RecordKey("seal".into())
     }
@@ -144,12 +144,12 @@ pub struct StreamName {
 }
 
 impl StreamName {
-    /// The tenant's ledger.
+    /// The tenant's audit log.
     pub fn audit() -> StreamName {
         StreamName { name: "audit".into(), lives: None }
     }
 
-    /// The links of the ledger's entries.
+    /// The links of the audit log's entries.
     pub fn links() -> StreamName {
         StreamName { name: "links".into(), lives: None }
     }

@@ -1,7 +1,7 @@
 //! The state store: records, streams, indexes, counters and wake-ups, on Redis or embedded.
 //!
 //! Reading order: [`Store`] and [`TenantStore`] are the way in, [`Commit`] is the one way to change a record, `keys` writes
-//! every key. Above them stand the nouns: [`SessionStore`], [`AuditStore`] with [`TenantStore::begin`], [`DocumentStore`]. Over the ledger
+//! every key. Above them stand the nouns: [`SessionStore`], [`AuditStore`] with [`TenantStore::begin`], [`DocumentStore`]. Over the audit log
 //! stand [`Chain`], [`TenantStore::seal`] and [`Walker`]. `guard` seals what something is done by and refuses what it did not
 //! seal. Below everything stand `ops`, the small steps a round trip is made
 //! of, and the two backends `redis` and `embedded`.
@@ -9,6 +9,7 @@
 //! Not here: what may happen to a session or a run (see `domain`), who may do it (see `policy`).
 
 mod audit;
+mod audit_log;
 mod audit_queue;
 mod begin;
 mod carried;
@@ -26,7 +27,6 @@ mod health;
 mod holds;
 mod hub;
 mod keys;
-mod ledger;
 mod lineage;
 mod memory;
 mod ops;
@@ -50,6 +50,7 @@ mod walker;
 
 pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
+pub use audit_log::{AuditLogPage, AuditLogPosition, LinkedEntry, VerifyError};
 pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
 pub use carried::CarriedOver;
 pub use chain::{Chain, ChainLink, NotALink};
@@ -65,7 +66,6 @@ pub use health::{HealthFinding, HealthReport};
 pub use holds::{Lock, LockResult, LockStore};
 pub use hub::{TenantWatch, WakeUp};
 pub use keys::{IndexName, RecordKey, StreamName};
-pub use ledger::{LedgerEntry, LedgerPage, LedgerPosition, VerifyError};
 pub use lineage::{StoreEpoch, StoreEpochs};
 pub use memory::{
     DocumentStore, PathChange, PrefixLimit, QuotaExceeded, RemovalOutcome, ScopeLimits, WriteOutcome, WritePrecondition,
@@ -86,4 +86,4 @@ pub use shelf::TenantStore;
 pub use store::Store;
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
-pub use walker::{ChainBreak, LedgerFlaw, VerifiedLedger, Walker};
+pub use walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};

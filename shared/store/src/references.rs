@@ -1,6 +1,6 @@
 //! What a text says it rests on, looked up: calls of one session and runs of one principal.
 //!
-//! A run has a record of its own. A call stands only in the ledger, which has no index by call, because every call would
+//! A run has a record of its own. A call stands only in the audit log, which has no index by call, because every call would
 //! pay for it and hardly any is ever cited: the newest entries are looked through, and what lies further back is unknown.
 
 use crate::document::Reference;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// So many names of one text are looked up.
 const MOST_CITED: usize = 32;
-/// Entries of the ledger that are read at once.
+/// Entries of the audit log that are read at once.
 const PAGE: usize = 512;
 /// Pages that are looked through.
 const PAGES: usize = 8;
@@ -19,7 +19,7 @@ const PAGES: usize = 8;
 /// What a text cites.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EvidenceCitation {
-    /// What the ledger knows, in the order of the text.
+    /// What the audit log knows, in the order of the text.
     pub known: Vec<Reference>,
     /// What it does not know, or not of this session and this principal.
     pub unknown: Vec<String>,

@@ -1,4 +1,4 @@
-//! The sealer: gives entries of the ledger their links, some time after they were written.
+//! The sealer: gives entries of the audit log their links, some time after they were written.
 //!
 //! Every replica may seal at any time. The seal is a versioned record, moved together with the links it stands for by
 //! one compare-and-set, so of two sealers one advances and the other has done nothing. Appending never waits for it.
@@ -26,9 +26,9 @@ pub struct SealedBatch {
 const NOTHING: SealedBatch = SealedBatch { count: 0, behind: false };
 
 impl TenantStore {
-    /// Seals the next entries of the ledger, at most `limit`.
+    /// Seals the next entries of the audit log, at most `limit`.
     ///
-    /// A ledger with nothing new costs one round trip, a batch three. To lose the race is fine: the winner goes on.
+    /// An audit log with nothing new costs one round trip, a batch three. To lose the race is fine: the winner goes on.
     pub async fn seal(&self, limit: usize) -> Result<SealedBatch, StoreError> {
         let newest =
             Op::Read { stream: self.space.stream(&StreamName::audit()), walk: StreamWalk::Before(None), limit: 1 };
@@ -55,7 +55,7 @@ impl TenantStore {
         Op::Get { key: self.space.record(&RecordKey::seal()) }
     }
 
-    /// How far the ledger is sealed.
+    /// How far the audit log is sealed.
     pub(crate) async fn find_seal(&self) -> Result<Option<ChainLink>, StoreError> {
         self.get(&RecordKey::seal()).await?.map(|record| seal_of(&record)).transpose()
     }
@@ -79,7 +79,7 @@ struct StoredSeal {
 pub(crate) fn seal_of(record: &StoredRecord) -> Result<ChainLink, StoreError> {
     match serde_json::from_slice(&record.body) {
         Ok(StoredSeal { v: 1, seal }) => Ok(seal),
-        Ok(StoredSeal { .. }) | Err(_) => Err(StoreError::Corrupt { what: "the seal of a ledger" }),
+        Ok(StoredSeal { .. }) | Err(_) => Err(StoreError::Corrupt { what: "the seal of an audit log" }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sealed secrets of one tenant. What is sealed, and with what, is not known here.
 //!
-//! A secret is one record. Setting and forgetting it, its place in the indexes, the entry in the ledger and the wake-up
+//! A secret is one record. Setting and forgetting it, its place in the indexes, the entry in the audit log and the wake-up
 //! are one commit. A forgotten one leaves a mark of its version for a while, so that a name that is set again does not
 //! pass for what it was before.
 //!

@@ -2,7 +2,7 @@
 //!
 //! The list itself may be megabytes, so what is looked at often stands apart from it: a small record says when the list
 //! was fetched, by which digest it goes and who holds the right to fetch it anew. The list changes only together with
-//! that record. What was accepted is a ledger of its own and never ends; the list is a cache.
+//! that record. What was accepted is an audit log of its own and never ends; the list is a cache.
 //!
 //! Not here: what a definition means, and whether it is the accepted one (see `upstream`).
 
@@ -198,7 +198,7 @@ impl ServerStore {
         }
     }
 
-    /// Writes what is accepted from now on, with its entry in the ledger and a wake-up.
+    /// Writes what is accepted from now on, with its entry in the audit log and a wake-up.
     pub async fn pin(
         &self,
         server: &str,

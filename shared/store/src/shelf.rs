@@ -134,7 +134,7 @@ impl TenantStore {
         crate::LockStore::new(self.clone())
     }
 
-    /// The tenant's ledger.
+    /// The tenant's audit log.
     pub fn audit(&self) -> AuditStore {
         AuditStore::new(self.clone())
     }

@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Writes what is queued for the ledger, then lets go of connections and files. Calls fail from here on.
+    /// Writes what is queued for the audit log, then lets go of connections and files. Calls fail from here on.
     pub async fn close(&self) {
         self.0.queue.close().await;
         self.0.stop.token().cancel();

@@ -1,7 +1,7 @@
 //! The configuration of one tenant that was set over HTTP, and its versions.
 //!
 //! What stands is one record. Every change, a removal as well, makes the next version: the record, a copy of it under
-//! its number, the place of that number, the entry in the ledger and the wake-up are one commit. The record is never
+//! its number, the place of that number, the entry in the audit log and the wake-up are one commit. The record is never
 //! deleted, so numbers go on after a removal and nobody mistakes a new text for an old one.
 //!
 //! Not here: what a text may say (see `tenancy`), and when it is in force (see the gateway).

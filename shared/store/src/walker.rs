@@ -1,4 +1,4 @@
-//! Verifying a ledger: entries and links walked side by side, and the first thing that does not fit, by name.
+//! Verifying an audit log: entries and links walked side by side, and the first thing that does not fit, by name.
 //!
 //! Pure, so the store's own streams and an exported file are judged by the same lines. What comes next is held back for
 //! a stretch, because whether something is missing or only elsewhere shows in what follows.
@@ -16,9 +16,9 @@ const AHEAD: usize = 256;
 /// If one side is this far ahead, the other one has ended.
 const FAR_AHEAD: usize = 4 * AHEAD;
 
-/// What is wrong with a ledger.
+/// What is wrong with an audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LedgerFlaw {
+pub enum AuditLogFlaw {
     /// The entry, or its link, is not what was sealed.
     Edited,
     /// An entry that was sealed is gone, and later ones are there.
@@ -33,29 +33,29 @@ pub enum LedgerFlaw {
     Inserted,
 }
 
-impl LedgerFlaw {
+impl AuditLogFlaw {
     /// As it is written.
     pub const fn as_str(self) -> &'static str {
         match self {
-            LedgerFlaw::Edited => "edited",
-            LedgerFlaw::Missing => "missing",
-            LedgerFlaw::Unlinked => "unlinked",
-            LedgerFlaw::Reordered => "reordered",
-            LedgerFlaw::Truncated => "truncated",
-            LedgerFlaw::Inserted => "inserted",
+            AuditLogFlaw::Edited => "edited",
+            AuditLogFlaw::Missing => "missing",
+            AuditLogFlaw::Unlinked => "unlinked",
+            AuditLogFlaw::Reordered => "reordered",
+            AuditLogFlaw::Truncated => "truncated",
+            AuditLogFlaw::Inserted => "inserted",
         }
     }
 }
 
-/// The first bad entry of a ledger.
+/// The first bad entry of an audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct ChainBreak {
-    /// Which entry of the ledger it is, counted from 1.
+    /// Which entry of the audit log it is, counted from 1.
     pub seq: u64,
     /// Its place, as far as it is known.
     pub entry: Option<StreamId>,
     /// What is wrong with it.
-    pub what: LedgerFlaw,
+    pub what: AuditLogFlaw,
 }
 
 impl fmt::Display for ChainBreak {
@@ -68,9 +68,9 @@ impl fmt::Display for ChainBreak {
     }
 }
 
-/// How much of a ledger was found to be as it was sealed.
+/// How much of an audit log was found to be as it was sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VerifiedLedger {
+pub struct VerifiedAuditLog {
     /// Entries seen.
     pub entries: u64,
     /// Of these, how many the seal holds.
@@ -79,7 +79,7 @@ pub struct VerifiedLedger {
     pub unsealed: u64,
 }
 
-/// Walks a ledger from its first entry to its last.
+/// Walks an audit log from its first entry to its last.
 #[derive(Debug)]
 pub struct Walker {
     chain: Chain,
@@ -91,7 +91,7 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// At the beginning of a tenant's ledger, which is sealed as far as `seal`.
+    /// At the beginning of a tenant's audit log, which is sealed as far as `seal`.
     pub fn new(tenant: &Tenant, seal: Option<ChainLink>) -> Walker {
         let (entries, links) = (VecDeque::new(), VecDeque::new());
         Walker { chain: Chain::of(tenant), seal, entries, links, newest: None, unsealed: 0 }
@@ -110,16 +110,16 @@ impl Walker {
     }
 
     /// There is no more; tells how much was found to be in order.
-    pub fn finish(mut self) -> Result<VerifiedLedger, ChainBreak> {
+    pub fn finish(mut self) -> Result<VerifiedAuditLog, ChainBreak> {
         while self.under_seal() {
             self.step()?;
         }
         if let Some(extra) = self.links.front() {
-            return Err(ChainBreak { seq: extra.seq, entry: Some(extra.entry), what: LedgerFlaw::Inserted });
+            return Err(ChainBreak { seq: extra.seq, entry: Some(extra.entry), what: AuditLogFlaw::Inserted });
         }
         self.pass_unsealed()?;
         let sealed = self.chain.len();
-        Ok(VerifiedLedger { entries: sealed + self.unsealed, sealed, unsealed: self.unsealed })
+        Ok(VerifiedAuditLog { entries: sealed + self.unsealed, sealed, unsealed: self.unsealed })
     }
 
     fn advance(&mut self) -> Result<(), ChainBreak> {
@@ -141,14 +141,14 @@ impl Walker {
     /// Takes one entry with its link, or tells why that cannot be.
     fn step(&mut self) -> Result<(), ChainBreak> {
         let seq = self.chain.len() + 1;
-        let found = |entry: Option<StreamId>, what: LedgerFlaw| Err(ChainBreak { seq, entry, what });
+        let found = |entry: Option<StreamId>, what: AuditLogFlaw| Err(ChainBreak { seq, entry, what });
         let present = self.entries.front().map(|(id, _)| *id);
-        let Some(link) = self.links.front().copied() else { return found(present, LedgerFlaw::Truncated) };
+        let Some(link) = self.links.front().copied() else { return found(present, AuditLogFlaw::Truncated) };
         if link.seq != seq {
             let (entry, what) = self.out_of_turn(seq, &link, present);
             return found(entry, what);
         }
-        let Some((id, body)) = self.entries.front() else { return found(Some(link.entry), LedgerFlaw::Truncated) };
+        let Some((id, body)) = self.entries.front() else { return found(Some(link.entry), AuditLogFlaw::Truncated) };
         if *id != link.entry {
             let (entry, what) = self.elsewhere(*id, &link);
             return found(Some(entry), what);
@@ -156,7 +156,7 @@ impl Walker {
         let last = self.seal.filter(|seal| seal.seq == seq);
         if self.chain.link(*id, body) != link || last.is_some_and(|seal| seal != link) {
             let moved = self.entries.iter().skip(1).take(AHEAD).any(|(_, body)| self.chain.link(*id, body) == link);
-            return found(Some(*id), if moved { LedgerFlaw::Reordered } else { LedgerFlaw::Edited });
+            return found(Some(*id), if moved { AuditLogFlaw::Reordered } else { AuditLogFlaw::Edited });
         }
         self.chain = Chain::behind(&link);
         self.newest = Some(link.entry);
@@ -166,24 +166,24 @@ impl Walker {
     }
 
     /// The link in front has another number than the next one.
-    fn out_of_turn(&self, seq: u64, link: &ChainLink, present: Option<StreamId>) -> (Option<StreamId>, LedgerFlaw) {
+    fn out_of_turn(&self, seq: u64, link: &ChainLink, present: Option<StreamId>) -> (Option<StreamId>, AuditLogFlaw) {
         if let Some(later) = self.links.iter().take(AHEAD).find(|later| later.seq == seq) {
-            return (Some(later.entry), LedgerFlaw::Reordered);
+            return (Some(later.entry), AuditLogFlaw::Reordered);
         }
         if link.seq < seq {
-            return (Some(link.entry), LedgerFlaw::Inserted);
+            return (Some(link.entry), AuditLogFlaw::Inserted);
         }
         // If entry and link in front belong together, both of the one before are gone.
-        if present == Some(link.entry) { (None, LedgerFlaw::Missing) } else { (present, LedgerFlaw::Unlinked) }
+        if present == Some(link.entry) { (None, AuditLogFlaw::Missing) } else { (present, AuditLogFlaw::Unlinked) }
     }
 
     /// The entry in front is another one than the link in front is about.
-    fn elsewhere(&self, id: StreamId, link: &ChainLink) -> (StreamId, LedgerFlaw) {
+    fn elsewhere(&self, id: StreamId, link: &ChainLink) -> (StreamId, AuditLogFlaw) {
         if !self.entries.iter().take(AHEAD).any(|(later, _)| *later == link.entry) {
-            return (link.entry, LedgerFlaw::Missing);
+            return (link.entry, AuditLogFlaw::Missing);
         }
         let known = self.links.iter().take(AHEAD).any(|later| later.entry == id);
-        (id, if known { LedgerFlaw::Reordered } else { LedgerFlaw::Inserted })
+        (id, if known { AuditLogFlaw::Reordered } else { AuditLogFlaw::Inserted })
     }
 
     /// Nothing vouches for these but their own order.
@@ -191,7 +191,7 @@ impl Walker {
         while let Some((id, _)) = self.entries.pop_front() {
             if self.newest.is_some_and(|newest| id <= newest) {
                 let seq = self.chain.len() + self.unsealed + 1;
-                return Err(ChainBreak { seq, entry: Some(id), what: LedgerFlaw::Reordered });
+                return Err(ChainBreak { seq, entry: Some(id), what: AuditLogFlaw::Reordered });
             }
             self.newest = Some(id);
             self.unsealed += 1;

@@ -5,7 +5,7 @@
 //!
 //! Telemetry never slows or fails a call: queues are bounded, and what does not fit is dropped.
 //!
-//! Not here: metrics and the audit, which is a ledger and not a log (see `store`).
+//! Not here: metrics and the audit, which is an audit log and not a log (see `store`).
 
 pub mod config;
 pub mod context;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The settings a ledger asks for.
+/// The settings an audit log asks for.
 pub const SAFE: [&str; 4] = ["--appendonly", "yes", "--maxmemory-policy", "noeviction"];
 /// The same, and what it has answered for is in its file: one that syncs every second holds its writes back while the disk
 /// is busy, and then a kill does lose the last of them.

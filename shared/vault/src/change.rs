@@ -1,6 +1,6 @@
 //! Setting and forgetting secrets in the store, and sealing them anew.
 //!
-//! Every change carries its entry in the ledger: who, which name, never a value or a digest of one. By the effect it is
+//! Every change carries its entry in the audit log: who, which name, never a value or a digest of one. By the effect it is
 //! told whether the secret was set (a change) or forgotten (a disruption); what the service seals anew it does in the name
 //! of whoever had set it.
 

@@ -10,7 +10,7 @@
 //!   .read(&tenant, name)       from memory and files, at once
 //!   .kept(&tenant, name)       the same, for clients that read a secret at each use
 //!   .read_by_tenant(..) .kept_by_tenant(..)    only what was set over HTTP, nothing that the operator brought
-//!   .set(..) .forget(..)       with an entry in the ledger, on all replicas
+//!   .set(..) .forget(..)       with an entry in the audit log, on all replicas
 //!   .list(&tenant)             names and circumstances, never a value
 //!   .scrubber(..) .scrubber_of_all(..)
 //!   .reseal(&tenant)           brings everything under the current key

@@ -17,7 +17,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use store::{ChainBreak, StreamId, VerifiedLedger, Walker};
+use store::{ChainBreak, StreamId, VerifiedAuditLog, Walker};
 
 pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     match &args.action {
@@ -68,7 +68,7 @@ enum ExportDefect {
     Unreadable(u64),
 }
 
-type AuditCheck = Result<(Tenant, VerifiedLedger), ExportDefect>;
+type AuditCheck = Result<(Tenant, VerifiedAuditLog), ExportDefect>;
 
 fn verify_file(file: &Path) -> anyhow::Result<AuditCheck> {
     let cannot = || format!("cannot read {}", file.display());
@@ -130,7 +130,7 @@ impl ExportReader {
 
 fn report(check: AuditCheck, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let (outcome, text, body): (CommandOutcome, String, Value) = match check {
-        Ok((tenant, VerifiedLedger { entries, sealed, unsealed })) => (
+        Ok((tenant, VerifiedAuditLog { entries, sealed, unsealed })) => (
             CommandOutcome::Done,
             format!(
                 "the audit log of {tenant} is intact: {entries} entries, {sealed} sealed, {unsealed} not sealed yet"

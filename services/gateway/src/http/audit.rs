@@ -12,7 +12,7 @@ use actix_web::web::{Data, Query};
 use domain::{Code, Failure, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use store::{ChainLink, LedgerEntry, LedgerPage, LedgerPosition};
+use store::{AuditLogPage, AuditLogPosition, ChainLink, LinkedEntry};
 
 /// Entries on one page, unless the query says otherwise.
 const PAGE: usize = 100;
@@ -70,22 +70,22 @@ async fn page(authed: &AuthedRequest, query: &AuditQuery, gateway: &Gateway) -> 
         return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));
     }
     let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
-    let after = query.after.as_deref().map(|text| LedgerPosition::parse(text).ok_or_else(unknown)).transpose()?;
+    let after = query.after.as_deref().map(|text| AuditLogPosition::parse(text).ok_or_else(unknown)).transpose()?;
     let tenant = &authed.caller.tenant;
-    let page = gateway.store.of(tenant).ledger(after, limit).await.map_err(|error| {
+    let page = gateway.store.of(tenant).audit_log(after, limit).await.map_err(|error| {
         Failure::new(error.code(), "the audit log cannot be read at the moment").retry_after_ms(1_000)
     })?;
     body(tenant, page).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
 }
 
-fn body(tenant: &Tenant, page: LedgerPage) -> serde_json::Result<String> {
-    let LedgerPage { seal, entries, loose, next } = page;
+fn body(tenant: &Tenant, page: AuditLogPage) -> serde_json::Result<String> {
+    let AuditLogPage { seal, entries, loose, next } = page;
     let entries = entries.into_iter().map(item).collect::<serde_json::Result<_>>()?;
     let next_cursor = next.map(|next| next.to_string());
     serde_json::to_string(&AuditPage { tenant: tenant.to_string(), seal, entries, loose, next_cursor })
 }
 
-fn item(LedgerEntry { id, body, link }: LedgerEntry) -> serde_json::Result<AuditItem> {
+fn item(LinkedEntry { id, body, link }: LinkedEntry) -> serde_json::Result<AuditItem> {
     Ok(AuditItem { id: id.to_string(), at: id.at.to_string(), entry: raw(&body)?, link })
 }
 

@@ -13,7 +13,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use catalog::Progress;
 use domain::run::{Run, RunState, Verdict};
 use domain::{Caller, Code, Failure, Moment, Principal, RunId, TokenScope};
-use executor::runs::{RunWait, WaitUntil, told};
+use executor::runs::{RunWait, WaitUntil, report};
 use executor::{RunDecision, ServiceKeys};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,9 +130,9 @@ pub async fn show(
         let versioned = gateway.executor.wait_for(tenant, id, waiting).await?;
         let run = &versioned.run;
         Ok(match viewer(&authed, &run.asked.requester) {
-            RunViewer::Decider => told::to_person(run),
-            RunViewer::Auditor => told::to_auditor(run),
-            RunViewer::Requester => told::to_requester(run),
+            RunViewer::Decider => report::to_person(run),
+            RunViewer::Auditor => report::to_auditor(run),
+            RunViewer::Requester => report::to_requester(run),
         })
     };
     answer(&gateway, &authed, run.await)
@@ -202,7 +202,7 @@ async fn decide(
         }
         let decision = RunDecision { verdict, reason };
         let run = gateway.executor.answer(&authed.snapshot, &authed.caller, parse(id)?, decision).await?;
-        Ok(told::to_person(&run))
+        Ok(report::to_person(&run))
     };
     answer(gateway, authed, Box::pin(decided).await)
 }
@@ -211,7 +211,7 @@ async fn decide(
 pub async fn cancel(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
     let cancelled = async {
         let run = gateway.executor.cancel_run(&authed.caller, parse(&id)?).await?;
-        Ok(told::to_requester(&run))
+        Ok(report::to_requester(&run))
     };
     answer(&gateway, &authed, cancelled.await)
 }
@@ -241,14 +241,14 @@ pub async fn resolve(
         executor::may_decide(&authed.caller)?;
         let SettleRequest { outcome } = sessions::read(&request, payload, &gateway).await?;
         let run = gateway.executor.resolve(&authed.caller, parse(&id)?, outcome == SettledOutcome::Succeeded).await?;
-        Ok(told::to_person(&run))
+        Ok(report::to_person(&run))
     };
     answer(&gateway, &authed, resolved.await)
 }
 
 /// `POST /v1/runs/{id}/clear`: a person unblocks the session that this rejection blocked.
 pub async fn clear(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    let cleared = async { Ok(told::to_person(&gateway.executor.clear(&authed.caller, parse(&id)?).await?)) };
+    let cleared = async { Ok(report::to_person(&gateway.executor.clear(&authed.caller, parse(&id)?).await?)) };
     answer(&gateway, &authed, cleared.await)
 }
 

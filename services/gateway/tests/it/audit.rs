@@ -1,4 +1,4 @@
-//! The ledger as people meet it: sealed within moments, read over HTTP, exported and verified from a terminal.
+//! The audit log as people meet it: sealed within moments, read over HTTP, exported and verified from a terminal.
 
 use crate::here::{World, embedded, in_process, redis};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn quartermaster(args: &[&str]) -> Told {
     Told { code: output.status.code().unwrap(), out: text(output.stdout), said: text(output.stderr) }
 }
 
-/// Somebody who reads the ledger and does nothing else, at a terminal.
+/// Somebody who reads the audit log and does nothing else, at a terminal.
 struct Auditor {
     token: String,
     url: String,
@@ -48,7 +48,7 @@ impl Auditor {
 
     /// Waits until everything is sealed, and nothing more is about to be written.
     async fn settled(&self, world: &World) -> Vec<Value> {
-        until("the ledger to be closed and sealed", async || {
+        until("the audit log to be closed and sealed", async || {
             let page = self.get(world, "?limit=1000").await.json();
             let entries = page["entries"].as_array().unwrap().clone();
             let phase = |name: &str| entries.iter().filter(|entry| entry["entry"]["phase"] == name).count();
@@ -85,13 +85,13 @@ async fn call(agent: &Actor, times: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exported_ledger_is_verified_and_every_change_to_it_is_named() {
+async fn an_exported_audit_log_is_verified_and_every_change_to_it_is_named() {
     let world = embedded().await;
     call(&world.tenant("acme").agent(), 4).await;
     let auditor = Auditor::of(&world);
     let count = auditor.settled(&world).await.len();
 
-    let file = auditor.file("ledger.jsonl");
+    let file = auditor.file("audit log.jsonl");
     let exported = auditor.run(&["export", "--out", &file]).await;
     assert_eq!((exported.code, exported.out.as_str()), (0, ""), "{}", exported.said);
     let text = std::fs::read_to_string(&file).unwrap();
@@ -131,7 +131,7 @@ async fn programs_are_told_in_json_and_bad_usage_is_not_an_answer() {
     let told = auditor.run(&["verify", "--output", "json"]).await;
     let wanted = json!({ "ok": true, "tenant": "acme", "entries": count, "sealed": count, "unsealed": 0 });
     assert_eq!((told.code, serde_json::from_str::<Value>(&told.out).unwrap()), (0, wanted));
-    let file = auditor.file("ledger");
+    let file = auditor.file("audit log");
     let head = auditor.run(&["export"]).await.out.lines().next().unwrap().to_owned();
     std::fs::write(&file, head).unwrap();
     let told = auditor.run(&["verify", &file, "--output", "json"]).await;
@@ -155,10 +155,10 @@ async fn programs_are_told_in_json_and_bad_usage_is_not_an_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_may_not_read_the_ledger_exports_nothing() {
+async fn a_token_that_may_not_read_the_audit_log_exports_nothing() {
     let world = embedded().await;
     let auditor = Auditor::of(&world);
-    let (token, file) = (auditor.file("other.token"), auditor.file("ledger"));
+    let (token, file) = (auditor.file("other.token"), auditor.file("audit log"));
     std::fs::write(&token, world.tenant("acme").agent().token()).unwrap();
     let told = auditor.run(&["export", "--out", &file, "--token-file", &token]).await;
     assert_eq!(told.code, 1);
@@ -169,7 +169,7 @@ async fn a_token_that_may_not_read_the_ledger_exports_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ledger_is_read_page_by_page_and_only_by_whoever_may() {
+async fn the_audit_log_is_read_page_by_page_and_only_by_whoever_may() {
     let world = embedded().await;
     let acme = world.tenant("acme");
     call(&acme.agent(), 3).await;

@@ -1,4 +1,4 @@
-//! Nothing of one tenant can be had with another's token, and nothing anybody said stands in the ledger or the log.
+//! Nothing of one tenant can be had with another's token, and nothing anybody said stands in the audit log or the log.
 
 use crate::here::{embedded, processes, redis};
 use domain::Tenant;
@@ -72,7 +72,7 @@ async fn id10_every_call_replayed_by_a_stranger_reads_like_a_random_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ledger_holds_every_call_and_nothing_anybody_said() {
+async fn the_audit_log_holds_every_call_and_nothing_anybody_said() {
     let world = embedded().await;
     let agent = world.tenant("acme").agent();
     let client = agent.legacy().await;

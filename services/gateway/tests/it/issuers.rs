@@ -1,7 +1,7 @@
 //! Several issuers: what each may vouch for, and that one human with two accounts is one person.
 
 use crate::here::{World, in_process, processes};
-use crate::runs_desk::{PENDING, approve, ask, asker, asking, ended, ledger, refusal, say, show, versions};
+use crate::runs_desk::{PENDING, approve, ask, asker, asking, audit_log, ended, refusal, say, show, versions};
 use serde_json::json;
 use testkit::actor::Mint;
 use testkit::{Actor, Plan};
@@ -82,7 +82,7 @@ async fn one_human_with_accounts_at_two_issuers_is_one_decider() {
 
     approve(&partner(&tenant.approver(), "b-2", "bo@acme.example"), &run).await;
     assert_eq!(ended(&ana, &run).await["state"], "succeeded");
-    let people: Vec<_> = ledger(&world, &run).await.iter().map(|entry| entry["actor"]["person"].clone()).collect();
+    let people: Vec<_> = audit_log(&world, &run).await.iter().map(|entry| entry["actor"]["person"].clone()).collect();
     for person in ["robot@acme.example", "ana@acme.example", "bo@acme.example"] {
         assert!(people.contains(&json!(person)), "the audit log names {person}: {people:?}");
     }

@@ -134,13 +134,13 @@ async fn no_answer_record_or_log_holds_what_a_secret_holds() {
     }
 
     let token = yard.world.mint().token(|claims| claims.scope = "audit:read".to_owned());
-    let ledger = until("the ledger to be read", async || {
+    let audit_log = until("the audit log to be read", async || {
         let request = Request::new("GET", "/v1/audit?limit=1000").header("Authorization", format!("Bearer {token}"));
         Some(request.send(yard.world.address(0)).await).filter(|answer| answer.status == 200)
     });
-    let ledger = ledger.await.text();
-    assert!(ledger.contains("k8s_patch"), "the ledger knows what was done");
-    clean("the ledger", &ledger);
+    let audit_log = audit_log.await.text();
+    assert!(audit_log.contains("k8s_patch"), "the audit log knows what was done");
+    clean("the audit log", &audit_log);
     let log = yard.world.part(0).log();
     assert!(log.len() > 1_000, "there is a log");
     clean("the log", &log);

@@ -1,4 +1,4 @@
-//! The documents of a tenant in the hands of people: over HTTP, with the same scan, ledger and versions as for agents.
+//! The documents of a tenant in the hands of people: over HTTP, with the same scan, audit log and versions as for agents.
 
 use crate::here::{World, embedded, in_process, redis};
 use crate::runs_desk::{acme, approve, ended, pending, refusal};
@@ -85,10 +85,10 @@ async fn people_keep_read_list_and_remove_documents(world: World) {
     assert_eq!(ops, ["delete", "replace", "create"]);
     assert_eq!(past["versions"][0]["evidence"], "wrong host");
 
-    let ledger = world.part(0).store.of(&acme()).audit().page(None, 1_000).await.unwrap();
+    let audit_log = world.part(0).store.of(&acme()).audit().page(None, 1_000).await.unwrap();
     let target = format!("memory/{RUNBOOK}");
-    let writes: Vec<&Value> = ledger.iter().map(|noted| &noted.entry).filter(|e| e["target"] == target).collect();
-    assert_eq!(writes.len(), 3, "each write is in the ledger, and no refused one: {writes:?}");
+    let writes: Vec<&Value> = audit_log.iter().map(|noted| &noted.entry).filter(|e| e["target"] == target).collect();
+    assert_eq!(writes.len(), 3, "each write is in the audit log, and no refused one: {writes:?}");
     assert!(writes.iter().all(|entry| entry["actor"]["kind"] == "person" && entry["actor"]["sub"] == "paul"));
 }
 

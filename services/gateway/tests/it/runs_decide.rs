@@ -2,7 +2,7 @@
 
 use crate::here::{in_process, redis, told as line};
 use crate::runs_desk::{
-    PENDING, acme, approve, ask, asker, asking, await_run, ended, id, ledger, moves, note, pending, refusal, reject,
+    PENDING, acme, approve, ask, asker, asking, audit_log, await_run, ended, id, moves, note, pending, refusal, reject,
     rules, say, show, versions,
 };
 use crate::runs_yard::{House, RAZE, SET, Yard, pass, run_id, told};
@@ -548,7 +548,7 @@ async fn d16_a_decision_about_an_unknown_or_foreign_run_starts_nothing() {
         assert_eq!(line(&say(&stranger, &run, what, body).await), line(&unknown), "{what}");
     }
     assert_eq!(show(&ana, &run).await["state"], PENDING);
-    assert_eq!(ledger(&world, &run).await.len(), 1, "nothing was written about it");
+    assert_eq!(audit_log(&world, &run).await.len(), 1, "nothing was written about it");
     assert_eq!(versions(&world, "d16").await, 0);
 }
 
@@ -603,8 +603,8 @@ async fn d11_the_yes_of_somebody_who_may_no_longer_decide_stands_with_the_claims
     approve(&tenant.approver().named("bo").on(1), &run).await;
     assert_eq!(ended(&ana, &run).await["state"], "succeeded");
     assert_eq!(versions(&world, "d11").await, 1);
-    let entries = ledger(&world, &run).await;
-    let hers = entries.iter().find(|entry| entry["actor"]["sub"] == "ana").expect("her decision is in the ledger");
+    let entries = audit_log(&world, &run).await;
+    let hers = entries.iter().find(|entry| entry["actor"]["sub"] == "ana").expect("her decision is in the audit log");
     assert!(hers["actor"]["scopes"].to_string().contains("runs:decide"), "{hers}");
     assert_eq!(hers["decision"]["verdict"], "approve");
 }

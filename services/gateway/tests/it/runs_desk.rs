@@ -121,17 +121,17 @@ pub(crate) fn acme() -> Tenant {
     Tenant::parse("acme").unwrap()
 }
 
-/// Everything the ledger holds about a run, oldest first.
-pub(crate) async fn ledger(world: &World, run: &str) -> Vec<Value> {
+/// Everything the audit log holds about a run, oldest first.
+pub(crate) async fn audit_log(world: &World, run: &str) -> Vec<Value> {
     let entries = world.part(0).store.of(&acme()).audit().page(None, 100_000).await.unwrap();
     entries.into_iter().map(|noted| noted.entry).filter(|entry| entry["run"]["id"] == run).collect()
 }
 
-/// The moves of a run that the ledger holds, as `from>to`.
+/// The moves of a run that the audit log holds, as `from>to`.
 pub(crate) async fn moves(world: &World, run: &str) -> Vec<String> {
     let part = |entry: &Value, key: &str| entry["run"][key].as_str().unwrap_or("-").to_owned();
-    let ledger = ledger(world, run).await;
-    let moves = ledger.iter().filter(|entry| entry["phase"] == "transition");
+    let audit_log = audit_log(world, run).await;
+    let moves = audit_log.iter().filter(|entry| entry["phase"] == "transition");
     moves.map(|entry| format!("{}>{}", part(entry, "from"), part(entry, "to"))).collect()
 }
 

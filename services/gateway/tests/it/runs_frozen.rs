@@ -1,4 +1,4 @@
-//! An owner is frozen past its lease and thawed: what it still wants to write is refused, and the ledger says so.
+//! An owner is frozen past its lease and thawed: what it still wants to write is refused, and the audit log says so.
 //!
 //! The freeze is SIGSTOP, so the process finds on waking that time went on without it, as after a long pause of its host.
 
@@ -7,9 +7,9 @@ use crate::runs_scene::{Ground, Scene};
 use serde_json::{Value, json};
 use testkit::until;
 
-/// What the ledger says of claims that came too late: epoch and replica of each.
+/// What the audit log says of claims that came too late: epoch and replica of each.
 async fn fenced(scene: &Scene, errand: Errand) -> Vec<(Value, Value)> {
-    let entries = scene.watched().ledger(scene.run(errand)).await;
+    let entries = scene.watched().audit_log(scene.run(errand)).await;
     let late = entries.iter().filter(|entry| entry["phase"] == "fenced");
     late.map(|entry| (entry["run"]["epoch"].clone(), entry["replica"].clone())).collect()
 }

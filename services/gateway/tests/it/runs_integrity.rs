@@ -2,13 +2,13 @@
 
 use crate::here::{World, in_process, redis};
 use crate::runs_desk::{
-    PENDING, acme, approve, ask, asker, asking, ended, ledger, note, path, pending, refusal, reject, say, show,
+    PENDING, acme, approve, ask, asker, asking, audit_log, ended, note, path, pending, refusal, reject, say, show,
     versions,
 };
 use crate::runs_yard::{House, RAZE, SET, Yard, run_id, told};
 use domain::run::{RunState, Verdict};
 use domain::{Code, Effect};
-use executor::runs::told::to_person;
+use executor::runs::report::to_person;
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::{Actor, Answer, Outcome, Plan, until};
@@ -261,7 +261,7 @@ async fn ap8_looking_at_a_link_decides_nothing() {
         testkit::Request::new("POST", &format!("/v1/runs/{run}/approve")).header("Content-Type", "application/json");
     assert_eq!(nobody.body("{}").send(world.address(0)).await.status, 401);
     assert_eq!(show(&ana, &run).await["state"], PENDING);
-    assert_eq!(ledger(&world, &run).await.len(), 1);
+    assert_eq!(audit_log(&world, &run).await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -510,7 +510,7 @@ async fn a_decision_is_fully_recorded() {
     );
     assert_eq!(decision["at"], said["decisions"][0]["at"]);
 
-    let entries = ledger(&world, &run).await;
+    let entries = audit_log(&world, &run).await;
     let steps: Vec<(Value, Value, Value)> = entries
         .iter()
         .map(|entry| (entry["run"]["from"].clone(), entry["run"]["to"].clone(), entry["actor"]["kind"].clone()))
@@ -528,7 +528,7 @@ async fn a_decision_is_fully_recorded() {
     let decided = &entries[1];
     assert_eq!((&decided["actor"]["sub"], &decided["actor"]["scopes"]), (&json!("ana"), &json!(["runs:decide"])));
     assert_eq!(decided["tool"], "memory_remember");
-    // The ledger names the same call all along, under the service's key: arguments are few enough to be guessed.
+    // The audit log names the same call all along, under the service's key: arguments are few enough to be guessed.
     let digest = entries[0]["run"]["digest"].as_str().unwrap();
     assert!(digest.starts_with("hmac:") && !seen["digest"].as_str().unwrap().contains(digest), "{digest}");
     assert!(entries.iter().all(|entry| entry["run"]["digest"] == digest), "{entries:?}");

@@ -1,6 +1,6 @@
 //! What must hold after every fault, whatever the fault was: asserted by one function, from outside.
 //!
-//! It sees what people, agents and targets see: the API of a replica that lives, the ledger, and the effects that were
+//! It sees what people, agents and targets see: the API of a replica that lives, the audit log, and the effects that were
 //! counted where they landed.
 
 use crate::runs_desk::{refusal, say, show};
@@ -46,14 +46,14 @@ impl Watched<'_> {
             self.decided_once(&told, &seen.run).await;
             self.found_again(&told, &seen.run).await;
             self.hidden_from_others(&seen.run).await;
-            moved_by_edges(&told, &self.ledger(&seen.run).await);
+            moved_by_edges(&told, &self.audit_log(&seen.run).await);
         }
         self.chain_is_whole().await;
     }
 
-    /// Everything the ledger holds about a run, oldest first.
-    pub(crate) async fn ledger(&self, run: &str) -> Vec<Value> {
-        let entries = self.whole_ledger(self.tenant).await;
+    /// Everything the audit log holds about a run, oldest first.
+    pub(crate) async fn audit_log(&self, run: &str) -> Vec<Value> {
+        let entries = self.whole_audit_log(self.tenant).await;
         entries.into_iter().filter(|entry| entry["run"]["id"] == run).collect()
     }
 
@@ -101,14 +101,14 @@ impl Watched<'_> {
         assert!(!approver.get("/v1/runs").await.text().contains(run), "I6");
         let awaited = other.agent().on(self.on).modern().call("await_run", json!({ "run_id": run })).await;
         assert_eq!(awaited.code(), "not_found", "I6");
-        let ledger = Value::from(self.whole_ledger("other").await).to_string();
-        assert!(!ledger.contains(run), "I6: the other's ledger names it");
+        let audit_log = Value::from(self.whole_audit_log("other").await).to_string();
+        assert!(!audit_log.contains(run), "I6: the other's audit log names it");
     }
 
-    /// I7: the program that people verify a ledger with says that it is whole.
+    /// I7: the program that people verify an audit log with says that it is whole.
     #[expect(clippy::disallowed_methods, reason = "the program under test, never part of the service")]
     async fn chain_is_whole(&self) {
-        until("the ledger to be sealed", async || {
+        until("the audit log to be sealed", async || {
             let page = self.page(self.tenant).await;
             page["entries"].as_array().unwrap().iter().all(|entry| !entry["link"].is_null()).then_some(())
         })
@@ -124,9 +124,9 @@ impl Watched<'_> {
         assert!(output.status.success() && said.contains("is intact"), "I7: {said} {output:?}");
     }
 
-    async fn whole_ledger(&self, tenant: &str) -> Vec<Value> {
+    async fn whole_audit_log(&self, tenant: &str) -> Vec<Value> {
         let page = self.page(tenant).await;
-        assert!(page["next_cursor"].is_null(), "the ledger of a cell should fit on a page");
+        assert!(page["next_cursor"].is_null(), "the audit log of a cell should fit on a page");
         page["entries"].as_array().unwrap().iter().map(|entry| entry["entry"].clone()).collect()
     }
 
@@ -147,10 +147,10 @@ impl Watched<'_> {
     }
 }
 
-/// I7: each move stands in the ledger once, begins where the one before it ended, and the last one led to where it is.
-fn moved_by_edges(told: &Value, ledger: &[Value]) {
+/// I7: each move stands in the audit log once, begins where the one before it ended, and the last one led to where it is.
+fn moved_by_edges(told: &Value, audit_log: &[Value]) {
     let (mut at, mut epoch, mut moves) = (Value::Null, 0, Vec::new());
-    for entry in ledger.iter().filter(|entry| entry["phase"] == "transition") {
+    for entry in audit_log.iter().filter(|entry| entry["phase"] == "transition") {
         let run = &entry["run"];
         assert_eq!(run["from"], at, "I7: a move is missing before {entry}");
         let now = run["epoch"].as_u64().unwrap();
@@ -163,8 +163,8 @@ fn moved_by_edges(told: &Value, ledger: &[Value]) {
     let all = moves.len();
     moves.sort();
     moves.dedup();
-    assert_eq!(moves.len(), all, "I7: a move stands twice in {ledger:?}");
-    assert_eq!(at, told["state"], "I7: the last move is not in the ledger");
-    let decided = ledger.iter().filter(|entry| !entry["decision"].is_null()).count();
+    assert_eq!(moves.len(), all, "I7: a move stands twice in {audit_log:?}");
+    assert_eq!(at, told["state"], "I7: the last move is not in the audit log");
+    let decided = audit_log.iter().filter(|entry| !entry["decision"].is_null()).count();
     assert_eq!(decided, told["decisions"].as_array().unwrap().len(), "I3, I7: one entry per decision");
 }

@@ -30,7 +30,7 @@ async fn r6_a_frozen_owner_is_fenced_when_it_comes_back() {
     let ended = yard.settled(&a.executor, run).await;
     assert_eq!((ended.state, ended.claim), (RunState::Succeeded, Some(taken.clone())), "the end is the new owner's");
     let steps = yard.moves(&a.store, run).await;
-    assert_eq!(steps.iter().filter(|to| *to == "succeeded").count(), 1, "one end in the ledger: {steps:?}");
+    assert_eq!(steps.iter().filter(|to| *to == "succeeded").count(), 1, "one end in the audit log: {steps:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

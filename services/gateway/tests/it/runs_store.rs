@@ -39,7 +39,7 @@ pub(crate) async fn well(store: &Store) {
 }
 
 /// What must hold when the fault is over: every run has ended or is said to be unknown, had at most one effect and one
-/// decision, and the ledger is whole.
+/// decision, and the audit log is whole.
 pub(crate) async fn healed(store: &Store, yard: &Yard, runs: &[RunId]) {
     for &id in runs {
         let run = yard.run(store, id).await;

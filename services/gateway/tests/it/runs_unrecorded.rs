@@ -1,4 +1,4 @@
-//! The store or its ledger takes nothing: no record, no act; and what was done and could not be recorded is never told
+//! The store or its audit log takes nothing: no record, no act; and what was done and could not be recorded is never told
 //! as anything but what is known.
 
 use crate::runs_desk::refusal;
@@ -45,7 +45,7 @@ async fn t14_a_claim_that_cannot_be_recorded_executes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t14_nothing_is_sent_while_the_ledger_takes_nothing() {
+async fn t14_nothing_is_sent_while_the_audit_log_takes_nothing() {
     let scene = Scene::open(Ground::Redis(2), &["audit_open=return"]).await;
     let agent = scene.world.tenant(TENANT).agent().legacy_at("/mcp").await;
     let refused = agent.call("load_toolset", json!({ "toolset": "yard" })).await;

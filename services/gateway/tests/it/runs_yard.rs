@@ -512,7 +512,7 @@ impl Yard {
         self.force(store, run, &RunEvent::Claimed { owner: "rep_dead".into(), lease_until }, now).await
     }
 
-    /// The states a run went through, as the ledger has them: one entry per move.
+    /// The states a run went through, as the audit log has them: one entry per move.
     pub(crate) async fn moves(&self, store: &Store, run: RunId) -> Vec<String> {
         let entries = store.of(&self.tenant).audit().page(None, 10_000).await.unwrap();
         let of_run = |entry: &&Value| entry["phase"] == "transition" && entry["run"]["id"] == run.to_string();

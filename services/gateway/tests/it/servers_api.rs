@@ -100,9 +100,9 @@ async fn a_changed_tool_waits_until_a_person_accepts_the_very_definition_that_wa
     assert!(!offered(&agent).await.contains_key("mcp_wiki__extra"), "a yes to one is no yes to another");
 
     let auditor = world.tenant("acme").approver().scoped("audit:read");
-    let ledger = get(&auditor, "/v1/audit?limit=1000").await.text();
+    let audit_log = get(&auditor, "/v1/audit?limit=1000").await.text();
     let digest = changed["digest"].as_str().unwrap();
-    assert!(ledger.contains("admin") && ledger.contains(digest) && ledger.contains("paul"), "{ledger}");
+    assert!(audit_log.contains("admin") && audit_log.contains(digest) && audit_log.contains("paul"), "{audit_log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 
 use crate::jenkins_story::Bench;
 use crate::k8s_yard::{Yard, deployment, manifest};
-use crate::runs_desk::{PENDING, await_run, ledger, refusal, show};
+use crate::runs_desk::{PENDING, audit_log, await_run, refusal, show};
 use serde_json::{Value, json};
 use testkit::Actor;
 
@@ -179,7 +179,7 @@ async fn exact_arguments_are_for_deciders_and_every_look_is_in_the_audit_log() {
         assert_eq!(refusal(&answer), (403, code.to_owned()));
         assert!(!answer.text().contains("harbour-lantern"));
     }
-    let looks = async || ledger(&yard.world, &run).await.into_iter().filter(|entry| entry["phase"] == "disclosed");
+    let looks = async || audit_log(&yard.world, &run).await.into_iter().filter(|entry| entry["phase"] == "disclosed");
     assert_eq!(looks().await.count(), 0, "a look that was refused discloses nothing");
 
     let exact = yard.ana.rest().get(&path).await;

@@ -33,7 +33,7 @@ async fn is_tainted(world: &World, yard: &Yard, session: &Session) -> bool {
     found.unwrap().expect("the session should live").session.tainted
 }
 
-/// How often the ledger says that a session was tainted.
+/// How often the audit log says that a session was tainted.
 async fn entries(world: &World, yard: &Yard) -> usize {
     let all = world.part(0).store.of(&yard.tenant).audit().page(None, 10_000).await.unwrap();
     all.iter().filter(|noted| noted.entry["target"] == "session/taint").count()

@@ -71,9 +71,9 @@ async fn listed(world: &World, replica: usize) -> Vec<String> {
 }
 
 async fn targets(world: &World) -> Vec<(String, String, String)> {
-    let ledger = world.part(0).store.of(&acme()).audit().page(None, 1_000).await.unwrap();
+    let audit_log = world.part(0).store.of(&acme()).audit().page(None, 1_000).await.unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let entries = ledger.iter().map(|noted| &noted.entry).filter(|entry| entry["phase"] == "admin");
+    let entries = audit_log.iter().map(|noted| &noted.entry).filter(|entry| entry["phase"] == "admin");
     entries.map(|entry| (text(&entry["target"]), text(&entry["actor"]["kind"]), text(&entry["actor"]["sub"]))).collect()
 }
 
@@ -198,7 +198,7 @@ async fn a_change_names_what_it_replaces_and_one_of_two_wins() {
     }
     let (one, two) = tokio::join!(remove(&paul, &current), put_for(&ruth, BLIND, &current));
     assert_eq!([one.status, two.status].iter().filter(|status| **status == 200).count(), 1);
-    assert_eq!(targets(&world).await.len(), 11, "whoever lost is not in the ledger");
+    assert_eq!(targets(&world).await.len(), 11, "whoever lost is not in the audit log");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,7 +37,7 @@ fn known(world: &World, replica: usize, name: &str) -> Option<String> {
     world.part(replica).vault.read(&acme(), name).ok().map(|value| value.expose().to_owned())
 }
 
-async fn ledger(world: &World) -> Vec<Value> {
+async fn audit_log(world: &World) -> Vec<Value> {
     let entries = world.part(0).store.of(&acme()).audit().page(None, 1_000).await.unwrap();
     entries.into_iter().map(|noted| noted.entry).filter(|entry| entry["phase"] == "admin").collect()
 }
@@ -64,7 +64,7 @@ async fn a_secret_goes_in_and_never_comes_out(world: World) {
     assert_eq!(listed(&paul).await, [] as [Value; 0]);
     assert_eq!(refusal(&remove(&paul, "ci-token").await), (404, "not_found".into()));
 
-    let entries = ledger(&world).await;
+    let entries = audit_log(&world).await;
     assert_eq!(entries.len(), 3, "{entries:?}");
     for entry in &entries {
         assert_eq!((&entry["actor"]["sub"], &entry["actor"]["kind"]), (&json!("paul"), &json!("person")));
@@ -201,5 +201,5 @@ async fn where_files_hold_nothing_is_set() {
     assert_eq!(refusal(&put(&paul, "ci", "x").await), (409, "config_locked".into()));
     assert_eq!(refusal(&remove(&paul, "ci").await), (409, "config_locked".into()));
     assert_eq!(listed(&paul).await, [] as [Value; 0]);
-    assert_eq!(ledger(&world).await, [] as [Value; 0]);
+    assert_eq!(audit_log(&world).await, [] as [Value; 0]);
 }

@@ -113,9 +113,9 @@ async fn warnings(world: &World) -> Vec<Value> {
 /// Waits until the tenant's audit log speaks of a record.
 async fn noted(world: &World, tenant: &Tenant, key: &str) -> Value {
     until(&format!("the audit log to name {key}"), async || {
-        let ledger = world.part(0).store.of(tenant).audit().page_back(None, 100).await.unwrap();
+        let audit_log = world.part(0).store.of(tenant).audit().page_back(None, 100).await.unwrap();
         let about = |entry: &Value| entry["target"].as_str().is_some_and(|target| target.contains(key));
-        ledger.into_iter().map(|noted| noted.entry).find(|entry| entry["phase"] == "denied" && about(entry))
+        audit_log.into_iter().map(|noted| noted.entry).find(|entry| entry["phase"] == "denied" && about(entry))
     })
     .await
 }
@@ -322,7 +322,7 @@ async fn arguments_are_nowhere_in_the_store_and_go_with_the_run(mut world: World
     let asked = yard.call(&here.executor, RAZE, json!({ "n": 1, "why": CANARY })).await;
     let run = run_id(&told(&asked));
     let pending = yard.run(&here.store, run).await;
-    let shown = executor::runs::told::to_person(&pending);
+    let shown = executor::runs::report::to_person(&pending);
     assert_eq!(shown["arguments"]["why"], CANARY, "people see what they decide");
     assert!(shown["preview"]["text"].as_str().unwrap().contains(CANARY));
     let bytes = written(&mut world);
@@ -359,8 +359,8 @@ async fn records_follow_the_key_of_the_service(mut world: World) {
     assert_eq!(yard.settled(&here.executor, run).await.state, RunState::Succeeded, "asked for under the older key");
     let anew = |entry: &Value| entry["target"] == "record cfg: sealed anew";
     until("the configuration to be sealed anew", async || {
-        let ledger = here.store.of(&acme()).audit().page_back(None, 100).await.unwrap();
-        ledger.iter().any(|noted| anew(&noted.entry)).then_some(())
+        let audit_log = here.store.of(&acme()).audit().page_back(None, 100).await.unwrap();
+        audit_log.iter().any(|noted| anew(&noted.entry)).then_some(())
     })
     .await;
     world.set("QM_CALLS__OLDER_KEY_FILES", "[]");

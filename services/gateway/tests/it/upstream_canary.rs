@@ -1,5 +1,5 @@
 //! Secrets planted wherever a secret can be, then a full run in which every target echoes what it was sent: none of them
-//! is found in a log, a span, the ledger, a result, an error, the store or a command line.
+//! is found in a log, a span, the audit log, a result, an error, the store or a command line.
 
 use crate::here::processes;
 use crate::runs_desk::{approve, ended, pending};
@@ -150,7 +150,7 @@ async fn others(client: &Legacy) -> String {
     told
 }
 
-async fn ledger(world: &World<Process>) -> String {
+async fn audit_log(world: &World<Process>) -> String {
     let auditor = world.tenant("acme").approver().scoped("audit:read");
     let (mut told, mut path) = (String::new(), "/v1/audit?limit=1000".to_owned());
     loop {
@@ -199,7 +199,7 @@ async fn se6_se7_no_planted_secret_is_found_anywhere_after_a_full_run() {
     let sent = targets.jenkins.requests().iter().any(|seen| !found(seen.text().as_bytes()).is_empty());
     assert!(sent, "and so was the one of Jenkins");
 
-    let ledger = ledger(&world).await;
+    let audit_log = audit_log(&world).await;
     let process = world.part(0).clone();
     let lines = command_lines();
     let folder = world.settings_file().parent().unwrap().to_owned();
@@ -210,7 +210,7 @@ async fn se6_se7_no_planted_secret_is_found_anywhere_after_a_full_run() {
         ("results and errors", told.as_bytes()),
         ("the log", &process.log().into_bytes()),
         ("spans", &collector.taken()),
-        ("the ledger", ledger.as_bytes()),
+        ("the audit log", audit_log.as_bytes()),
         ("the store", &stored),
         ("command lines", &lines),
     ];

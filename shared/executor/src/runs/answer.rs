@@ -1,6 +1,6 @@
 //! A person decides. One decision wins; every loser learns who won and when.
 
-use super::told;
+use super::report;
 use crate::executor::Executor;
 use crate::failures::no_store;
 use crate::run_record::{FOLDS, RunError, RunUpdate, too_fast};
@@ -203,7 +203,7 @@ fn refused(no: NotAnEdge, run: &Run) -> Failure {
     let failure = match no {
         NotAnEdge::OwnRequest => Failure::new(Code::OwnRequest, "a run cannot be decided by the one who asked for it"),
         NotAnEdge::AlreadyDecided(winner) => {
-            let verdict = told::verdict(winner.verdict);
+            let verdict = report::verdict(winner.verdict);
             let message = format!("{verdict} by {} at {}", winner.by.subject, winner.at);
             return Failure::new(Code::AlreadyDecided, message).details(json!({
                 "run": run.id.to_string(), "state": run.state.as_str(),

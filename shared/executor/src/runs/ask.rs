@@ -147,8 +147,8 @@ impl Executor {
         let mut last = past.same_digest;
         for _ in 0..FOLDS {
             let run = Run::new(self.run_id(call.digest(), last), asked.clone());
-            let ledger = self.moved(open.shelf.tenant(), None, &run, Some(&request.caller));
-            let opened = match open.shelf.runs().open(&run, key, most, &ledger).await {
+            let audit_log = self.moved(open.shelf.tenant(), None, &run, Some(&request.caller));
+            let opened = match open.shelf.runs().open(&run, key, most, &audit_log).await {
                 // Whatever stands under this name is not ours; the next name is free.
                 Err(StoreError::NotAuthentic { .. }) => {
                     last = Some(run.id);

@@ -310,7 +310,7 @@ impl Executor {
         Ok(RunUpdate::No(NotAnEdge::State(held.run.state), Box::new(held)))
     }
 
-    /// Puts into the ledger that this replica was too late: others hold or have settled the run it had claimed. What it
+    /// Puts into the audit log that this replica was too late: others hold or have settled the run it had claimed. What it
     /// wrote to the run was refused, so nothing depends on this entry; it tells whoever asks why an effect has two senders.
     async fn note_fenced(&self, tenant: &Tenant, id: RunId, claim: &Claim) {
         tracing::warn!(run = %id, epoch = claim.epoch, "a run is no longer this replica's");
@@ -322,7 +322,7 @@ impl Executor {
             self.store.of(tenant).audit().note(&entry).await.map_err(|error| no_store(&error))
         };
         if let Err(failure) = noted.await {
-            tracing::error!(run = %id, code = failure.code.as_str(), "a fenced claim could not be put into the ledger");
+            tracing::error!(run = %id, code = failure.code.as_str(), "a fenced claim could not be put into the audit log");
         }
     }
 

@@ -1,7 +1,7 @@
 //! An agent is handed what became of a run: by the call that asked for it, or by `await_run`. Only then is it delivered;
 //! whoever merely reads the record changes nothing.
 
-use super::told;
+use super::report;
 use crate::executor::Executor;
 use crate::open_call::OpenCall;
 use crate::perform::quotes;
@@ -18,7 +18,7 @@ impl Executor {
         held: &VersionedRun,
         replayed: bool,
     ) -> Result<Outcome, Failure> {
-        let outcome = told::to_agent(&held.run, replayed, &self.codes);
+        let outcome = report::to_agent(&held.run, replayed, &self.codes);
         let taints = match &outcome {
             Outcome::Done(output) => output.tainting,
             Outcome::Failed(failure) => quotes(failure.code),

@@ -1,4 +1,4 @@
-//! Whether this Redis may hold a ledger: it answers, takes writes, evicts nothing and keeps an append-only file.
+//! Whether this Redis may hold an audit log: it answers, takes writes, evicts nothing and keeps an append-only file.
 
 use super::RedisBackend;
 use super::server::field;

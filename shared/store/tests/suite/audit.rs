@@ -1,4 +1,4 @@
-//! The beginning of a call and the ledger.
+//! The beginning of a call and the audit log.
 
 use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
 use domain::{Caller, Code, RateExceeded};
@@ -15,8 +15,8 @@ on_every_backend!(
     refusals_of_a_caller_are_one_entry_a_minute,
     a_closing_entry_names_its_call_and_its_end,
     what_is_queued_is_written_before_the_store_closes,
-    a_note_stands_in_the_ledger_with_its_actor,
-    the_ledger_is_read_in_pages,
+    a_note_stands_in_the_audit_log_with_its_actor,
+    the_audit_log_is_read_in_pages,
 );
 
 async fn a_call_begins_in_one_round_trip(bench: Bench) {
@@ -178,7 +178,7 @@ async fn what_is_queued_is_written_before_the_store_closes(bench: Bench) {
     assert_eq!(written(again.of(&tenant("acme"))).await, rounds);
 }
 
-async fn a_note_stands_in_the_ledger_with_its_actor(bench: Bench) {
+async fn a_note_stands_in_the_audit_log_with_its_actor(bench: Bench) {
     let audit = bench.acme().audit();
     let actor = Actor {
         principal: principal("ops"),
@@ -195,7 +195,7 @@ async fn a_note_stands_in_the_ledger_with_its_actor(bench: Bench) {
     assert!(domain::AuditId::parse(noted.entry["id"].as_str().unwrap()).is_ok());
 }
 
-async fn the_ledger_is_read_in_pages(bench: Bench) {
+async fn the_audit_log_is_read_in_pages(bench: Bench) {
     let audit = bench.acme().audit();
     for _ in 0..5 {
         audit.note(&AuditEntry::new(Phase::Denied)).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a text cites, as far as the ledger knows it.
+//! What a text cites, as far as the audit log knows it.
 
 use crate::bench::{Bench, call, on_every_backend, opening, principal, session_id};
 use crate::runs::{open, run};

@@ -24,7 +24,7 @@ on_every_backend!(
     runs_are_paged_newest_first,
     a_list_reads_briefs_and_not_whole_runs,
     a_requesters_list_holds_its_own_runs_alone,
-    every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches,
+    every_change_of_a_run_is_in_the_audit_log_and_wakes_whoever_watches,
     of_many_deciders_of_one_version_exactly_one_wins,
     one_tenant_does_not_see_the_runs_of_another,
     the_recorded_shape_of_the_first_release_reads_back,
@@ -335,7 +335,7 @@ async fn runs_are_paged_newest_first(bench: Bench) {
     assert_eq!(page(None, 3).await, [run_id(5), run_id(3)], "a run that is no longer kept is passed over");
 }
 
-async fn every_change_of_a_run_is_in_the_ledger_and_wakes_whoever_watches(bench: Bench) {
+async fn every_change_of_a_run_is_in_the_audit_log_and_wakes_whoever_watches(bench: Bench) {
     let (acme, runs) = (bench.acme(), bench.acme().runs());
     let mut watch = acme.watch();
     let now = bench.store.now().await.unwrap();

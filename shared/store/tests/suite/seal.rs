@@ -1,24 +1,24 @@
-//! Sealing the ledger, reading it with its links, and finding out that somebody meddled with it.
+//! Sealing the audit log, reading it with its links, and finding out that somebody meddled with it.
 
 use crate::bench::{Bench, config, on_every_backend, principal, tenant};
 use serde_json::Value;
 use std::collections::HashSet;
 use store::{
-    Actor, ActorKind, AuditEntry, Chain, ChainBreak, ChainLink, Commit, Committed, Config, LedgerFlaw, LedgerPage,
+    Actor, ActorKind, AuditEntry, AuditLogFlaw, AuditLogPage, Chain, ChainBreak, ChainLink, Commit, Committed, Config,
     Phase,
 };
 use store::{
-    LedgerPosition, RecordKey, RecordVersion, SealedBatch, Store, StoreError, StreamId, StreamName, TenantStore,
-    VerifiedLedger, VerifyError,
+    AuditLogPosition, RecordKey, RecordVersion, SealedBatch, Store, StoreError, StreamId, StreamName, TenantStore,
+    VerifiedAuditLog, VerifyError,
 };
 use testkit::redis::RedisServer;
 
 on_every_backend!(
-    a_ledger_is_sealed_batch_by_batch,
-    a_ledger_with_nothing_new_costs_one_round_trip,
+    an_audit_log_is_sealed_batch_by_batch,
+    an_audit_log_with_nothing_new_costs_one_round_trip,
     links_are_computed_over_the_bytes_that_are_stored,
     of_many_sealers_each_entry_is_sealed_by_one,
-    a_ledger_is_in_order_while_it_is_written_and_sealed,
+    an_audit_log_is_in_order_while_it_is_written_and_sealed,
     a_page_shows_each_entry_with_its_link,
     links_made_after_a_page_was_read_do_not_disturb_the_next_page,
     each_tenant_has_a_chain_of_its_own,
@@ -41,8 +41,8 @@ async fn seal_all(shelf: &TenantStore) {
     while shelf.seal(100).await.unwrap().behind {}
 }
 
-fn verified(sealed: u64, unsealed: u64) -> VerifiedLedger {
-    VerifiedLedger { entries: sealed + unsealed, sealed, unsealed }
+fn verified(sealed: u64, unsealed: u64) -> VerifiedAuditLog {
+    VerifiedAuditLog { entries: sealed + unsealed, sealed, unsealed }
 }
 
 async fn broken(shelf: &TenantStore) -> ChainBreak {
@@ -52,7 +52,7 @@ async fn broken(shelf: &TenantStore) -> ChainBreak {
     }
 }
 
-async fn a_ledger_is_sealed_batch_by_batch(bench: Bench) {
+async fn an_audit_log_is_sealed_batch_by_batch(bench: Bench) {
     let acme = bench.acme();
     note(&acme, 5).await;
     assert_eq!(acme.verify().await.unwrap(), verified(0, 5));
@@ -65,17 +65,17 @@ async fn a_ledger_is_sealed_batch_by_batch(bench: Bench) {
     assert_eq!(acme.verify().await.unwrap(), verified(6, 0));
 }
 
-async fn a_ledger_with_nothing_new_costs_one_round_trip(bench: Bench) {
+async fn an_audit_log_with_nothing_new_costs_one_round_trip(bench: Bench) {
     let acme = bench.acme();
     let trips = async || {
         let before = bench.store.round_trips();
         acme.seal(100).await.unwrap();
         bench.store.round_trips() - before
     };
-    assert_eq!(trips().await, 1, "an empty ledger");
+    assert_eq!(trips().await, 1, "an empty audit log");
     note(&acme, 2).await;
     assert_eq!(trips().await, 3, "a batch");
-    assert_eq!(trips().await, 1, "a sealed ledger");
+    assert_eq!(trips().await, 1, "a sealed audit log");
 }
 
 async fn links_are_computed_over_the_bytes_that_are_stored(bench: Bench) {
@@ -111,7 +111,7 @@ async fn of_many_sealers_each_entry_is_sealed_by_one(bench: Bench) {
     assert_eq!(acme.verify().await.unwrap(), verified(60, 0));
 }
 
-async fn a_ledger_is_in_order_while_it_is_written_and_sealed(bench: Bench) {
+async fn an_audit_log_is_in_order_while_it_is_written_and_sealed(bench: Bench) {
     let acme = bench.acme();
     let writing = note(&acme, 150);
     let sealing = async {
@@ -138,12 +138,12 @@ async fn a_page_shows_each_entry_with_its_link(bench: Bench) {
     let (mut place, mut seen) = (None, Vec::new());
     loop {
         let before = bench.store.round_trips();
-        let page = acme.ledger(place, 2).await.unwrap();
+        let page = acme.audit_log(place, 2).await.unwrap();
         assert_eq!(bench.store.round_trips() - before, 1, "a page is one round trip");
         assert_eq!((page.seal.unwrap().seq, page.loose), (5, vec![]));
         seen.extend(page.entries);
         // What a client is handed is text.
-        place = page.next.map(|next| LedgerPosition::parse(&next.to_string()).unwrap());
+        place = page.next.map(|next| AuditLogPosition::parse(&next.to_string()).unwrap());
         if place.is_none() {
             break;
         }
@@ -157,13 +157,13 @@ async fn a_page_shows_each_entry_with_its_link(bench: Bench) {
 async fn links_made_after_a_page_was_read_do_not_disturb_the_next_page(bench: Bench) {
     let acme = bench.acme();
     note(&acme, 9).await;
-    let first = acme.ledger(None, 6).await.unwrap();
+    let first = acme.audit_log(None, 6).await.unwrap();
     assert!(first.entries.iter().all(|entry| entry.link.is_none()) && first.seal.is_none());
     seal_all(&acme).await;
-    let second = acme.ledger(first.next, 6).await.unwrap();
+    let second = acme.audit_log(first.next, 6).await.unwrap();
     let numbers: Vec<u64> = second.entries.iter().map(|entry| entry.link.unwrap().seq).collect();
     assert_eq!((numbers, second.loose, second.next), (vec![7, 8, 9], vec![], None));
-    let nothing = acme.ledger(LedgerPosition::parse("18446744073709551615-0.0-0"), 6).await.unwrap();
+    let nothing = acme.audit_log(AuditLogPosition::parse("18446744073709551615-0.0-0"), 6).await.unwrap();
     assert_eq!((nothing.entries, nothing.loose, nothing.next), (vec![], vec![], None));
 }
 
@@ -175,7 +175,7 @@ async fn each_tenant_has_a_chain_of_its_own(bench: Bench) {
     assert_eq!(acme.verify().await.unwrap(), verified(2, 0));
     assert_eq!(bolt.verify().await.unwrap(), verified(0, 1));
     seal_all(&bolt).await;
-    let first = async |shelf: &TenantStore| shelf.ledger(None, 1).await.unwrap().entries[0].link.unwrap();
+    let first = async |shelf: &TenantStore| shelf.audit_log(None, 1).await.unwrap().entries[0].link.unwrap();
     assert_eq!((first(&acme).await.seq, first(&bolt).await.seq), (1, 1));
 }
 
@@ -183,7 +183,7 @@ async fn a_forged_link_behind_the_seal_is_found(bench: Bench) {
     let acme = bench.acme();
     let ids = note(&acme, 3).await;
     acme.seal(2).await.unwrap();
-    let page = acme.ledger(None, 3).await.unwrap();
+    let page = acme.audit_log(None, 3).await.unwrap();
     let forged = Chain::behind(&page.entries[1].link.unwrap()).link(ids[2], &page.entries[2].body);
     let append = vec![(StreamName::links(), serde_json::to_vec(&forged).unwrap())];
     let beside = Commit {
@@ -191,7 +191,7 @@ async fn a_forged_link_behind_the_seal_is_found(bench: Bench) {
         ..Commit::write(RecordKey::session(crate::bench::session_id(1)), RecordVersion::NONE, vec![])
     };
     assert!(matches!(acme.commit(beside).await.unwrap(), Committed::Done(..)));
-    assert_eq!(broken(&acme).await, ChainBreak { seq: 3, entry: Some(ids[2]), what: LedgerFlaw::Inserted });
+    assert_eq!(broken(&acme).await, ChainBreak { seq: 3, entry: Some(ids[2]), what: AuditLogFlaw::Inserted });
 }
 
 async fn a_seal_that_was_taken_away_is_found(bench: Bench) {
@@ -201,7 +201,7 @@ async fn a_seal_that_was_taken_away_is_found(bench: Bench) {
     let record = acme.get(&RecordKey::seal()).await.unwrap().unwrap();
     let gone = acme.commit(Commit::delete(RecordKey::seal(), record.version)).await.unwrap();
     assert!(matches!(gone, Committed::Done(..)));
-    let wanted = ChainBreak { seq: 1, entry: Some(ids[0]), what: LedgerFlaw::Inserted };
+    let wanted = ChainBreak { seq: 1, entry: Some(ids[0]), what: AuditLogFlaw::Inserted };
     assert_eq!(broken(&acme).await, wanted);
     seal_all(&acme).await;
     assert_eq!(broken(&acme).await, wanted, "sealing anew does not hide it");
@@ -216,7 +216,7 @@ async fn a_seal_that_cannot_be_read_is_an_error_and_stays(bench: Bench) {
         let written = acme.commit(Commit::write(RecordKey::seal(), expect, body.to_vec())).await.unwrap();
         assert!(matches!(written, Committed::Done(..)));
         assert!(matches!(acme.seal(10).await, Err(StoreError::Corrupt { .. })));
-        assert!(matches!(acme.ledger(None, 10).await, Err(StoreError::Corrupt { .. })));
+        assert!(matches!(acme.audit_log(None, 10).await, Err(StoreError::Corrupt { .. })));
         assert!(matches!(acme.verify().await, Err(VerifyError::Unread(StoreError::Corrupt { .. }))));
         assert_eq!(acme.get(&RecordKey::seal()).await.unwrap().unwrap().body, body);
     }
@@ -228,7 +228,7 @@ async fn whatever_a_caller_is_called_an_entry_is_one_line(bench: Bench) {
     let actor =
         Actor { principal: principal(evil), kind: ActorKind::Agent, scopes: domain::Scopes::default(), token: None };
     acme.audit().note(&AuditEntry { actor: Some(actor), ..AuditEntry::new(Phase::Denied) }).await.unwrap();
-    let body = acme.ledger(None, 1).await.unwrap().entries.remove(0).body;
+    let body = acme.audit_log(None, 1).await.unwrap().entries.remove(0).body;
     assert!(body.iter().all(|byte| *byte >= b' '), "{}", String::from_utf8_lossy(&body));
     let read = domain::json::read(&body).unwrap();
     assert_eq!((&read["actor"]["sub"], &read["phase"]), (&evil.into(), &"denied".into()));
@@ -243,7 +243,7 @@ struct Meddler {
 }
 
 impl Meddler {
-    /// With a ledger of eight entries, six of them sealed.
+    /// With an audit log of eight entries, six of them sealed.
     async fn at_work() -> Meddler {
         let server = RedisServer::start();
         let config = config(server.url());
@@ -276,7 +276,7 @@ impl Meddler {
         }
     }
 
-    async fn found(&self) -> (u64, Option<usize>, LedgerFlaw) {
+    async fn found(&self) -> (u64, Option<usize>, AuditLogFlaw) {
         let ChainBreak { seq, entry, what } = broken(&self.acme).await;
         (seq, entry.map(|entry| self.ids.iter().position(|id| *id == entry).unwrap()), what)
     }
@@ -291,17 +291,17 @@ async fn an_entry_edited_beneath_the_store_is_named() {
             entries[3].1 = text.into_bytes();
         })
         .await;
-    assert_eq!(meddler.found().await, (4, Some(3), LedgerFlaw::Edited));
+    assert_eq!(meddler.found().await, (4, Some(3), AuditLogFlaw::Edited));
     assert_eq!(meddler.acme.seal(10).await.unwrap().count, 2, "sealing goes on behind it");
-    assert_eq!(meddler.found().await, (4, Some(3), LedgerFlaw::Edited));
+    assert_eq!(meddler.found().await, (4, Some(3), AuditLogFlaw::Edited));
 }
 
 #[tokio::test]
 async fn an_entry_deleted_beneath_the_store_is_named_and_its_link_is_shown() {
     let meddler = Meddler::at_work().await;
     meddler.delete(2);
-    assert_eq!(meddler.found().await, (3, Some(2), LedgerFlaw::Missing));
-    let LedgerPage { entries, loose, .. } = meddler.acme.ledger(None, 10).await.unwrap();
+    assert_eq!(meddler.found().await, (3, Some(2), AuditLogFlaw::Missing));
+    let AuditLogPage { entries, loose, .. } = meddler.acme.audit_log(None, 10).await.unwrap();
     assert_eq!((entries.len(), loose.len(), loose[0].entry), (7, 1, meddler.ids[2]));
 }
 
@@ -314,19 +314,23 @@ async fn entries_that_changed_places_beneath_the_store_are_named() {
             entries[1].1 = std::mem::replace(&mut entries[4].1, body);
         })
         .await;
-    assert_eq!(meddler.found().await, (2, Some(1), LedgerFlaw::Reordered));
+    assert_eq!(meddler.found().await, (2, Some(1), AuditLogFlaw::Reordered));
 }
 
 #[tokio::test]
-async fn a_ledger_whose_end_was_cut_off_beneath_the_store_is_truncated() {
+async fn an_audit_log_whose_end_was_cut_off_beneath_the_store_is_truncated() {
     let meddler = Meddler::at_work().await;
     (4..8).for_each(|entry| meddler.delete(entry));
-    assert_eq!(meddler.found().await, (5, Some(4), LedgerFlaw::Truncated));
-    let page = meddler.acme.ledger(None, 10).await.unwrap();
+    assert_eq!(meddler.found().await, (5, Some(4), AuditLogFlaw::Truncated));
+    let page = meddler.acme.audit_log(None, 10).await.unwrap();
     let loose: HashSet<u64> = page.loose.iter().map(|link| link.seq).collect();
     assert_eq!(loose, HashSet::from([5, 6]));
     note(&meddler.acme, 1).await;
-    assert_eq!(meddler.found().await, (5, Some(4), LedgerFlaw::Missing), "what is written later does not fill the gap");
+    assert_eq!(
+        meddler.found().await,
+        (5, Some(4), AuditLogFlaw::Missing),
+        "what is written later does not fill the gap"
+    );
 }
 
 #[tokio::test]
@@ -335,15 +339,15 @@ async fn links_edited_or_taken_away_beneath_the_store_are_named() {
     let links = meddler.acme.read(&StreamName::links(), None, 100).await.unwrap();
     let put_back = async || meddler.rewrite("links", &StreamName::links(), |entries| entries.clone_from(&links)).await;
     meddler.rewrite("links", &StreamName::links(), |links| drop(links.remove(2))).await;
-    assert_eq!(meddler.found().await, (3, Some(2), LedgerFlaw::Unlinked));
+    assert_eq!(meddler.found().await, (3, Some(2), AuditLogFlaw::Unlinked));
     put_back().await;
     meddler.rewrite("links", &StreamName::links(), |links| links[2].1 = b"{}".to_vec()).await;
-    assert_eq!(meddler.found().await, (3, Some(2), LedgerFlaw::Unlinked));
+    assert_eq!(meddler.found().await, (3, Some(2), AuditLogFlaw::Unlinked));
     put_back().await;
     meddler.rewrite("links", &StreamName::links(), |links| links.truncate(4)).await;
-    assert_eq!(meddler.found().await, (5, Some(4), LedgerFlaw::Truncated));
+    assert_eq!(meddler.found().await, (5, Some(4), AuditLogFlaw::Truncated));
     put_back().await;
     assert_eq!(meddler.acme.verify().await.unwrap(), verified(6, 2));
     assert_eq!(meddler.server.command(&["DEL", &meddler.key("audit")]), ":1");
-    assert_eq!(meddler.found().await, (1, Some(0), LedgerFlaw::Truncated));
+    assert_eq!(meddler.found().await, (1, Some(0), AuditLogFlaw::Truncated));
 }

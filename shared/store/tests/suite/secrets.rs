@@ -13,7 +13,7 @@ on_every_backend!(
     a_change_counts_only_on_what_it_was_made_for,
     no_more_than_so_many_are_kept,
     sealing_anew_leaves_who_set_it_and_loses_against_a_change,
-    every_change_is_in_the_ledger_and_wakes_whoever_watches,
+    every_change_is_in_the_audit_log_and_wakes_whoever_watches,
 );
 
 fn entry() -> AuditEntry {
@@ -118,7 +118,7 @@ async fn sealing_anew_leaves_who_set_it_and_loses_against_a_change(bench: Bench)
     assert_eq!(get(&secrets, "a").await, Some(anew));
 }
 
-async fn every_change_is_in_the_ledger_and_wakes_whoever_watches(bench: Bench) {
+async fn every_change_is_in_the_audit_log_and_wakes_whoever_watches(bench: Bench) {
     let acme = bench.acme();
     let mut watch = acme.watch();
     assert_eq!(watch.next().await, WakeUp::Resync);

@@ -9,7 +9,7 @@ on_every_backend!(
     of_two_who_change_the_same_one_wins,
     numbers_go_on_after_a_removal,
     the_last_fifty_versions_are_kept,
-    a_change_is_in_the_ledger_and_wakes_in_the_same_step,
+    a_change_is_in_the_audit_log_and_wakes_in_the_same_step,
     a_refused_change_leaves_no_trace,
     a_text_has_a_largest_size,
     one_tenants_texts_are_no_others,
@@ -125,7 +125,7 @@ async fn the_last_fifty_versions_are_kept(bench: Bench) {
     }
 }
 
-async fn a_change_is_in_the_ledger_and_wakes_in_the_same_step(bench: Bench) {
+async fn a_change_is_in_the_audit_log_and_wakes_in_the_same_step(bench: Bench) {
     let acme = bench.acme();
     let mut watch = acme.watch();
     assert_eq!(watch.next().await, WakeUp::Resync);

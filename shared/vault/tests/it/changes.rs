@@ -1,4 +1,4 @@
-//! Setting and forgetting, and what the ledger says of it.
+//! Setting and forgetting, and what the audit log says of it.
 
 use crate::bench::*;
 use domain::Code;
@@ -8,7 +8,7 @@ on_every_store!(
     a_value_is_read_back_as_it_was_set,
     a_change_counts_only_on_the_version_it_names,
     what_cannot_be_a_secret_is_refused_and_changes_nothing,
-    every_change_is_in_the_ledger_without_its_value,
+    every_change_is_in_the_audit_log_without_its_value,
     the_store_holds_nothing_readable,
 );
 
@@ -61,7 +61,7 @@ async fn what_cannot_be_a_secret_is_refused_and_changes_nothing(bench: Bench) {
     set("s7", "another").await.unwrap();
 }
 
-async fn every_change_is_in_the_ledger_without_its_value(bench: Bench) {
+async fn every_change_is_in_the_audit_log_without_its_value(bench: Bench) {
     set(&bench.vault, "pull", "canary-value").await;
     bench.vault.forget(&acme(), "pull", &ada(), None).await.unwrap();
 

@@ -6,7 +6,7 @@ use vault::{Missing, SealState};
 on_every_store!(
     what_was_sealed_under_the_old_key_opens_until_it_is_sealed_anew,
     without_the_old_key_a_secret_is_told_of_and_not_replaced,
-    sealing_anew_is_in_the_ledger_and_done_once,
+    sealing_anew_is_in_the_audit_log_and_done_once,
 );
 
 fn standings(list: &[vault::SecretFacts]) -> Vec<(&str, SealState)> {
@@ -49,7 +49,7 @@ async fn without_the_old_key_a_secret_is_told_of_and_not_replaced(bench: Bench) 
     assert_eq!(read(&lost, "a").as_deref(), Ok("set again"));
 }
 
-async fn sealing_anew_is_in_the_ledger_and_done_once(bench: Bench) {
+async fn sealing_anew_is_in_the_audit_log_and_done_once(bench: Bench) {
     set(&bench.vault, "a", "value").await;
     let (one, two) = (bench.vault_with(sealer(2, &[1]), &[]), bench.vault_with(sealer(2, &[1]), &[]));
     let acme = acme();

@@ -104,7 +104,9 @@ impl Kind {
     pub(in crate::client) fn takes_dry_runs(&self, openapi: &Value) -> bool {
         let own = |operation: &Value| {
             let of = &operation["x-kubernetes-group-version-kind"];
-            of["group"] == self.group() && of["version"] == self.version() && of["kind"] == self.kind()
+            // Nobody here deletes whole collections, and custom kinds do not declare dry runs for that.
+            let is_one = operation["x-kubernetes-action"] != "deletecollection";
+            is_one && of["group"] == self.group() && of["version"] == self.version() && of["kind"] == self.kind()
         };
         let declared = |operation: &Value| {
             let is_dry_run = |parameter: &Value| {

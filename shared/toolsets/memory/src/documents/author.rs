@@ -166,7 +166,7 @@ impl DocumentAuthor {
         }
     }
 
-    /// What the ledger says of a write.
+    /// What the audit log says of a write.
     pub(in crate::documents) fn entry(&self, path: &DocPath) -> AuditEntry {
         let actor =
             Actor { principal: self.reader.principal.clone(), kind: self.kind, scopes: self.scopes, token: None };

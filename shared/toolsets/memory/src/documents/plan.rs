@@ -46,7 +46,7 @@ pub(in crate::documents) struct WritePlan {
     pub(in crate::documents) before: Option<Document>,
     pub(in crate::documents) limits: ScopeLimits,
     pub(in crate::documents) warnings: Vec<String>,
-    /// Names in the evidence that the ledger does not know.
+    /// Names in the evidence that the audit log does not know.
     pub(in crate::documents) unknown: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Documents {
         let cited = shelf.references(reader.session(), reader.principal(), evidence).await.map_err(|e| no_store(&e))?;
         let mut warnings = scanned.warnings.clone();
         warnings
-            .extend(cited.unknown.iter().map(|id| format!("evidence names {id}, which is not known to the ledger")));
+            .extend(cited.unknown.iter().map(|id| format!("evidence names {id}, which is not known to the audit log")));
         let draft = Draft {
             path: path.as_str().to_owned(),
             title,

@@ -137,7 +137,7 @@ fn of_plan(plan: &WritePlan, author: &DocumentAuthor) -> ToolPreview {
     for known in &draft.references {
         line(format!("- {} is known: {} at {}, {}", known.id, known.tool, known.at, known.outcome));
     }
-    plan.unknown.iter().for_each(|id| line(format!("- {id} is not known to the ledger of this session")));
+    plan.unknown.iter().for_each(|id| line(format!("- {id} is not known to the audit log of this session")));
     line(match draft.findings.is_empty() {
         true => "scan: nothing found".to_owned(),
         false => format!("scan: {}", draft.findings.join("; ")),

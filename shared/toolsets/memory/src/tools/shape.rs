@@ -83,7 +83,7 @@ impl DocumentRow {
     }
 }
 
-/// A call or run that evidence names and the ledger knows.
+/// A call or run that evidence names and the audit log knows.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct EvidenceRef {
     id: String,

@@ -63,8 +63,15 @@ async fn under_a_rehearsal_everything_is_a_dry_run() {
 fn openapi(parameters: &Value) -> Value {
     let operation = json!({ "parameters": parameters,
         "x-kubernetes-group-version-kind": { "group": "one.example", "version": "v1", "kind": "Widget" } });
+    // As API servers describe it for custom kinds.
+    let mut collection = operation.clone();
+    collection["parameters"] = json!([]);
+    collection["x-kubernetes-action"] = json!("deletecollection");
     json!({
-        "paths": { "/apis/one.example/v1/namespaces/{namespace}/widgets/{name}": { "get": operation, "patch": operation } },
+        "paths": {
+            "/apis/one.example/v1/namespaces/{namespace}/widgets": { "delete": collection },
+            "/apis/one.example/v1/namespaces/{namespace}/widgets/{name}": { "get": operation, "patch": operation },
+        },
         "components": { "parameters": { "dry": { "name": "dryRun", "in": "query" } } },
     })
 }

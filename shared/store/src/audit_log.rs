@@ -1,14 +1,14 @@
-//! Reading a ledger together with its links: page by page for whoever wants to see it, whole for whoever doubts it.
+//! Reading an audit log together with its links: page by page for whoever wants to see it, whole for whoever doubts it.
 //!
-//! The seal is read first and bounds what is read after it. So a ledger that is sealed meanwhile never looks broken:
+//! The seal is read first and bounds what is read after it. So an audit log that is sealed meanwhile never looks broken:
 //! an entry under the seal was there before the seal was, and so was its link.
 //!
-//! Not here: what makes a ledger a good one (see [`Walker`]).
+//! Not here: what makes an audit log a good one (see [`Walker`]).
 
 use crate::chain::ChainLink;
 use crate::ops::{Op, StreamId, StreamWalk};
 use crate::seal::{link_of, seal_of};
-use crate::walker::{ChainBreak, LedgerFlaw, VerifiedLedger, Walker};
+use crate::walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};
 use crate::{StoreError, StreamName, TenantStore};
 use domain::Moment;
 use std::fmt;
@@ -16,9 +16,9 @@ use std::fmt;
 /// Entries and links that are read at once while verifying.
 const PAGE: usize = 512;
 
-/// Where a page of the ledger ended, in both streams.
+/// Where a page of the audit log ended, in both streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LedgerPosition {
+pub struct AuditLogPosition {
     entry: StreamId,
     link: StreamId,
 }
@@ -26,20 +26,20 @@ pub struct LedgerPosition {
 /// Before everything; no entry stands here, because the store's clock is far beyond it.
 const START: StreamId = StreamId { at: Moment::from_millis(0), seq: 0 };
 
-impl LedgerPosition {
-    const START: LedgerPosition = LedgerPosition { entry: START, link: START };
+impl AuditLogPosition {
+    const START: AuditLogPosition = AuditLogPosition { entry: START, link: START };
 
     /// Reads what [`Display`](fmt::Display) wrote.
-    pub fn parse(text: &str) -> Option<LedgerPosition> {
+    pub fn parse(text: &str) -> Option<AuditLogPosition> {
         let (entry, link) = text.split_once('.')?;
-        let place = LedgerPosition { entry: StreamId::parse(entry)?, link: StreamId::parse(link)? };
+        let place = AuditLogPosition { entry: StreamId::parse(entry)?, link: StreamId::parse(link)? };
         let nowhere =
             StreamWalk::After(Some(place.entry)).leads_nowhere() || StreamWalk::After(Some(place.link)).leads_nowhere();
         (!nowhere).then_some(place)
     }
 }
 
-impl fmt::Display for LedgerPosition {
+impl fmt::Display for AuditLogPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.entry, self.link)
     }
@@ -47,7 +47,7 @@ impl fmt::Display for LedgerPosition {
 
 /// One entry, byte for byte, and its link if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerEntry {
+pub struct LinkedEntry {
     /// Its place.
     pub id: StreamId,
     /// What was written.
@@ -56,34 +56,34 @@ pub struct LedgerEntry {
     pub link: Option<ChainLink>,
 }
 
-/// A stretch of the ledger, oldest entry first.
+/// A stretch of the audit log, oldest entry first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerPage {
-    /// How far the ledger was sealed before this page was read.
+pub struct AuditLogPage {
+    /// How far the audit log was sealed before this page was read.
     pub seal: Option<ChainLink>,
     /// The entries.
-    pub entries: Vec<LedgerEntry>,
+    pub entries: Vec<LinkedEntry>,
     /// Links of this stretch that belong to no entry in it. There are none unless somebody meddled.
     pub loose: Vec<ChainLink>,
     /// Where the next page begins; `None` if there was nothing behind this one.
-    pub next: Option<LedgerPosition>,
+    pub next: Option<AuditLogPosition>,
 }
 
-/// Why a ledger was not found to be in order.
+/// Why an audit log was not found to be in order.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// It is not.
-    #[error("the ledger is not as it was sealed")]
+    #[error("the audit log is not as it was sealed")]
     Broken(#[source] ChainBreak),
     /// It could not be read.
-    #[error("the ledger could not be read to its end")]
+    #[error("the audit log could not be read to its end")]
     Unread(#[source] StoreError),
 }
 
 impl TenantStore {
-    /// Entries of the ledger behind `after`, with their links.
-    pub async fn ledger(&self, after: Option<LedgerPosition>, limit: usize) -> Result<LedgerPage, StoreError> {
-        let (after, limit) = (after.unwrap_or(LedgerPosition::START), limit.max(1));
+    /// Entries of the audit log behind `after`, with their links.
+    pub async fn audit_log(&self, after: Option<AuditLogPosition>, limit: usize) -> Result<AuditLogPage, StoreError> {
+        let (after, limit) = (after.unwrap_or(AuditLogPosition::START), limit.max(1));
         // One more than asked for tells whether there is more, of entries and of links.
         let asked = limit.saturating_add(1);
         let (entries, links) = (
@@ -95,18 +95,18 @@ impl TenantStore {
         let (mut entries, mut links) = (answers.entries()?, answers.entries()?);
         let more = entries.len() > limit;
         entries.truncate(limit);
-        let entries = entries.into_iter().map(|(id, body)| LedgerEntry { id, body, link: None }).collect();
+        let entries = entries.into_iter().map(|(id, body)| LinkedEntry { id, body, link: None }).collect();
         let mut page = LinkedPage { after, seal, entries, loose: Vec::new(), more, link: after.link };
         // Links of entries on earlier pages, sealed since then, come first; there may be many.
         while page.take(&links) && links.len() == asked {
             links = self.read(&StreamName::links(), Some(page.link), asked).await?;
         }
-        let next = page.last().filter(|_| more).map(|entry| LedgerPosition { entry, link: page.link });
-        Ok(LedgerPage { seal, entries: page.entries, loose: page.loose, next })
+        let next = page.last().filter(|_| more).map(|entry| AuditLogPosition { entry, link: page.link });
+        Ok(AuditLogPage { seal, entries: page.entries, loose: page.loose, next })
     }
 
     /// Computes the whole chain again and names the first entry that is not as it was sealed.
-    pub async fn verify(&self) -> Result<VerifiedLedger, VerifyError> {
+    pub async fn verify(&self) -> Result<VerifiedAuditLog, VerifyError> {
         let seal = self.find_seal().await.map_err(VerifyError::Unread)?;
         let mut walker = Walker::new(self.tenant(), seal);
         let (mut entries_at, mut links_at, mut beyond) = (Some(START), Some(START), None);
@@ -138,7 +138,7 @@ impl TenantStore {
         if seal.is_some_and(|seal| link.seq <= seal.seq) {
             return Ok(());
         }
-        Err(VerifyError::Broken(ChainBreak { seq: link.seq, entry: Some(link.entry), what: LedgerFlaw::Inserted }))
+        Err(VerifyError::Broken(ChainBreak { seq: link.seq, entry: Some(link.entry), what: AuditLogFlaw::Inserted }))
     }
 
     /// The next page of a stream; at its end the place becomes `None`.
@@ -160,9 +160,9 @@ impl TenantStore {
 
 /// A page that is being given its links.
 struct LinkedPage {
-    after: LedgerPosition,
+    after: AuditLogPosition,
     seal: Option<ChainLink>,
-    entries: Vec<LedgerEntry>,
+    entries: Vec<LinkedEntry>,
     loose: Vec<ChainLink>,
     more: bool,
     /// The last link that was looked at.
@@ -208,11 +208,11 @@ mod tests {
     #[test]
     fn a_place_reads_back_as_itself_and_nothing_else_reads_as_one() {
         let text = "1763280000000-3.1763280000999-0";
-        assert_eq!(LedgerPosition::parse(text).map(|place| place.to_string()).as_deref(), Some(text));
+        assert_eq!(AuditLogPosition::parse(text).map(|place| place.to_string()).as_deref(), Some(text));
         let end = "18446744073709551615-18446744073709551615";
         for bad in ["", ".", "1-0", "1-0.", ".1-0", "1-0.1", "1-0.1-0.1-0", "a.b", &format!("{end}.0-0")] {
-            assert_eq!(LedgerPosition::parse(bad), None, "{bad}");
+            assert_eq!(AuditLogPosition::parse(bad), None, "{bad}");
         }
-        assert_eq!(LedgerPosition::parse(&format!("0-0.{end}")), None);
+        assert_eq!(AuditLogPosition::parse(&format!("0-0.{end}")), None);
     }
 }
