@@ -17,8 +17,13 @@ use policy::Decision;
 use std::sync::Arc;
 
 impl Executor {
-    /// Carries out one call.
+    /// Carries out one call. One over the rate is refused before anything is read of it, so that a caller who does not
+    /// stop costs next to nothing.
     pub async fn call(&self, snapshot: &Arc<Snapshot>, mut request: CallRequest) -> Outcome {
+        let rate = self.admission.rate(snapshot.policy.calls_per_minute);
+        if let Err(exceeded) = self.admission.call(&request.caller, rate) {
+            return Outcome::Failed(self.refuse(snapshot, &request, exceeded).await);
+        }
         loop {
             let outcome = match snapshot.catalog.find(&request.tool) {
                 NameMatch::Tool(entry) => self.call_tool(snapshot, entry, request).await,

@@ -9,7 +9,7 @@ use catalog::{ControlTool, NameMatch};
 use domain::text::error_chain;
 use domain::{Call, CallId, Code, Failure, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
-use policy::{CallEvidence, Decision};
+use policy::CallEvidence;
 use std::sync::atomic::AtomicBool;
 use store::{
     ApprovalLookup, CallBeginning, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, StoreError,
@@ -31,8 +31,8 @@ pub(crate) struct OpenCall {
 }
 
 impl Executor {
-    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action. A call over the rate
-    /// opens nothing: this process refuses it without asking the store, or the store without writing.
+    /// Opens the audit entry and gathers the evidence, in one round trip. No receipt, no action. The store counts the calls
+    /// of all replicas, and opens nothing for one that is over the rate.
     pub(crate) async fn open(
         &self,
         snapshot: &Snapshot,
@@ -40,10 +40,6 @@ impl Executor {
         target: Option<String>,
         request: &CallRequest,
     ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
-        let rate = self.admission.rate(snapshot.policy.calls_per_minute);
-        if let Err(exceeded) = self.admission.call(&call.caller, rate) {
-            return Err(self.refuse(snapshot, call, exceeded).await);
-        }
         let asks = policy::question(&snapshot.policy, call).is_some();
         let gated = asks.then(|| ApprovalLookup {
             digest: call.digest(),
@@ -61,7 +57,7 @@ impl Executor {
             trace: request.trace.clone(),
             session: call.session,
             lives: self.lives,
-            rate,
+            rate: self.admission.rate(snapshot.policy.calls_per_minute),
             // Whoever waits for what was asked for before adds next to nothing, and is owed the answer.
             held_to_quota: call.tool.as_str() != ControlTool::AwaitRun.name(),
             gated,
@@ -72,11 +68,11 @@ impl Executor {
             Ok(CallBeginning::Opened(begun)) => *begun,
             Ok(CallBeginning::Exceeded(exceeded, left)) => {
                 self.admission.calls_exceeded(&call.caller, exceeded, left);
-                return Err(self.refuse(snapshot, call, exceeded).await);
+                return Err(self.refuse(snapshot, request, exceeded).await);
             }
             Err(error) => {
                 if let StoreError::QuotaReached(quota) = &error {
-                    self.note_refusal(call, error.code(), quota.to_string()).await;
+                    self.note_refusal(snapshot, request, error.code(), quota.to_string()).await;
                 }
                 return Err(no_store(&error));
             }
@@ -102,32 +98,32 @@ impl Executor {
     }
 
     /// Notes that a call was refused before its entry was opened. The refusals of a caller are one entry a minute.
-    async fn note_refusal(&self, call: &Call, code: Code, basis: String) {
-        if !self.admission.notes_refusal(&call.caller) {
+    async fn note_refusal(&self, snapshot: &Snapshot, request: &CallRequest, code: Code, basis: String) {
+        if !self.admission.notes_refusal(&request.caller) {
             return;
         }
-        let tenant = &call.caller.tenant;
+        let tenant = &request.caller.tenant;
         tracing::info!(quartermaster.tenant = %tenant, code = code.as_str(), basis, "calls are refused");
-        let (store, actor) = (self.store.of(tenant), self.actor(&call.caller));
-        if let Err(error) = store.note_refusal(actor, call, code, basis).await {
+        let (store, actor) = (self.store.of(tenant), self.actor(&request.caller));
+        let tool = match snapshot.catalog.find(&request.tool) {
+            NameMatch::Tool(entry) => Some((entry.name().clone(), entry.definition().toolset.clone())),
+            // What somebody calls a tool that does not exist is no part of an audit log.
+            NameMatch::Virtual(_) | NameMatch::Nothing => None,
+        };
+        if let Err(error) = store.note_refusal(actor, tool, code, basis).await {
             // Nothing was done, so nothing has to be proven.
             tracing::debug!(error = %error_chain(&error), "the refusal of calls was not noted");
         }
     }
 
-    /// What policy says to a call over the rate.
-    async fn refuse(&self, snapshot: &Snapshot, call: &Call, exceeded: RateExceeded) -> Failure {
+    /// Refuses a call over the rate.
+    pub(crate) async fn refuse(&self, snapshot: &Snapshot, request: &CallRequest, exceeded: RateExceeded) -> Failure {
         let basis = match exceeded {
             RateExceeded::Tenant(limit) => format!("rate of the tenant: {limit} a minute"),
             RateExceeded::Caller(limit) => format!("rate of the caller: {limit} a minute"),
         };
-        self.note_refusal(call, Code::RateLimited, basis).await;
-        match policy::decide(&snapshot.policy, call.clone(), &CallEvidence::of_exceeded_rate(exceeded)) {
-            Decision::Deny(reason) => reason.0,
-            Decision::Permit(_) | Decision::Ask(..) => {
-                Failure::new(Code::Internal, "policy let a call over the rate through, so nothing was executed")
-            }
-        }
+        self.note_refusal(snapshot, request, Code::RateLimited, basis).await;
+        policy::over_rate(exceeded).0
     }
 }
 

@@ -79,7 +79,7 @@ pub fn decide(policy: &Policy, call: Call, evidence: &CallEvidence) -> Decision 
 /// What [`decide`] would say to a call in a session of this mode that has loaded its tool and made no call before.
 pub fn explain(policy: &Policy, call: &Call, mode: SessionMode) -> Explanation {
     let loaded = LoadedToolsets::from_iter([(call.toolset.clone(), Level::Write)]);
-    let evidence = CallEvidence { loaded, mode, calls_this_minute: 1, exceeded: None, stopped: false, approved: None };
+    let evidence = CallEvidence { loaded, mode, calls_this_minute: 1, stopped: false, approved: None };
     judge(policy, call, &evidence)
 }
 
@@ -167,16 +167,19 @@ fn lacks(scope: TokenScope) -> DenyReason {
 }
 
 fn rate(policy: &Policy, evidence: &CallEvidence) -> Option<DenyReason> {
-    let counted = || {
-        (evidence.calls_this_minute > policy.calls_per_minute).then_some(RateExceeded::Tenant(policy.calls_per_minute))
-    };
-    let message = match evidence.exceeded.or_else(counted)? {
+    let most = policy.calls_per_minute;
+    (evidence.calls_this_minute > most).then(|| over_rate(RateExceeded::Tenant(most)))
+}
+
+/// The verdict on a call whose rate is used up, whatever it asks for: it is refused before anything is read of it.
+pub fn over_rate(exceeded: RateExceeded) -> DenyReason {
+    let message = match exceeded {
         RateExceeded::Tenant(limit) => format!("the tenant's limit of {limit} calls a minute is used up"),
         RateExceeded::Caller(limit) => {
             format!("this caller's share of the tenant's calls, {limit} a minute, is used up")
         }
     };
-    Some(DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000)))
+    DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
 }
 
 fn issued(call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {

@@ -3,7 +3,7 @@
 
 use crate::PermitApproval;
 use domain::run::{Run, Verdict};
-use domain::{Level, LoadedToolsets, OpenedCall, RateExceeded, SessionMode};
+use domain::{Level, LoadedToolsets, OpenedCall, SessionMode};
 
 /// What is known about a call besides the call itself.
 #[derive(Debug, Clone)]
@@ -11,7 +11,6 @@ pub struct CallEvidence {
     pub(crate) loaded: LoadedToolsets,
     pub(crate) mode: SessionMode,
     pub(crate) calls_this_minute: u64,
-    pub(crate) exceeded: Option<RateExceeded>,
     pub(crate) stopped: bool,
     pub(crate) approved: Option<ApprovedCall>,
 }
@@ -31,7 +30,6 @@ impl CallEvidence {
             loaded: session.loaded.clone(),
             mode: session.mode,
             calls_this_minute: opened.calls_this_minute(),
-            exceeded: None,
             stopped: opened.is_stopped(),
             approved: None,
         })
@@ -40,8 +38,8 @@ impl CallEvidence {
     /// Of a call whose audit entry is open, made without a session at an address that has loaded this. What an address
     /// may load was judged when the address was read, so it may be for writing.
     pub fn of_address(opened: &impl OpenedCall, loaded: LoadedToolsets) -> CallEvidence {
-        let (mode, exceeded, stopped, approved) = (SessionMode::Write, None, opened.is_stopped(), None);
-        CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), exceeded, stopped, approved }
+        let (mode, stopped, approved) = (SessionMode::Write, opened.is_stopped(), None);
+        CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), stopped, approved }
     }
 
     /// Of a run that as many people have approved as it wants; `None` of any other. What was loaded and how often was
@@ -52,17 +50,9 @@ impl CallEvidence {
             loaded: LoadedToolsets::from_iter([(run.asked.toolset.clone(), Level::Write)]),
             mode: SessionMode::Write,
             calls_this_minute: 0,
-            exceeded: None,
             stopped: false,
             approved: Some(ApprovedCall { approval, digest: run.asked.digest.clone() }),
         })
-    }
-
-    /// Of a call whose rate is used up. Nothing was opened for it and nothing else is known about it, so no call is
-    /// permitted by this.
-    pub fn of_exceeded_rate(exceeded: RateExceeded) -> CallEvidence {
-        let (loaded, mode, stopped, approved) = (LoadedToolsets::default(), SessionMode::Read, false, None);
-        CallEvidence { loaded, mode, calls_this_minute: 0, exceeded: Some(exceeded), stopped, approved }
     }
 
     /// What the session, or the address the call came in by, has loaded.

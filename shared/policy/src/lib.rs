@@ -13,7 +13,7 @@ pub mod permit;
 pub mod rule;
 
 pub use decide::{
-    Decision, DenyReason, Explanation, Policy, Question, decide, decide_load, explain, on_reject, question,
+    Decision, DenyReason, Explanation, Policy, Question, decide, decide_load, explain, on_reject, over_rate, question,
 };
 pub use evidence::CallEvidence;
 pub use external::{Accept, ServerLimits, TrustedEffects};

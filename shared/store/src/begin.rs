@@ -9,7 +9,7 @@ use crate::runs::{FULL, first};
 use crate::session_shape::owner_mark;
 use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
 use crate::{IndexName, RecordKey, StoreError, StoreQuota, StreamName, TenantStore, random_bits};
-use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId};
+use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId, ToolName, ToolsetName};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -202,15 +202,22 @@ impl TenantStore {
 
     /// Notes that a call was refused before its entry was opened, and by what: one entry per caller and minute, whichever
     /// replica refuses.
-    pub async fn note_refusal(&self, actor: Actor, call: &Call, code: Code, basis: String) -> Result<(), StoreError> {
+    pub async fn note_refusal(
+        &self,
+        actor: Actor,
+        tool: Option<(ToolName, ToolsetName)>,
+        code: Code,
+        basis: String,
+    ) -> Result<(), StoreError> {
         let key = self.space.refused(&actor.principal);
         if self.run(&[Op::Count { key, window: MINUTE }]).await?.count()? > 1 {
             return Ok(());
         }
+        let (tool, toolset) = tool.unzip();
         let entry = AuditEntry {
             actor: Some(actor),
-            tool: Some(call.tool.clone()),
-            toolset: Some(call.toolset.clone()),
+            tool,
+            toolset,
             decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), comment: None }),
             outcome: Some(CloseFacts { code: Some(code), bytes: 0 }),
             ..AuditEntry::new(Phase::Denied)

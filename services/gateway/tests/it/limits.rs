@@ -103,6 +103,20 @@ async fn a_refused_call_writes_nothing_and_costs_a_quarter_of_a_served_one_at_mo
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_that_fail_before_they_begin_have_a_rate_too() {
+    let plan = Plan::embedded().tenant("acme", "limits: { calls_per_minute: 10 }");
+    let world = plan.start(in_process()).await;
+    let client = world.tenant("acme").agent().modern();
+    let mut codes = Vec::new();
+    for _ in 0..6 {
+        codes.push(client.call("no_such_tool", json!({})).await.code().to_owned());
+        codes.push(client.call("memory_list", json!({ "nonsense": 1 })).await.code().to_owned());
+    }
+    let over = codes.iter().filter(|code| *code == "rate_limited").count();
+    assert!(over >= 2, "{codes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_call_beyond_the_slots_is_refused_at_once_and_slots_come_back() {
     let world = embedded().await;
     let hold = stock::install(&world, 1);

@@ -41,7 +41,7 @@ fn policy(mode: SessionMode, rule: &str) -> Policy {
 
 fn evidence(level: Option<Level>, mode: SessionMode) -> CallEvidence {
     let loaded: LoadedToolsets = level.map(|level| (ToolsetName::parse("k8s").unwrap(), level)).into_iter().collect();
-    CallEvidence { loaded, mode, calls_this_minute: 10, exceeded: None, stopped: false, approved: None }
+    CallEvidence { loaded, mode, calls_this_minute: 10, stopped: false, approved: None }
 }
 
 fn word(decision: &Decision) -> String {
@@ -132,16 +132,13 @@ fn the_call_after_the_last_one_of_the_minute_is_refused() {
 }
 
 #[test]
-fn evidence_of_an_exceeded_rate_permits_nothing_whoever_asks_for_what() {
-    for exceeded in [RateExceeded::Tenant(10), RateExceeded::Caller(7)] {
-        let evidence = CallEvidence::of_exceeded_rate(exceeded);
-        for effect in [Effect::Read, Effect::Change, Effect::Disrupt] {
-            let call = call("tools:read tools:write", Level::Read, effect);
-            let Decision::Deny(reason) = decide(&policy(SessionMode::Write, "-"), call, &evidence) else {
-                panic!("let through");
-            };
-            assert_eq!(reason.0.code, Code::RateLimited);
-        }
+fn whose_rate_is_used_up_is_said() {
+    for (exceeded, whose) in
+        [(RateExceeded::Tenant(10), "tenant's limit of 10"), (RateExceeded::Caller(7), "caller's share")]
+    {
+        let DenyReason(failure) = over_rate(exceeded);
+        assert_eq!((failure.code, failure.retry_after_ms), (Code::RateLimited, Some(10_000)));
+        assert!(failure.message.contains(whose), "{failure:?}");
     }
 }
 

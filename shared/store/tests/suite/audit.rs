@@ -120,8 +120,9 @@ async fn refusals_of_a_caller_are_one_entry_a_minute(bench: Bench) {
         scopes: call.caller.scopes,
         token: None,
     };
+    let tool = Some((call.tool.clone(), call.toolset.clone()));
     for subject in ["ana", "ana", "bo", "ana", "bo"] {
-        acme.note_refusal(actor(subject), &call, Code::RateLimited, "why".into()).await.unwrap();
+        acme.note_refusal(actor(subject), tool.clone(), Code::RateLimited, "why".into()).await.unwrap();
     }
     let noted = loop {
         let entries = acme.audit().page(None, 100).await.unwrap();
