@@ -53,27 +53,37 @@ impl Verifier {
 
     /// The caller a token speaks for at this moment, or why there is none.
     pub async fn caller(&self, token: &str, now: Moment) -> Result<Arc<Caller>, TokenRefused> {
+        match self.known_caller(token, now).await {
+            Some(known) => known,
+            None => self.new_caller(token, now).await,
+        }
+    }
+
+    /// The same for a token that was verified before, which needs no signature; `None` for any other.
+    pub async fn known_caller(&self, token: &str, now: Moment) -> Option<Result<Arc<Caller>, TokenRefused>> {
         // Before hashing: nobody gets us to hash a megabyte.
+        let digest = (token.len() <= MOST_BYTES).then(|| digest_of(token))?;
+        let known = self.known.find(&digest)?;
+        if let Err(refused) = known.window.check(now, self.leeway) {
+            return Some(Err(refused));
+        }
+        if known.issuer.still_holds(known.key, now).await {
+            return Some(Ok(Arc::clone(&known.caller)));
+        }
+        self.known.forget(&digest);
+        None
+    }
+
+    /// The same for a token that is new here: its signature is verified, and the token is known from then on.
+    pub async fn new_caller(&self, token: &str, now: Moment) -> Result<Arc<Caller>, TokenRefused> {
         if token.len() > MOST_BYTES {
             return Err(TokenRefused::TooLong);
         }
         let digest = digest_of(token);
-        if let Some(known) = self.known.find(&digest) {
-            known.window.check(now, self.leeway)?;
-            if known.issuer.still_holds(known.key, now).await {
-                return Ok(Arc::clone(&known.caller));
-            }
-            self.known.forget(&digest);
-        }
         let known = self.verify(token, digest, now).await?;
         let caller = Arc::clone(&known.caller);
         self.known.keep(digest, known);
         Ok(caller)
-    }
-
-    /// Whether a token was verified before, which is cheap to tell. Whether it is still good is for [`Verifier::caller`].
-    pub fn knows(&self, token: &str) -> bool {
-        token.len() <= MOST_BYTES && self.known.find(&digest_of(token)).is_some()
     }
 
     /// Whether the token that a caller came in with would still be taken: for whoever serves one request for long.

@@ -1,8 +1,8 @@
 //! Requests are bounded per address before a token is verified: whoever has no good token costs next to nothing.
 //!
-//! Every request takes one out of its address's bucket and puts it back once its token is verified, so only those without
-//! a good token count. An address that has used them up is refused until the bucket fills again, unless its token was
-//! verified before.
+//! A request whose token is new takes one out of its address's bucket and puts it back once the token is verified, so only
+//! those without a good token count. An address that has used them up is refused until the bucket fills again. Tokens that
+//! were verified before are not counted.
 
 use crate::network::ProxyNetwork;
 use crate::settings::Listen;

@@ -105,11 +105,15 @@ impl FromRequest for AuthedRequest {
 }
 
 async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {
-    // First of all: what comes from an address without good tokens costs no signature. Tokens that were verified before
-    // pass, so that nobody is locked out by a stranger behind the same proxy.
-    let address = gateway.addresses.address_of(request);
-    let counted = gateway.addresses.admit(address);
-    if !counted && !bearer(request).is_ok_and(|token| gateway.verifier.knows(token)) {
+    let (token, now) = (bearer(request), gateway.clock.now());
+    // A token that was verified before costs no signature, so its address is not counted: nobody is locked out by a
+    // stranger behind the same proxy.
+    let known = match &token {
+        Ok(token) => gateway.verifier.known_caller(token, now).await,
+        Err(_) => None,
+    };
+    let counted = known.is_none().then(|| gateway.addresses.address_of(request));
+    if counted.is_some_and(|address| !gateway.addresses.admit(address)) {
         gateway.refusals.note("address_limit");
         return Err(Failure::new(Code::RateLimited, "too many requests of this address had no valid token")
             .next("wait, then send a valid token")
@@ -118,10 +122,15 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<C
     if !guard::admits(gateway, request) {
         return Err(Failure::new(Code::BadOrigin, "this host or origin is not served here"));
     }
-    let token = bearer(request)?;
-    let verified = gateway.verifier.caller(token, gateway.clock.now()).await;
+    let token = token?;
+    let verified = match known {
+        Some(known) => known,
+        None => gateway.verifier.new_caller(token, now).await,
+    };
     // Neither a good token nor an issuer that is away speaks against the address.
-    if counted && verified.as_ref().err().is_none_or(|refused| refused.status() == 503) {
+    if let Some(address) = counted
+        && verified.as_ref().err().is_none_or(|refused| refused.status() == 503)
+    {
         gateway.addresses.give_back(address);
     }
     let caller = verified.map_err(|refused| {
