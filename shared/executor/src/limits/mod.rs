@@ -10,11 +10,12 @@ mod recent;
 mod slots;
 
 pub use buckets::TokenBuckets;
-pub use slots::{SlotGuard, SlotPools};
+pub use slots::SlotGuard;
 
-use domain::{Caller, Code, Failure, Principal, RateExceeded, Tenant};
+use domain::{Caller, Code, Failure, RateExceeded};
 use recent::RecentCallers;
-use slots::SlotsTaken;
+use slots::{SlotPools, SlotsTaken};
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use store::CallRate;
 use tokio::time::Instant;
@@ -69,31 +70,23 @@ impl CallLimits {
     }
 }
 
-/// Whose calls are counted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct RateKey {
-    tenant: Tenant,
-    caller: Option<Principal>,
-}
-
-impl RateKey {
-    fn of_tenant(caller: &Caller) -> RateKey {
-        RateKey { tenant: caller.tenant.clone(), caller: None }
-    }
-
-    fn of_caller(caller: &Caller) -> RateKey {
-        RateKey { tenant: caller.tenant.clone(), caller: Some(caller.principal.clone()) }
-    }
+/// Whose use is counted, as numbers of this process: a name is hashed once for each request, and no name is copied. The
+/// hash is keyed at random, so nobody can choose a name that is counted as another.
+#[derive(Debug, Clone, Copy)]
+struct CountedAs {
+    caller: u64,
+    tenant: u64,
 }
 
 /// What callers use of this process at the moment.
 pub(crate) struct CallAdmission {
     limits: CallLimits,
-    calls: TokenBuckets<RateKey>,
+    hashes: RandomState,
+    calls: TokenBuckets<u64>,
     callers: RecentCallers,
-    requests: TokenBuckets<RateKey>,
-    noted: TokenBuckets<RateKey>,
-    looked: TokenBuckets<RateKey>,
+    requests: TokenBuckets<u64>,
+    noted: TokenBuckets<u64>,
+    looked: TokenBuckets<u64>,
     slots: SlotPools,
     requests_under_way: SlotPools,
     waiting: SlotPools,
@@ -104,6 +97,7 @@ impl CallAdmission {
     pub(crate) fn new(limits: CallLimits) -> CallAdmission {
         CallAdmission {
             limits,
+            hashes: RandomState::new(),
             calls: TokenBuckets::new(MOST_CALLERS),
             callers: RecentCallers::default(),
             requests: TokenBuckets::new(MOST_CALLERS),
@@ -116,6 +110,11 @@ impl CallAdmission {
         }
     }
 
+    fn counted(&self, caller: &Caller) -> CountedAs {
+        let Caller { tenant, principal, .. } = caller;
+        CountedAs { caller: self.hashes.hash_one((tenant, principal)), tenant: self.hashes.hash_one(tenant) }
+    }
+
     /// How many calls a minute a tenant with this limit, and one caller of it beside others, may make.
     pub(crate) fn rate(&self, calls_per_minute: u64) -> CallRate {
         CallRate { tenant: calls_per_minute, caller: self.limits.share_of(calls_per_minute) }
@@ -123,22 +122,22 @@ impl CallAdmission {
 
     /// Counts a call, unless its rate is used up.
     pub(crate) fn call(&self, caller: &Caller, rate: CallRate) -> Result<(), RateExceeded> {
-        let now = Instant::now();
-        let alone = !self.callers.note(caller, now);
+        let (counted, now) = (self.counted(caller), Instant::now());
+        let alone = !self.callers.note(counted, now);
         let own = CallRate { caller: if alone { rate.tenant } else { rate.caller }, ..rate };
-        take(&self.calls, caller, own, now)
+        take(&self.calls, counted, own, now)
             .map_err(|exceeded| if alone { RateExceeded::Tenant(rate.tenant) } else { exceeded })
     }
 
     /// The store has counted more calls than this process, and refuses them for that long.
     pub(crate) fn calls_exceeded(&self, caller: &Caller, exceeded: RateExceeded, left: Duration) {
-        let now = Instant::now();
+        let (counted, now) = (self.counted(caller), Instant::now());
         let (key, limit) = match exceeded {
-            RateExceeded::Tenant(limit) => (RateKey::of_tenant(caller), limit),
+            RateExceeded::Tenant(limit) => (counted.tenant, limit),
             RateExceeded::Caller(limit) => {
                 // A share ends only where others call too, if not here then at another replica.
-                self.callers.note_others(caller, now);
-                (RateKey::of_caller(caller), limit)
+                self.callers.note_others(counted, now);
+                (counted.caller, limit)
             }
         };
         self.calls.close(&key, limit, now + left);
@@ -146,18 +145,18 @@ impl CallAdmission {
 
     /// Whether refusals of this caller are to be noted now: once a minute.
     pub(crate) fn notes_refusal(&self, caller: &Caller) -> bool {
-        self.noted.take(&RateKey::of_caller(caller), 1, Instant::now())
+        self.noted.take(&self.counted(caller).caller, 1, Instant::now())
     }
 
     /// Whether sessions of this caller that are over may be looked for now: it costs a look at many.
     pub(crate) fn looks_for_ended_sessions(&self, caller: &Caller) -> bool {
-        self.looked.take(&RateKey::of_caller(caller), LOOKS_A_MINUTE, Instant::now())
+        self.looked.take(&self.counted(caller).caller, LOOKS_A_MINUTE, Instant::now())
     }
 
     /// Takes one of the tenant's call slots, or says that none is left: a queue here would only hide the trouble.
     pub(crate) fn slot(&self, caller: &Caller, slots: u32) -> Result<SlotGuard, Failure> {
         let share = self.share(slots);
-        self.slots.take(caller, slots, share).map_err(|taken| {
+        self.slots.take(self.counted(caller), slots, share).map_err(|taken| {
             let message = match taken {
                 SlotsTaken::Tenant => "all of the tenant's call slots are in use".to_owned(),
                 SlotsTaken::Caller => format!("this caller's share of the tenant's call slots, {share}, is in use"),
@@ -169,7 +168,7 @@ impl CallAdmission {
     /// Takes a place among those who wait.
     pub(crate) fn waiting(&self, caller: &Caller) -> Result<SlotGuard, Failure> {
         let CallLimits { waiting_per_caller, waiting_per_tenant, .. } = self.limits;
-        self.waiting.take(caller, waiting_per_tenant, waiting_per_caller).map_err(|taken| {
+        self.waiting.take(self.counted(caller), waiting_per_tenant, waiting_per_caller).map_err(|taken| {
             let message = match taken {
                 SlotsTaken::Tenant => format!("{waiting_per_tenant} calls of the tenant are waiting already"),
                 SlotsTaken::Caller => format!("{waiting_per_caller} calls of this caller are waiting already"),
@@ -181,7 +180,7 @@ impl CallAdmission {
     /// Takes a place among the open event streams.
     pub(crate) fn stream(&self, caller: &Caller) -> Result<SlotGuard, Failure> {
         let CallLimits { streams_per_caller, streams_per_tenant, .. } = self.limits;
-        self.streams.take(caller, streams_per_tenant, streams_per_caller).map_err(|taken| {
+        self.streams.take(self.counted(caller), streams_per_tenant, streams_per_caller).map_err(|taken| {
             let message = match taken {
                 SlotsTaken::Tenant => format!("{streams_per_tenant} event streams of the tenant are open already"),
                 SlotsTaken::Caller => format!("{streams_per_caller} event streams of this caller are open already"),
@@ -195,11 +194,12 @@ impl CallAdmission {
     pub(crate) fn request(&self, caller: &Caller, slots: u32, decides: bool) -> Result<SlotGuard, Failure> {
         let CallLimits { requests_per_caller, requests_per_tenant, .. } = self.limits;
         let rate = CallRate { tenant: requests_per_tenant, caller: requests_per_caller };
+        let counted = self.counted(caller);
         let taken = if decides {
-            let own = self.requests.take(&RateKey::of_caller(caller), rate.caller, Instant::now());
+            let own = self.requests.take(&counted.caller, rate.caller, Instant::now());
             own.then_some(()).ok_or(RateExceeded::Caller(rate.caller))
         } else {
-            take(&self.requests, caller, rate, Instant::now())
+            take(&self.requests, counted, rate, Instant::now())
         };
         taken.map_err(|exceeded| {
             let message = match exceeded {
@@ -212,7 +212,7 @@ impl CallAdmission {
         })?;
         let share = self.share(slots);
         let most = if decides { u32::MAX } else { slots };
-        self.requests_under_way.take(caller, most, share).map_err(|taken| {
+        self.requests_under_way.take(counted, most, share).map_err(|taken| {
             let message = match taken {
                 SlotsTaken::Tenant => "as many requests of the tenant as may be are under way".to_owned(),
                 SlotsTaken::Caller => format!("{share} requests of this caller are under way already"),
@@ -226,12 +226,12 @@ impl CallAdmission {
     }
 }
 
-fn take(buckets: &TokenBuckets<RateKey>, caller: &Caller, rate: CallRate, now: Instant) -> Result<(), RateExceeded> {
+fn take(buckets: &TokenBuckets<u64>, counted: CountedAs, rate: CallRate, now: Instant) -> Result<(), RateExceeded> {
     // The caller's first, so that one who is over its share uses up nothing of the tenant's.
-    if !buckets.take(&RateKey::of_caller(caller), rate.caller, now) {
+    if !buckets.take(&counted.caller, rate.caller, now) {
         return Err(RateExceeded::Caller(rate.caller));
     }
-    if !buckets.take(&RateKey::of_tenant(caller), rate.tenant, now) {
+    if !buckets.take(&counted.tenant, rate.tenant, now) {
         return Err(RateExceeded::Tenant(rate.tenant));
     }
     Ok(())

@@ -1,5 +1,5 @@
 use super::*;
-use domain::{Moment, Scopes};
+use domain::{Moment, Principal, Scopes, Tenant};
 
 fn caller(tenant: &str, subject: &str) -> Caller {
     Caller {
