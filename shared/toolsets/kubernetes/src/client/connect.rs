@@ -6,6 +6,7 @@
 
 use crate::client::connection::ClientLane;
 use crate::client::reach::{ClusterReach, VettedResolver};
+use http::HeaderValue;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -30,8 +31,14 @@ impl Clients {
     }
 }
 
+/// By this the owner of a cluster finds us in its audit log.
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("quartermaster/", env!("CARGO_PKG_VERSION")));
+
 /// Builds the clients of one cluster: the only place that does. They dial what is within reach; without one, anything.
 pub(in crate::client) fn connect(config: &kube::Config, reach: Option<&ClusterReach>) -> Result<Clients, kube::Error> {
+    let mut config = config.clone();
+    config.headers.push((http::header::USER_AGENT, USER_AGENT));
+    let config = &config;
     let silence = Some(Duration::from_secs(60));
     Ok(Clients {
         reads: client(config, reach, silence)?,

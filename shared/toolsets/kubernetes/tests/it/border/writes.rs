@@ -162,6 +162,8 @@ async fn an_approved_write_says_exactly_what_it_does() {
     );
     let apply = &seen[0];
     assert_eq!(apply.headers["content-type"], "application/apply-patch+yaml");
+    let agent = apply.headers["user-agent"].to_str().unwrap();
+    assert!(agent.starts_with("quartermaster/0."), "the owner of a cluster finds us in its audit log by {agent}");
     assert_eq!(apply.query, "fieldManager=quartermaster&fieldValidation=Strict&force=false");
     assert_eq!((&apply.json()["kind"], &apply.json()["metadata"]["name"]), (&json!("Deployment"), &json!("web")));
     for marked in [0, 1, 4] {
