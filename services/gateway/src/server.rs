@@ -1,9 +1,10 @@
 //! The HTTP server: HTTP/1.1, bounded, drained.
 
 use crate::app::Gateway;
-use crate::http::caller;
+use crate::http::{caller, trace};
 use crate::routes;
 use actix_web::dev::ServerHandle;
+use actix_web::middleware::{Condition, from_fn};
 use actix_web::web::{Data, QueryConfig};
 use actix_web::{App, HttpServer};
 use anyhow::Context;
@@ -33,9 +34,11 @@ pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<RunningServer> {
         0 => std::thread::available_parallelism().map_or(2, usize::from),
         workers => workers,
     };
+    let traced = gateway.settings.telemetry.is_traced();
     let server = HttpServer::new(move || {
         let queries = QueryConfig::default().error_handler(|error, request| caller::bad_query(&error, request).into());
-        App::new().app_data(data.clone()).app_data(queries).configure(routes::all)
+        let spans = Condition::new(traced, from_fn(trace::in_span));
+        App::new().app_data(data.clone()).app_data(queries).wrap(spans).configure(routes::all)
     })
     .workers(workers)
     .max_connections(CONNECTIONS)

@@ -15,6 +15,7 @@ use domain::outcome::near;
 use domain::{Call, CallId, Code, Failure, Outcome, ToolUse};
 use policy::Decision;
 use std::sync::Arc;
+use tracing::Instrument;
 
 impl Executor {
     /// Carries out one call. One over the rate is refused before anything is read of it, so that a caller who does not
@@ -93,9 +94,9 @@ impl Executor {
                     ClientEra::Modern => work.await,
                     // A lost connection is not a cancellation in the legacy era, only the explicit one is.
                     ClientEra::Legacy => {
-                        self.tasks.spawn("legacy call", work).await.ok().flatten().unwrap_or_else(|| {
-                            Outcome::Failed(Failure::new(Code::Internal, "the call ended without a result"))
-                        })
+                        self.tasks.spawn("legacy call", work.in_current_span()).await.ok().flatten().unwrap_or_else(
+                            || Outcome::Failed(Failure::new(Code::Internal, "the call ended without a result")),
+                        )
                     }
                 }
             }

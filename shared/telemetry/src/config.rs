@@ -10,8 +10,8 @@ pub struct Config {
     pub log: String,
     /// What a log line looks like.
     pub format: Format,
-    /// The collector that takes spans by OTLP over gRPC; without one, spans go nowhere.
-    pub otlp_endpoint: Option<String>,
+    /// The collector that takes spans by OTLP over gRPC; empty: spans go nowhere.
+    pub otlp_endpoint: String,
     /// The share of traces that is kept when the caller has not decided: 0 for none, 1 for all.
     pub sample_ratio: f64,
 }
@@ -28,6 +28,13 @@ pub enum Format {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { log: "info".to_owned(), format: Format::Json, otlp_endpoint: None, sample_ratio: 1.0 }
+        Config { log: "info".to_owned(), format: Format::Json, otlp_endpoint: String::new(), sample_ratio: 1.0 }
+    }
+}
+
+impl Config {
+    /// Whether spans are sent to anybody.
+    pub fn is_traced(&self) -> bool {
+        !self.otlp_endpoint.is_empty()
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Only `traceparent` and `tracestate` are understood. Baggage is neither taken nor handed on.
 
-use opentelemetry::Context;
+use crate::names;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::TraceContextExt;
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -21,17 +22,23 @@ pub fn current_trace_id() -> Option<String> {
     span.is_valid().then(|| span.trace_id().to_string())
 }
 
-/// Makes a span that was not entered yet a part of the caller's trace. What is malformed or too long is ignored, and
-/// the span begins a trace of its own: a caller's mistake in telemetry never costs the call.
-pub fn set_parent(span: &tracing::Span, traceparent: &str, tracestate: Option<&str>) {
+/// Makes a span that was not entered yet a part of the caller's trace, and tells whether it is. What is malformed or too
+/// long is ignored: a caller's mistake in telemetry never costs the call.
+pub fn set_parent(span: &tracing::Span, traceparent: &str, tracestate: Option<&str>) -> bool {
     if traceparent.len() > MOST_PARENT_BYTES || tracestate.is_some_and(|state| state.len() > MOST_STATE_BYTES) {
-        return;
+        return false;
     }
     let headers = TraceHeaders { traceparent, tracestate };
     let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
-    if parent.span().span_context().is_valid() {
-        // Refused when the span is switched off or already entered; then it keeps the parent it has.
-        span.set_parent(parent).ok();
+    // Refused when the span is switched off or already entered; then it keeps the parent it has.
+    parent.span().span_context().is_valid() && span.set_parent(parent).is_ok()
+}
+
+/// Notes on a span that another one belongs to it, and what that one is: see [`names::LINK`].
+pub fn link(span: &tracing::Span, other: &tracing::Span, what: &'static str) {
+    let other = other.context().span().span_context().clone();
+    if other.is_valid() {
+        span.add_link_with_attributes(other, vec![KeyValue::new(names::LINK, what)]);
     }
 }
 

@@ -100,7 +100,7 @@ pub fn start(config: &Config, replica: &str) -> Result<TelemetryGuard, Telemetry
         return Err(TelemetryError::Ratio { ratio });
     }
     let dropped = DroppedCount::default();
-    let exporter = config.otlp_endpoint.as_deref().map(collector).transpose()?;
+    let exporter = config.is_traced().then(|| collector(&config.otlp_endpoint)).transpose()?;
     // Without a collector nothing is recorded: a span that nobody will see should cost next to nothing.
     let provider = exporter.map(|exporter| sending(config, replica, exporter, &dropped));
     let subscriber = subscriber(config, replica, provider.as_ref(), std::io::stderr)?;
@@ -187,7 +187,8 @@ fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, Telemet
 
 /// Spans for a collector: the same, and the steps of a call, which only our own crates tell.
 fn is_step(metadata: &Metadata<'_>) -> bool {
-    const OURS: [&str; 4] = ["gateway", "executor", "store", "tools"];
+    const OURS: [&str; 9] =
+        ["gateway", "executor", "store", "target", "kubernetes", "helm", "jenkins", "memory", "external"];
     let ours = || OURS.iter().any(|name| metadata.target().split("::").next() == Some(name));
     is_span(metadata) || (metadata.is_span() && *metadata.level() <= Level::DEBUG && ours())
 }

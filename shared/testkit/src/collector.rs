@@ -1,8 +1,9 @@
-//! A collector of spans: it takes OTLP over gRPC from anybody and keeps the bytes, to be searched.
+//! A collector of spans: it takes OTLP over gRPC from anybody and keeps the bytes, to be searched and to be read.
 //!
-//! Just enough HTTP/2, by hand, to make an exporter content: every request is answered with success, and what was sent is
-//! never decoded. A planted text is found as it stands, since exporters send protobuf unpacked.
+//! Just enough HTTP/2 and protobuf, by hand, to make an exporter content: every request is answered with success. A
+//! planted text is found as it stands, since exporters send protobuf unpacked.
 
+use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,8 +28,27 @@ const EMPTY: &[u8] = &[0; 5];
 /// A collector that listens until it is dropped.
 pub struct Collector {
     address: SocketAddr,
-    taken: Arc<Mutex<Vec<u8>>>,
+    taken: Arc<Mutex<Vec<Vec<u8>>>>,
     _serving: JoinSet<()>,
+}
+
+/// A span as it arrived. Ids are in hexadecimal digits, and every value is text.
+#[derive(Debug, Clone, Default)]
+pub struct CollectedSpan {
+    /// Which trace it is in.
+    pub trace: String,
+    /// Which span it is.
+    pub id: String,
+    /// Empty for the first span of a trace.
+    pub parent: String,
+    /// Its name.
+    pub name: String,
+    /// As OTLP counts them: 1 internal, 2 server, 3 client.
+    pub kind: u64,
+    /// Its attributes.
+    pub attributes: BTreeMap<String, String>,
+    /// Trace, span and attributes of each.
+    pub links: Vec<(String, String, BTreeMap<String, String>)>,
 }
 
 impl Collector {
@@ -36,7 +56,7 @@ impl Collector {
     pub async fn start() -> Collector {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port should be free");
         let address = listener.local_addr().expect("a bound port is known");
-        let taken = Arc::<Mutex<Vec<u8>>>::default();
+        let taken = Arc::<Mutex<Vec<Vec<u8>>>>::default();
         let (kept, mut serving) = (Arc::clone(&taken), JoinSet::new());
         serving.spawn(async move {
             let mut exporters = JoinSet::new();
@@ -54,16 +74,141 @@ impl Collector {
 
     /// Everything that was sent so far, protobuf as it came.
     pub fn taken(&self) -> Vec<u8> {
-        locked(&self.taken).clone()
+        locked(&self.taken).concat()
+    }
+
+    /// The spans that were sent so far.
+    pub fn spans(&self) -> Vec<CollectedSpan> {
+        // A message of gRPC stands behind a flag and four bytes of length.
+        let requests = locked(&self.taken).iter().filter_map(|request| Some(request.get(5..)?.to_vec())).collect();
+        let within = |messages: Vec<Vec<u8>>, number: u64| -> Vec<Vec<u8>> {
+            messages
+                .iter()
+                .flat_map(|message| fields(message))
+                .filter(|(n, _)| *n == number)
+                .map(|(_, f)| f.bytes())
+                .collect()
+        };
+        let resources = within(requests, 1);
+        let scopes = within(resources, 2);
+        within(scopes, 2).iter().map(|span| span_of(span)).collect()
     }
 }
 
-fn locked(taken: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+/// The value of a field: a number, or bytes.
+enum WireValue {
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+impl WireValue {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            WireValue::Bytes(bytes) => bytes,
+            WireValue::Number(_) => Vec::new(),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            WireValue::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            WireValue::Number(number) => number.to_string(),
+        }
+    }
+
+    fn hex(self) -> String {
+        self.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The fields of a protobuf message, with their numbers.
+fn fields(mut message: &[u8]) -> Vec<(u64, WireValue)> {
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let key = varint(&mut message);
+        let value = match key & 7 {
+            0 => WireValue::Number(varint(&mut message)),
+            1 => WireValue::Bytes(cut(&mut message, 8)),
+            2 => {
+                let length = usize::try_from(varint(&mut message)).expect("a length fits");
+                WireValue::Bytes(cut(&mut message, length))
+            }
+            5 => WireValue::Bytes(cut(&mut message, 4)),
+            other => panic!("no wire type {other} is in use"),
+        };
+        fields.push((key >> 3, value));
+    }
+    fields
+}
+
+fn varint(message: &mut &[u8]) -> u64 {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = cut(message, 1)[0];
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    number
+}
+
+fn cut(message: &mut &[u8], length: usize) -> Vec<u8> {
+    let (front, rest) = message.split_at(length);
+    *message = rest;
+    front.to_vec()
+}
+
+fn span_of(message: &[u8]) -> CollectedSpan {
+    let mut span = CollectedSpan::default();
+    for (number, value) in fields(message) {
+        match number {
+            1 => span.trace = value.hex(),
+            2 => span.id = value.hex(),
+            4 => span.parent = value.hex(),
+            5 => span.name = value.text(),
+            6 => span.kind = value.text().parse().expect("a kind is a number"),
+            9 => span.attributes.extend([attribute(&value.bytes())]),
+            13 => span.links.push(link_of(&value.bytes())),
+            _ => {}
+        }
+    }
+    span
+}
+
+fn link_of(message: &[u8]) -> (String, String, BTreeMap<String, String>) {
+    let mut link = (String::new(), String::new(), BTreeMap::new());
+    for (number, value) in fields(message) {
+        match number {
+            1 => link.0 = value.hex(),
+            2 => link.1 = value.hex(),
+            4 => link.2.extend([attribute(&value.bytes())]),
+            _ => {}
+        }
+    }
+    link
+}
+
+fn attribute(message: &[u8]) -> (String, String) {
+    let mut pair = (String::new(), String::new());
+    for (number, value) in fields(message) {
+        match number {
+            1 => pair.0 = value.text(),
+            // One of several: text, a truth, a number.
+            2 => pair.1 = fields(&value.bytes()).into_iter().map(|(_, value)| value.text()).collect(),
+            _ => {}
+        }
+    }
+    pair
+}
+
+fn locked(taken: &Mutex<Vec<Vec<u8>>>) -> MutexGuard<'_, Vec<Vec<u8>>> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One connection, until the exporter leaves or says something that is no frame.
-async fn serve(mut stream: TcpStream, taken: Arc<Mutex<Vec<u8>>>) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, taken: Arc<Mutex<Vec<Vec<u8>>>>) -> std::io::Result<()> {
+    let mut bodies: HashMap<u32, Vec<u8>> = HashMap::new();
     stream.read_exact(&mut [0; PREFACE]).await?;
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
     loop {
@@ -79,12 +224,13 @@ async fn serve(mut stream: TcpStream, taken: Arc<Mutex<Vec<u8>>>) -> std::io::Re
             SETTINGS if flags & DONE == 0 => answer = frame(SETTINGS, DONE, 0, &[]),
             PING if flags & DONE == 0 => answer = frame(PING, DONE, 0, &payload),
             DATA => {
-                locked(&taken).extend_from_slice(&payload);
+                bodies.entry(id).or_default().extend_from_slice(&payload);
                 // What was taken may be sent again, on this stream and on the connection.
                 let room = (length as u32).max(1).to_be_bytes();
                 answer.extend(frame(WINDOW_UPDATE, 0, 0, &room));
                 answer.extend(frame(WINDOW_UPDATE, 0, id, &room));
                 if flags & DONE != 0 {
+                    locked(&taken).extend(bodies.remove(&id));
                     answer.extend(frame(HEADERS, END_HEADERS, id, BEGINNING));
                     answer.extend(frame(DATA, 0, id, EMPTY));
                     answer.extend(frame(HEADERS, END_HEADERS | DONE, id, ENDING));
@@ -107,6 +253,29 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_is_read_as_it_was_sent() {
+        let bytes = |number: u8, value: &[u8]| [&[number << 3 | 2, value.len() as u8][..], value].concat();
+        let pair = [bytes(1, b"k"), bytes(2, &bytes(1, b"v"))].concat();
+        let link = [bytes(1, &[7; 16]), bytes(2, &[8; 8]), bytes(4, &pair)].concat();
+        let message = [
+            bytes(1, &[1; 16]),
+            bytes(2, &[2; 8]),
+            bytes(5, b"GET /x"),
+            vec![6 << 3, 3],
+            bytes(9, &pair),
+            bytes(13, &link),
+            vec![7 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        let span = span_of(&message.concat());
+        assert_eq!(
+            (span.trace.as_str(), span.id.as_str(), span.parent.as_str()),
+            (&*"01".repeat(16), &*"02".repeat(8), "")
+        );
+        assert_eq!((span.name.as_str(), span.kind, span.attributes["k"].as_str()), ("GET /x", 3, "v"));
+        assert_eq!((span.links[0].1.as_str(), span.links[0].2["k"].as_str()), (&*"08".repeat(8), "v"));
+    }
 
     #[tokio::test]
     async fn what_an_exporter_sends_is_kept_and_thanked_for() {

@@ -25,7 +25,7 @@ pub mod upstream;
 pub mod world;
 
 pub use actor::{Actor, TenantActors};
-pub use collector::Collector;
+pub use collector::{CollectedSpan, Collector};
 pub use http::{Answer, Request};
 pub use legacy::Legacy;
 pub use line::Line;

@@ -1,7 +1,12 @@
-//! The trace id of a request: the caller's own where it sent one, so that both sides' logs meet.
+//! The trace of a request: the caller's own where it sent one, so that both sides' logs and spans meet.
 
 use actix_web::HttpRequest;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
 use actix_web::http::header::HeaderName;
+use actix_web::middleware::Next;
+use tracing::Instrument;
 
 /// The header with the trace id.
 pub const HEADER: HeaderName = HeaderName::from_static("x-trace-id");
@@ -10,6 +15,49 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-trace-id");
 pub fn id_of(request: &HttpRequest) -> String {
     let header = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     header.and_then(parent).map(str::to_owned).or_else(telemetry::current_trace_id).unwrap_or_else(fresh)
+}
+
+/// Answers a request in a span of its own, named by the template of its route. Everything done for it is below that span.
+pub async fn in_span<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, actix_web::Error> {
+    let (method, route) = (known_method(request.method()), request.match_pattern());
+    // A debug span, which only a collector asks for: without one it is not even made.
+    let span = tracing::debug_span!(
+        "http request",
+        otel.name = route.as_ref().map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
+        otel.kind = "server",
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = tracing::field::Empty,
+        error.type = tracing::field::Empty,
+    );
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    if let Some(parent) = header("traceparent") {
+        telemetry::set_parent(&span, parent, header("tracestate"));
+    }
+    let response = next.call(request).instrument(span.clone()).await?;
+    let status = response.status();
+    span.record("http.response.status_code", status.as_u16());
+    if status.is_server_error() {
+        span.record("error.type", status.as_str());
+    }
+    Ok(response)
+}
+
+/// The method, unless somebody made one up: that is free text of the caller.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "_OTHER",
+    }
 }
 
 /// The trace id inside a `traceparent`; malformed means none, never an error.

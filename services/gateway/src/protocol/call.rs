@@ -76,7 +76,7 @@ fn answer(era: Era, id: &Id, outcome: Outcome, trace_id: &str) -> McpAnswer {
 }
 
 /// Notes on the span of a call how it ended.
-fn record(span: &tracing::Span, outcome: &Outcome) {
+pub(super) fn record(span: &tracing::Span, outcome: &Outcome) {
     let code = outcome.failure().map_or("ok", |failure| failure.code.as_str());
     span.record("quartermaster.code", code);
     if outcome.failure().is_some() {
@@ -115,8 +115,11 @@ fn work(
     // A name that is not in the catalog is the caller's own text and is not recorded.
     let listed_name = (!matches!(found, NameMatch::Nothing)).then_some(name.as_str());
     let span = span(&request.exchange, era, &id, listed_name, &handle);
-    if let Some(parent) = &meta.traceparent {
-        telemetry::set_parent(&span, parent, meta.tracestate.as_deref());
+    if let Some(parent) = &meta.traceparent
+        && telemetry::set_parent(&span, parent, meta.tracestate.as_deref())
+    {
+        // The message has its own idea of the trace; the request that carried it is beside it.
+        telemetry::link(&span, &tracing::Span::current(), "transport");
     }
     let request = CallRequest {
         caller: Arc::clone(caller),

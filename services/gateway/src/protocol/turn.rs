@@ -2,10 +2,13 @@
 //!
 //! It is not MCP: the host rebuilds its tool array each turn, so the list may grow.
 
+use crate::protocol::call;
 use crate::protocol::exchange::McpExchange;
 use crate::protocol::list::{self, ListForm};
-use catalog::{CachedToolsPage, ListAudience, Progress};
-use domain::{Assignment, Code, Content, Failure, Outcome, RunId, Session, SessionMode, TokenScope, ToolOutput};
+use catalog::{CachedToolsPage, ListAudience, NameMatch, Progress};
+use domain::{
+    Assignment, Code, Content, Failure, Outcome, RunId, Session, SessionId, SessionMode, TokenScope, ToolOutput,
+};
 use executor::{CallRequest, Handle};
 use external::TenantServers;
 use serde::Deserialize;
@@ -114,15 +117,21 @@ pub async fn tools(exchange: &McpExchange, id: String, format: Option<&str>) -> 
 }
 
 /// Carries out one call.
-pub async fn call(exchange: &McpExchange, session: String, call: TurnCall) -> Result<TurnReply, Failure> {
+pub async fn call(exchange: &McpExchange, session: String, turn: TurnCall) -> Result<TurnReply, Failure> {
     exchange.require(TokenScope::ToolsRead)?;
-    let TurnCall { tool, arguments, wait_ms, idempotency_key } = call;
+    let TurnCall { tool, arguments, wait_ms, idempotency_key } = turn;
+    // A name that is not in the catalog is the caller's own text and is not recorded.
+    let listed_name = (!matches!(exchange.snapshot.catalog.find(&tool), NameMatch::Nothing)).then_some(tool.as_str());
     let span = tracing::info_span!(
         "execute_tool",
-        otel.name = "execute_tool",
+        otel.name = listed_name.map_or_else(|| "execute_tool".to_owned(), |name| format!("execute_tool {name}")),
         gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = listed_name,
         quartermaster.tenant = %exchange.caller.tenant,
         quartermaster.entry = "rest",
+        quartermaster.session.id = SessionId::parse(&session).ok().map(|id| id.to_string()),
+        quartermaster.code = tracing::field::Empty,
+        error.type = tracing::field::Empty,
     );
     let request = CallRequest {
         caller: Arc::clone(&exchange.caller),
@@ -137,7 +146,9 @@ pub async fn call(exchange: &McpExchange, session: String, call: TurnCall) -> Re
         idempotency_key,
         trace: Some(exchange.trace_id.clone()),
     };
-    let outcome = Box::pin(exchange.gateway.executor.call(&exchange.snapshot, request).instrument(span)).await;
+    let work = exchange.gateway.executor.call(&exchange.snapshot, request).instrument(span.clone());
+    let outcome = Box::pin(work).await;
+    call::record(&span, &outcome);
     reply(outcome, &exchange.trace_id)
 }
 

@@ -165,6 +165,7 @@ mod toolset_hints;
 #[cfg(test)]
 mod toolset_tokens;
 #[cfg(test)]
+mod traces;
 mod turn_api;
 #[cfg(test)]
 mod untrusted_store;

@@ -151,7 +151,7 @@ fn settings_that_make_no_sense_are_named() {
     assert_eq!(with(|config| config.sample_ratio = f64::NAN), "the sample ratio NaN is not between 0 and 1");
     assert_eq!(with(|config| config.log = "a=b=c".to_owned()), "could not read the log directives `a=b=c`");
     assert_eq!(
-        with(|config| config.otlp_endpoint = Some("http://127.0.0.1:4317".to_owned())),
+        with(|config| config.otlp_endpoint = "http://127.0.0.1:4317".to_owned()),
         "could not prepare sending spans outside of an async runtime"
     );
 }

@@ -1,0 +1,125 @@
+//! Traces as a collector receives them: read from real OTLP of a real process.
+
+use crate::here::processes;
+use crate::k8s_yard::{Draft, Yard, deployment, manifest};
+use crate::runs_desk::{approve, ended};
+use sandbox::Seed;
+use serde_json::json;
+use testkit::{CollectedSpan, Collector, Process, until};
+
+/// A `traceparent` in a trace of its own.
+fn parent(trace: char) -> String {
+    format!("00-{}-00f067aa0ba902b7-01", trace_of(trace))
+}
+
+fn trace_of(trace: char) -> String {
+    trace.to_string().repeat(32)
+}
+
+async fn traced(collector: &Collector) -> Yard<Process> {
+    let draft = Draft::simulated(Seed::empty()).await;
+    let draft = draft.setting("QM_TELEMETRY__OTLP_ENDPOINT", &collector.url());
+    draft.setting("QM_TELEMETRY__SAMPLE_RATIO", "1.0").start_as(processes()).await
+}
+
+/// Waits for a span of this name in this trace.
+async fn span(collector: &Collector, trace: &str, name: &str) -> CollectedSpan {
+    let find = async || collector.spans().into_iter().find(|span| span.trace == trace && span.name == name);
+    until(&format!("the span {name}"), find).await
+}
+
+/// The names of the spans from the first one of the trace that we made to this one.
+fn way_to(spans: &[CollectedSpan], span: &CollectedSpan) -> Vec<String> {
+    let mut way = vec![span.name.clone()];
+    let mut at = span;
+    while let Some(above) = spans.iter().find(|other| other.trace == at.trace && other.id == at.parent) {
+        way.insert(0, above.name.clone());
+        at = above;
+    }
+    way
+}
+
+const LISTING: &str = "GET /api/{version}/namespaces/{namespace}/{resource}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_one_trace_from_the_request_to_the_cluster_by_whichever_way_it_came() {
+    let collector = Collector::start().await;
+    let yard = traced(&collector).await;
+    let arguments = json!({ "kind": "Pod" });
+    let call = json!({ "name": "k8s_get", "arguments": arguments });
+
+    let legacy = yard.agent.prepare("tools/call", call.clone()).with("traceparent", parent('a'));
+    assert_eq!(yard.agent.send(&legacy).await.header("x-trace-id"), Some(trace_of('a').as_str()));
+    let agent = yard.world.tenant("acme").agent();
+    let modern = agent.modern().prepare("tools/call", call).with("traceparent", parent('b'));
+    agent.modern().send(&modern).await;
+    let rest = agent.rest();
+    let session = rest.open("read").await;
+    let turn = rest.prepare("POST", &format!("/v1/sessions/{session}/calls"));
+    let turn = turn.with("content-type", "application/json").with("traceparent", parent('c'));
+    let turn = turn.body(json!({ "tool": "k8s_get", "arguments": arguments }).to_string());
+    let answer = rest.send(&turn).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+
+    for (trace, first, second, entry) in [
+        ('a', "POST /mcp", "tools/call k8s_get", "mcp"),
+        ('b', "POST /mcp", "tools/call k8s_get", "mcp"),
+        ('c', "POST /v1/sessions/{session}/calls", "execute_tool k8s_get", "rest"),
+    ] {
+        let trace = trace_of(trace);
+        // The first span of a trace ends last, so then all of it is there.
+        let request = span(&collector, &trace, first).await;
+        assert_eq!((request.kind, request.parent.as_str()), (2, "00f067aa0ba902b7"), "{request:?}");
+        assert_eq!(request.attributes["http.response.status_code"], "200");
+        let spans = collector.spans();
+        let listing = spans.iter().find(|span| span.trace == trace && span.kind == 3 && span.name == LISTING);
+        let listing = listing.unwrap_or_else(|| panic!("no request to the cluster in {trace}: {spans:#?}"));
+        assert_eq!(way_to(&spans, listing), [first, second, "perform", LISTING]);
+        let call = spans.iter().find(|span| span.trace == trace && span.name == second).unwrap();
+        let told = |name: &str| call.attributes.get(name).map(String::as_str);
+        assert_eq!(told("gen_ai.tool.name"), Some("k8s_get"));
+        assert_eq!((told("quartermaster.code"), told("quartermaster.entry")), (Some("ok"), Some(entry)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_trace_a_message_names_wins_and_its_request_is_linked() {
+    let collector = Collector::start().await;
+    let yard = traced(&collector).await;
+    let agent = yard.world.tenant("acme").agent();
+    let call = json!({ "name": "k8s_get", "arguments": { "kind": "Pod" }, "_meta": { "traceparent": parent('d') } });
+    agent.modern().send(&agent.modern().prepare("tools/call", call).with("traceparent", parent('e'))).await;
+
+    let request = span(&collector, &trace_of('e'), "POST /mcp").await;
+    let call = span(&collector, &trace_of('d'), "tools/call k8s_get").await;
+    assert_eq!(call.parent, "00f067aa0ba902b7");
+    let (trace, id, attributes) = &call.links[0];
+    assert_eq!((trace, id), (&request.trace, &request.id));
+    assert_eq!(attributes["quartermaster.link"], "transport");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_and_the_execution_have_spans_and_free_text_has_none() {
+    let collector = Collector::start().await;
+    let yard = traced(&collector).await;
+    let run = yard.ask("k8s_apply", json!({ "manifest": manifest(&[deployment("web", 1)]) })).await;
+    approve(&yard.ana, &run).await;
+    ended(&yard.ana, &run).await;
+    yard.agent.call("no_such_canary", json!({})).await;
+
+    let find = |name: &'static str| {
+        let collector = &collector;
+        async move { collector.spans().into_iter().find(|span| span.name == name) }
+    };
+    let decision = until("the decision", async || find("POST /v1/runs/{run}/approve").await).await;
+    assert_eq!((decision.kind, decision.attributes["http.response.status_code"].as_str()), (2, "200"));
+    let of_run = async || {
+        let spans = collector.spans().into_iter();
+        spans
+            .filter(|span| span.name == "execute_tool k8s_apply")
+            .find(|span| span.attributes["quartermaster.run.id"] == run)
+    };
+    until("the execution", of_run).await;
+    until("the call of a tool that is not there", async || find("tools/call").await).await;
+    assert!(!collector.taken().windows(14).any(|window| window == b"no_such_canary"));
+}
