@@ -7,7 +7,7 @@
 use crate::client::{ClientError, Config, base};
 use crate::guard::{AddressGuard, AddressRefused};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use std::error::Error;
 use std::io;
@@ -159,6 +159,7 @@ impl Guarded {
         let in_the_clear = request.url.scheme() == "http";
         let client = if in_the_clear { &self.plain } else { &self.https };
         let outgoing = client.request(request.method, request.url.clone()).headers(request.headers);
+        let outgoing = outgoing.headers(trace_headers());
         let outgoing = match request.body {
             Some(body) => outgoing.body(body),
             None => outgoing,
@@ -172,6 +173,14 @@ impl Guarded {
         self.guard.vet(peer.ip(), in_the_clear).map_err(SendError::Refused)?;
         Ok(response)
     }
+}
+
+/// The headers by which whoever is asked can continue our trace; none where no spans are sent.
+pub fn trace_headers() -> HeaderMap {
+    let header = |(name, value): (&'static str, String)| {
+        Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
+    };
+    telemetry::trace_headers().into_iter().filter_map(header).collect()
 }
 
 impl SendError {

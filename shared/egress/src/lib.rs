@@ -21,7 +21,7 @@ pub use ask::{FetchRequest, ask, ask_if, post};
 pub use client::{ClientError, Config, HttpClient, operator_client};
 pub use fetch::{FetchError, get_capped};
 pub use guard::{AddressGuard, AddressRefused};
-pub use guarded::{Guarded, GuardedRequest, GuardedResponse, Lookup, LookupFuture, SendError};
+pub use guarded::{Guarded, GuardedRequest, GuardedResponse, Lookup, LookupFuture, SendError, trace_headers};
 pub use reach::AddressClass;
 pub use reqwest::{Method, Url, header};
 pub use streaming::{StreamBounds, Streaming};

@@ -22,6 +22,20 @@ pub fn current_trace_id() -> Option<String> {
     span.is_valid().then(|| span.trace_id().to_string())
 }
 
+/// The headers under which whoever is asked now continues the trace of this moment; none without a trace.
+pub fn trace_headers() -> Vec<(&'static str, String)> {
+    let context = Context::current();
+    let span = context.span().span_context().clone();
+    if !span.is_valid() {
+        return Vec::new();
+    }
+    let flags = span.trace_flags().to_u8();
+    let parent = format!("00-{}-{}-{flags:02x}", span.trace_id(), span.span_id());
+    let state = span.trace_state().header();
+    let state = (!state.is_empty()).then_some(("tracestate", state));
+    [("traceparent", parent)].into_iter().chain(state).collect()
+}
+
 /// Makes a span that was not entered yet a part of the caller's trace, and tells whether it is. What is malformed or too
 /// long is ignored: a caller's mistake in telemetry never costs the call.
 pub fn set_parent(span: &tracing::Span, traceparent: &str, tracestate: Option<&str>) -> bool {

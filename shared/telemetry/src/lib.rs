@@ -16,5 +16,5 @@ pub mod names;
 pub mod setup;
 
 pub use config::{Config, Format};
-pub use context::{current_trace_id, link, set_parent};
+pub use context::{current_trace_id, link, set_parent, trace_headers};
 pub use setup::{NotFlushed, TelemetryError, TelemetryGuard, start};

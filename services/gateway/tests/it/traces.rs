@@ -3,9 +3,11 @@
 use crate::here::processes;
 use crate::k8s_yard::{Draft, Yard, deployment, manifest};
 use crate::runs_desk::{approve, ended};
+use crate::upstream_yard::{Shelf, draw, ours};
 use sandbox::Seed;
 use serde_json::json;
-use testkit::{CollectedSpan, Collector, Process, until};
+use testkit::upstream::{Era, McpServer};
+use testkit::{CollectedSpan, Collector, Plan, Process, until};
 
 /// A `traceparent` in a trace of its own.
 fn parent(trace: char) -> String {
@@ -122,4 +124,58 @@ async fn a_decision_and_the_execution_have_spans_and_free_text_has_none() {
     until("the execution", of_run).await;
     until("the call of a tool that is not there", async || find("tools/call").await).await;
     assert!(!collector.taken().windows(14).any(|window| window == b"no_such_canary"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_asked_can_continue_the_trace() {
+    let collector = Collector::start().await;
+    let (cluster, jenkins) = (McpServer::start(Era::Both).await, McpServer::start(Era::Both).await);
+    let wiki = McpServer::start(Era::Both).await;
+    let shelf = Shelf::new().trusted("wiki", &wiki);
+    let file = format!(
+        "default_toolsets: [k8s, jenkins]\nclusters: [{{ name: main, kubeconfig: {{ secret: kubeconfig }} }}]\n\
+         toolsets:\n  jenkins: {{ url: \"http://{}\", user: robot, token: {{ secret: jenkins }} }}\n\
+         servers: [{{ use: wiki }}]",
+        jenkins.address()
+    );
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{{ name: a, context: {{ cluster: a, user: a }} }}]\n\
+         clusters: [{{ name: a, cluster: {{ server: \"http://{}\" }} }}]\nusers: [{{ name: a, user: {{}} }}]\n",
+        cluster.address()
+    );
+    let plan = (shelf.under(Plan::embedded()))
+        .setting("QM_UPSTREAMS__PRIVATE", "true")
+        .setting("QM_UPSTREAMS__PORTS", &format!("[{}]", jenkins.port()))
+        .setting("QM_TELEMETRY__OTLP_ENDPOINT", &collector.url())
+        .setting("QM_TELEMETRY__SAMPLE_RATIO", "1.0")
+        .tenant("acme", &file)
+        .secret("acme", "kubeconfig", &kubeconfig)
+        .secret("acme", "jenkins", "a-token-of-jenkins");
+    let world = plan.start(processes()).await;
+    let client = world.tenant("acme").agent().legacy().await;
+    draw(&client, "wiki").await;
+
+    let whoami = ours("wiki", "whoami");
+    for (trace, tool, arguments, asked) in [
+        ('a', "k8s_get", json!({ "kind": "Pod" }), &cluster),
+        ('b', "jenkins_whoami", json!({}), &jenkins),
+        ('c', whoami.as_str(), json!({}), &wiki),
+    ] {
+        let call = client.prepare("tools/call", json!({ "name": tool, "arguments": arguments }));
+        client.send(&call.with("traceparent", parent(trace))).await;
+        let trace = trace_of(trace);
+        let heard = asked.requests().into_iter().find_map(|seen| {
+            let parent = seen.header("traceparent")?.to_owned();
+            parent.contains(&trace).then_some(parent)
+        });
+        let heard = heard.unwrap_or_else(|| panic!("{tool} told nobody of the trace"));
+        let find = async || {
+            let spans = collector.spans().into_iter();
+            spans.filter(|span| span.trace == trace).find(|span| heard == format!("00-{trace}-{}-01", span.id))
+        };
+        let span = until("the span that was told", find).await;
+        assert_eq!(span.kind, 3, "it is the one of the request: {span:?}");
+    }
+    let called = wiki.requests().into_iter().find(|seen| seen.text().contains("tools/call")).unwrap();
+    assert!(called.text().contains(r#""traceparent":"00-ccc"#), "a message tells it too: {}", called.text());
 }

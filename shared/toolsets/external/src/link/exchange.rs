@@ -9,6 +9,8 @@ use super::fault::{CallStakes, LinkFault};
 use super::measure::AnswerCaps;
 use catalog::Progress;
 use domain::Effect;
+use egress::header::HeaderMap;
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _};
 use serde_json::Value;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +24,8 @@ pub(crate) struct LinkExchange(Arc<ExchangeState>);
 struct ExchangeState {
     limits: LinkLimits,
     progress: Progress,
+    /// The trace of whoever asks: the client library sends from a task of its own, which knows no span.
+    trace: HeaderMap,
     withdrawn: CancellationToken,
     sent: AtomicBool,
     outcome: Mutex<Option<Result<Value, LinkFault>>>,
@@ -32,14 +36,30 @@ impl LinkExchange {
         LinkExchange(Arc::new(ExchangeState {
             limits: limits.clone(),
             progress: progress.clone(),
+            trace: egress::trace_headers(),
             withdrawn: CancellationToken::new(),
             sent: AtomicBool::new(false),
             outcome: Mutex::new(None),
         }))
     }
 
+    /// The exchange that a message belongs to, if it is one of ours.
+    pub(crate) fn of(message: &ClientJsonRpcMessage) -> Option<&LinkExchange> {
+        match message {
+            ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<LinkExchange>(),
+            ClientJsonRpcMessage::Response(_)
+            | ClientJsonRpcMessage::Notification(_)
+            | ClientJsonRpcMessage::Error(_) => None,
+        }
+    }
+
     pub(crate) fn limits(&self) -> &LinkLimits {
         &self.0.limits
+    }
+
+    /// The headers by which the server can continue the trace.
+    pub(crate) fn trace(&self) -> &HeaderMap {
+        &self.0.trace
     }
 
     /// Cancelled when nobody waits for the answer any more.

@@ -1,5 +1,6 @@
 //! Single messages: what is added to those that leave, and what those that arrive are.
 
+use super::exchange::LinkExchange;
 use super::fault::LinkFault;
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde_json::{Value, json};
@@ -117,6 +118,9 @@ pub(crate) fn outgoing(message: &ClientJsonRpcMessage, params: &BTreeMap<String,
     let asks = frame.get("method").is_some() && frame.get("id").is_some();
     if asks && !params.is_empty() {
         frame["params"]["_meta"][PARAMS] = json!(params);
+    }
+    for (name, value) in LinkExchange::of(message).into_iter().flat_map(LinkExchange::trace) {
+        frame["params"]["_meta"][name.as_str()] = json!(value.to_str().unwrap_or_default());
     }
     Ok(frame)
 }

@@ -12,7 +12,7 @@ use super::frame::{self, ServerMessage};
 use super::measure::{AnswerCaps, Measure};
 use super::wire::OpaqueError;
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
@@ -169,12 +169,11 @@ impl Transport<RoleClient> for ProcessTransport {
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = Result<(), OpaqueError>> + Send + 'static {
         let frame = frame::outgoing(&item, &self.params);
         let mut deadline = Instant::now() + ASIDE;
-        let mut exchange = None;
-        if let ClientJsonRpcMessage::Request(request) = &item {
-            if matches!(&request.request, ClientRequest::DiscoverRequest(_)) {
-                self.probe = Some((request.id.clone(), Instant::now() + PROBE));
-            }
-            exchange = request.request.extensions().get::<LinkExchange>().cloned();
+        let exchange = LinkExchange::of(&item).cloned();
+        if let ClientJsonRpcMessage::Request(request) = &item
+            && matches!(&request.request, ClientRequest::DiscoverRequest(_))
+        {
+            self.probe = Some((request.id.clone(), Instant::now() + PROBE));
         }
         if let (Some(exchange), Ok(frame), ClientJsonRpcMessage::Request(request)) = (&exchange, &frame, &item) {
             deadline = exchange.limits().deadline;

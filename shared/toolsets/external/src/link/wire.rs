@@ -14,7 +14,7 @@ use super::sse::SseEvents;
 use super::target::LinkTarget;
 use egress::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use egress::{Guarded, GuardedRequest, Method, StreamBounds, Streaming, Url};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
 use rmcp::transport::streamable_http_client::{StreamableHttpError, StreamableHttpPostResponse};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -123,15 +123,11 @@ impl HttpLink {
     ) -> Result<Outgoing, LinkFault> {
         let frame = frame::outgoing(message, &self.0.params)?;
         let body = serde_json::to_vec(&frame).map_err(|_| LinkFault::NotMcp("the request cannot be written"))?;
+        let exchange = LinkExchange::of(message).cloned();
         let mut headers = self.headers(session, of_library)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let exchange = match message {
-            ClientJsonRpcMessage::Request(request) => request.request.extensions().get::<LinkExchange>().cloned(),
-            ClientJsonRpcMessage::Response(_)
-            | ClientJsonRpcMessage::Notification(_)
-            | ClientJsonRpcMessage::Error(_) => None,
-        };
+        headers.extend(exchange.iter().flat_map(|exchange| exchange.trace().clone()));
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         Ok(Outgoing {
             method: text(frame.get("method")),

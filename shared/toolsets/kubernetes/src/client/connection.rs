@@ -206,6 +206,9 @@ fn http_request(request: &ClusterRequest) -> Result<http::Request<Body>, NoClust
     if let Some(content_type) = request.content_type {
         built = built.header(http::header::CONTENT_TYPE, content_type);
     }
+    for (name, value) in &egress::trace_headers() {
+        built = built.header(name, value);
+    }
     // An address that cannot be built goes nowhere; our own parts make it, so this does not happen.
     built.body(Body::from(request.body.clone())).map_err(|_| NoClusterAnswer::Unconnected)
 }
