@@ -8,13 +8,13 @@ ring_fmt() {
     cargo fmt --all --check
 }
 
-# Parts come by the ordinary client and a name, which a mirror can serve as well. Cargo.lock is cargo's own.
+# Parts come by the ordinary client and a name, which a mirror can serve as well. Lock files are cargo's own.
 # A bracket in each keeps this list from finding itself.
 ring_addresses() {
     local registries='crates[.]io|pypi[.]org|pythonhosted[.]org|npmjs[.](com|org)|(proxy|sum)[.]golang[.]org|repo1?[.]maven[.]|maven[.]apache[.]org|deb[.]debian[.]org|archive[.]ubuntu[.]com|rubygems[.]org|static[.]rust-lang[.]org'
     # git grep says 1 for nothing found, and more if it could not look.
     local status=0
-    git grep -nIiE "$registries" -- . ':!Cargo.lock' || status=$?
+    git grep -nIiE "$registries" -- . ':!*Cargo.lock' || status=$?
     if ((status == 0)); then
         echo 'the address of a package registry stands in the lines above'
         exit 1

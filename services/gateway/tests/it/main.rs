@@ -20,6 +20,8 @@ mod catalog_api;
 #[cfg(test)]
 mod config_commands;
 #[cfg(test)]
+mod corpora;
+#[cfg(test)]
 mod dev_files;
 #[cfg(test)]
 mod doctor;

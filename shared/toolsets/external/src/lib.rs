@@ -33,6 +33,8 @@ mod visible;
 
 pub use config::{Accept, ExternalServerConfig, ScrubberOf, ServerLimits, TargetOf, TrustedEffects, UpstreamsConfig};
 pub use curated::{CuratedSources, ServerCatalog, is_server_file};
+#[cfg(feature = "fuzz")]
+pub use link::fuzz;
 pub use link::{LinkTarget, TargetReach};
 pub use pins::PinState;
 pub use resolve::{ResolvedAuth, ResolvedReach, ResolvedServer, TenantServers};

@@ -10,6 +10,8 @@ mod connection;
 mod exchange;
 mod fault;
 mod frame;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod head;
 mod http;
 mod measure;

@@ -8,6 +8,8 @@
 pub mod argo;
 pub mod client;
 pub mod codes;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod k8s;
 pub mod risks;
 pub mod section;

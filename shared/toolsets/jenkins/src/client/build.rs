@@ -66,7 +66,7 @@ pub struct GivenParameter {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct BuildBody {
+pub(in crate::client) struct BuildBody {
     #[serde(rename = "_class", default)]
     class: String,
     number: u32,

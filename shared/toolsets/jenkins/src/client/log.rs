@@ -127,7 +127,7 @@ struct NodeLogBody {
 }
 
 /// Lines that end as they were written and not as they travelled.
-fn with_short_line_ends(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(in crate::client) fn with_short_line_ends(mut bytes: Vec<u8>) -> Vec<u8> {
     let mut kept = 0;
     for at in 0..bytes.len() {
         let travelled = bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');

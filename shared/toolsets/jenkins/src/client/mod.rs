@@ -32,6 +32,8 @@ pub mod config;
 mod connection;
 mod credential;
 mod fault;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod health;
 mod html;
 pub mod job;

@@ -232,7 +232,7 @@ impl PermittedServer<'_> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct TestReport {
+pub(in crate::client) struct TestReport {
     #[serde(default)]
     fail_count: u64,
     #[serde(default)]

@@ -110,7 +110,7 @@ fn unreadable() -> Failure {
 }
 
 /// The sources a configuration names: `scm` of a job, `source` of a job with branches. Nothing else is taken out of it.
-fn sources(root: &Element) -> Vec<ScmSource> {
+pub(in crate::client) fn sources(root: &Element) -> Vec<ScmSource> {
     let (mut single, mut branched) = (Vec::new(), Vec::new());
     root.all("scm", &mut single);
     root.all("source", &mut branched);

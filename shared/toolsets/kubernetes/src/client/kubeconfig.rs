@@ -239,5 +239,7 @@ fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
+#[cfg(feature = "fuzz")]
+pub(in crate::client) mod fuzz;
 #[cfg(test)]
 mod tests;

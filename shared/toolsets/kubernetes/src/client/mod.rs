@@ -77,6 +77,8 @@ pub use config::{
 };
 pub use exec::{CommandResult, HttpProbeResult, PodCommand, ProbeRequest};
 pub use kinds::Kind;
+#[cfg(feature = "fuzz")]
+pub use kubeconfig::fuzz::kubeconfig as fuzz_kubeconfig;
 pub use logs::{ContainerLogRequest, LogQuery};
 pub use mask::{BroughtTexts, HiddenText, JudgedDigest, KnownSecrets, MaskDetail, ObjectPair, hide_all, without_marks};
 pub use place::{KindScope, NamespaceSpan, ResourceRef, Wildcard};

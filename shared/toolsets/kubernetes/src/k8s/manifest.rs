@@ -270,5 +270,7 @@ fn too_large(message: String) -> Failure {
     Failure::new(Code::TooLarge, message).next("split it over several calls")
 }
 
+#[cfg(feature = "fuzz")]
+pub(super) mod fuzz;
 #[cfg(test)]
 mod tests;

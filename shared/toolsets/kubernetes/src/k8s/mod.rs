@@ -52,6 +52,11 @@ mod rollout;
 mod run;
 mod scale;
 
+#[cfg(feature = "fuzz")]
+pub use manifest::fuzz::manifest as fuzz_manifest;
+#[cfg(feature = "fuzz")]
+pub use patch::fuzz::patch as fuzz_patch;
+
 use crate::client::Clusters;
 use catalog::validate::BadSchema;
 use catalog::{CatalogEntry, CompiledTools, TargetNames, Tool};

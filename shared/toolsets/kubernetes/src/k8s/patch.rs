@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod asked;
+#[cfg(feature = "fuzz")]
+pub(super) mod fuzz;
 
 pub(super) struct K8sPatch {
     pub(super) kit: K8sDeps,

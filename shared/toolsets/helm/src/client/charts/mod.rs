@@ -26,6 +26,8 @@ pub mod archive;
 pub mod cache;
 mod credential;
 mod failures;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod hosts;
 pub mod index;
 mod indexes;
