@@ -1,6 +1,6 @@
 //! Arguments against the strict schema, with errors a model can act on.
 
-use domain::{Code, Failure, json, outcome};
+use domain::{Code, Failure, json, outcome, text};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
@@ -110,10 +110,12 @@ fn unexpected<'a>(fault: &'a ValidationError<'_>) -> Option<&'a str> {
 
 fn tell(fault: &ValidationError<'_>) -> String {
     let place = fault.instance_path().to_string();
-    let mut told = match place.trim_start_matches('/').replace('/', ".") {
+    let told = match place.trim_start_matches('/').replace('/', ".") {
         place if place.is_empty() => fault.to_string(),
         place => format!("{place}: {fault}"),
     };
+    // Somebody's names and values are repeated in it, on one line.
+    let mut told = text::written_out(&told, |c| c.is_control() || text::is_tricky(c));
     if let Some((cut, _)) = told.char_indices().nth(TOLD_CHARS) {
         told.truncate(cut);
         told.push('…');
@@ -162,6 +164,12 @@ mod tests {
         assert_eq!(low.message, "limit: 0 is less than the minimum of 1");
         let long = check(json!({ "path": "x".repeat(10_000) })).unwrap_err();
         assert!(long.message.chars().count() <= TOLD_CHARS + 1);
+    }
+
+    #[test]
+    fn what_a_fault_repeats_can_be_seen() {
+        let hidden = check(json!({ "path": 1, "pa\u{202e}th\u{3164}\n": "a" })).unwrap_err();
+        assert!(hidden.message.contains("pa\\u{202e}th\\u{3164}\\u{000a}"), "{}", hidden.message);
     }
 
     #[test]
