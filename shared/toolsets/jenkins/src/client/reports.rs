@@ -280,8 +280,9 @@ impl From<TestReport> for Tests {
         let nested = report.child_reports.into_iter().filter_map(|child| child.result).flat_map(|result| result.suites);
         let cases = report.suites.into_iter().chain(nested).flat_map(|suite| suite.cases);
         let failed = cases.filter(|case| matches!(case.status.as_str(), "FAILED" | "REGRESSION"));
+        let counted = [report.fail_count, report.skip_count, report.pass_count];
         Tests {
-            total: report.total_count.unwrap_or(report.fail_count + report.skip_count + report.pass_count),
+            total: report.total_count.unwrap_or_else(|| counted.into_iter().fold(0, u64::saturating_add)),
             failed: report.fail_count,
             skipped: report.skip_count,
             cases: failed
