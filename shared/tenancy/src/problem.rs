@@ -122,6 +122,8 @@ pub(crate) fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, letter| {
         match letter {
             '\'' | '"' => out.push(letter),
+            // Some of them count as printable.
+            hidden if domain::text::is_invisible(hidden) => out.extend(hidden.escape_unicode()),
             _ => out.extend(letter.escape_debug()),
         }
         out
@@ -142,6 +144,7 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_shown_escaped() {
         assert_eq!(shown("a\u{1b}[31m\u{202e}\n"), r"`a\u{1b}[31m\u{202e}\n`");
+        assert_eq!(shown("a\u{3164}\u{fe0f}\u{115f}"), r"`a\u{3164}\u{fe0f}\u{115f}`");
         assert_eq!(shown(&"x".repeat(65)), format!("`{}…`", "x".repeat(64)));
     }
 
