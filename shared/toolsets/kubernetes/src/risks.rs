@@ -96,16 +96,20 @@ pub fn in_fragment(fragment: &Value) -> bool {
             "hostPort" => value.as_u64().is_some_and(|port| port > 0),
             "add" => value.as_array().is_some_and(|added| !added.is_empty()),
             "procMount" => *value == "Unmasked",
+            "type" => *value == "Unconfined",
+            "whenDeleted" | "whenScaled" | "persistentVolumeReclaimPolicy" => *value == "Delete",
             "replicas" => *value == 0,
             _ => false,
         }
     }
     match fragment {
         Value::Object(fields) => {
-            // A step of a JSON Patch names its key in the path.
-            let named = fields.get("path").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
-            let step = named.zip(fields.get("value")).is_some_and(|(key, value)| is_risky(key, value));
-            step || fields.iter().any(|(key, value)| is_risky(key, value) || in_fragment(value))
+            // A step of a JSON Patch names its key in the path; one that adds to a list names the list before the place.
+            let path = fields.get("path").and_then(Value::as_str).unwrap_or_default();
+            let mut names = path.rsplit('/');
+            let step = names.next().zip(fields.get("value")).is_some_and(|(key, value)| is_risky(key, value));
+            let adds = names.next() == Some("add") && fields.contains_key("value");
+            step || adds || fields.iter().any(|(key, value)| is_risky(key, value) || in_fragment(value))
         }
         Value::Array(items) => items.iter().any(in_fragment),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,

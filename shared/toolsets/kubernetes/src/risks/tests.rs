@@ -103,6 +103,10 @@ fn a_patch_that_sets_something_dangerous_is_known_without_its_object() {
         json!([{ "op": "add", "path": "/spec/template/spec/volumes/-", "value": { "name": "x", "hostPath": {} } }]),
         json!({ "securityContext": { "capabilities": { "add": ["NET_ADMIN"] } } }),
         json!({ "spec": { "replicas": 0 } }),
+        json!([{ "op": "add", "path": "/spec/containers/0/securityContext/capabilities/add/-", "value": "SYS_ADMIN" }]),
+        json!({ "spec": { "securityContext": { "seccompProfile": { "type": "Unconfined" } } } }),
+        json!([{ "op": "add", "path": "/spec/securityContext/appArmorProfile/type", "value": "Unconfined" }]),
+        json!({ "spec": { "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Delete" } } }),
     ];
     for patch in risky {
         assert!(in_fragment(&patch), "{patch}");

@@ -162,8 +162,9 @@ pub(super) fn touches_lifetime(patch: &str) -> bool {
     const LIFETIME: [&str; 2] = ["finalizers", "ownerReferences"];
     fn within(value: &Value) -> bool {
         match value {
+            // A directive of a strategic patch names the list in its key: `$deleteFromPrimitiveList/finalizers`.
             Value::Object(fields) => {
-                fields.iter().any(|(key, value)| LIFETIME.contains(&key.as_str()) || within(value))
+                fields.iter().any(|(key, value)| LIFETIME.iter().any(|word| key.contains(word)) || within(value))
             }
             Value::Array(items) => items.iter().any(within),
             // Paths of a JSON Patch, `from` included; a whole `/metadata` holds them too.
@@ -173,7 +174,10 @@ pub(super) fn touches_lifetime(patch: &str) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
-    json::read(patch.as_bytes()).map_or(true, |patch| within(&patch))
+    // These take out whatever they do not name.
+    let takes_out = |part: &Value| ["$patch", "$retainKeys"].iter().any(|directive| part.get(directive).is_some());
+    json::read(patch.as_bytes())
+        .map_or(true, |patch| within(&patch) || takes_out(&patch) || takes_out(&patch["metadata"]))
 }
 
 /// Whether a patch sets something that disrupts. What nobody understood counts as the worst.
@@ -195,6 +199,10 @@ mod tests {
             r#"[{"op":"replace","path":"/metadata","value":{}}]"#,
             r#"[{"op":"replace","path":"","value":{}}]"#,
             r#"{"metadata":{"fin\u0061lizers":null}}"#,
+            r#"{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}"#,
+            r#"{"metadata":{"$retainKeys":["name"]}}"#,
+            r#"{"metadata":{"$patch":"replace"}}"#,
+            r#"{"$patch":"replace"}"#,
             "not json",
             r#"{"a":1,"a":2}"#,
         ] {
