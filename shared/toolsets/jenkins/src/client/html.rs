@@ -38,13 +38,17 @@ pub(in crate::client) fn text(html: &str) -> String {
         out.push_str(&rest[..at]);
         // A sign that opens no tag is text.
         let is_tag = rest[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '!');
-        match rest[at..].find('>').filter(|_| is_tag) {
-            Some(end) => rest = &rest[at + end + 1..],
-            None => {
-                out.push('<');
-                rest = &rest[at + 1..];
-            }
+        if !is_tag {
+            out.push('<');
+            rest = &rest[at + 1..];
+            continue;
         }
+        let Some(end) = rest[at..].find('>') else {
+            // No tag ends behind this one either; looking for that again and again would take for ever.
+            rest = &rest[at..];
+            break;
+        };
+        rest = &rest[at + end + 1..];
     }
     out.push_str(rest);
     unescape(&out)
@@ -112,5 +116,16 @@ echo &#39;a &lt; b&#39; &amp;&amp; true &unknown; &
     fn tags_go_and_text_stays() {
         assert_eq!(text("<span class=\"t\">12:00</span> 1 < 2 &amp; <b>done</b>"), "12:00 1 < 2 & done");
         assert_eq!(text("a <"), "a <");
+        assert_eq!(text("a <b> <c &lt; <d"), "a  <c < <d");
+    }
+
+    /// Ends in no time, or not while anybody waits.
+    #[test]
+    fn tags_that_never_end_are_looked_at_once() {
+        for piece in ["<a", "<"] {
+            let page = format!("{}>", piece.repeat(4_000_000));
+            assert!(text(&page).len() < page.len() + 1);
+            assert_eq!(text(&page[..page.len() - 1]).len(), page.len() - 1);
+        }
     }
 }
