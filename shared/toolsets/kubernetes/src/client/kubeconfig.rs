@@ -177,7 +177,36 @@ fn parse(text: &str) -> Result<Kubeconfig, BadSource> {
     if text.len() > MOST_BYTES {
         return Err(BadSource::TooLarge);
     }
-    Kubeconfig::from_yaml(text).map_err(|_| BadSource::NotAKubeconfig)
+    let documents: Vec<Kubeconfig> =
+        serde_saphyr::from_multiple_with_options(text, bounds()).map_err(|_| BadSource::NotAKubeconfig)?;
+    let merged = documents.into_iter().try_fold(Kubeconfig::default(), Kubeconfig::merge);
+    merged.map_err(|_| BadSource::NotAKubeconfig)
+}
+
+/// Wide enough for a file with every cluster somebody has, and small enough that no text grows by being read: the bounds of
+/// [`Kubeconfig::from_yaml`] let a few hundred bytes cost as much as megabytes.
+fn bounds() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_documents: 16,
+            max_depth: 32,
+            flow_nesting_limit: 32,
+            max_nodes: 20_000,
+            max_events: 60_000,
+            max_anchors: 16,
+            max_aliases: 64,
+            max_merge_keys: 16,
+            max_recorded_anchor_events: 1_000,
+            max_recorded_anchor_bytes: 16 * 1024,
+            max_total_scalar_bytes: MOST_BYTES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 1_000,
+            max_replay_stack_depth: 4,
+            max_alias_expansions_per_anchor: 16,
+        },
+        with_snippet: false,
+    }
 }
 
 /// Makes the file names of the operator's kubeconfig absolute, as kubectl reads them, and tells which there are.

@@ -68,6 +68,18 @@ async fn what_is_no_kubeconfig_is_told_without_its_text() {
     }
 }
 
+#[test]
+fn a_kubeconfig_does_not_grow_by_being_read() {
+    let lists = (1..4).map(|n| format!("x{n}: &x{n} [{}]\n", vec![format!("*x{}", n - 1); 16].join(",")));
+    let bomb: String = std::iter::once("x0: &x0 [a, a, a, a, a, a, a, a]\n".to_owned()).chain(lists).collect();
+    let bomb = format!("{bomb}kind: Config\n");
+    assert!(Kubeconfig::from_yaml(&bomb).is_ok(), "the library has other bounds");
+    assert!(matches!(parse(&bomb), Err(BadSource::NotAKubeconfig)));
+    let shared = "users:\n- {name: a, user: &u {token: sesame}}\n- {name: b, user: *u}\n---\ncurrent-context: c\n";
+    let merged = parse(shared).unwrap();
+    assert_eq!((merged.auth_infos.len(), merged.current_context.as_deref()), (2, Some("c")));
+}
+
 #[tokio::test]
 async fn the_operators_file_may_name_files_beside_it_but_no_program() {
     let home = tempfile::tempdir().unwrap();
