@@ -20,13 +20,13 @@ pub fn patch(bytes: &[u8]) {
             asked.patch(Some(run), annotated);
         }
         let mut after = before.clone();
-        match &body {
-            Value::Array(operations) => {
+        match body.as_array() {
+            Some(operations) => {
                 if operations.iter().try_for_each(|operation| step(&mut after, operation)).is_none() {
                     continue;
                 }
             }
-            merge => merge_into(&mut after, merge),
+            None => merge_into(&mut after, &body),
         }
         // An object of another kind is another object; clusters refuse that.
         if ["apiVersion", "kind"].iter().any(|what| before[what] != after[what]) {
