@@ -13,7 +13,7 @@ use std::fmt;
 /// Where an image without a registry comes from.
 const DEFAULT_REGISTRY: &str = "docker.io";
 /// The fields that say how many pods an object wants.
-const REPLICAS: [&str; 4] = ["replicas", "minReplicas", "maxReplicas", "parallelism"];
+const REPLICAS: [&str; 5] = ["replicas", "minReplicas", "maxReplicas", "parallelism", "previewReplicaCount"];
 
 /// The bounds of one tenant. Without any, everything is within them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,8 +55,11 @@ impl ImagePattern {
         }
         let repository = match parts.as_slice() {
             [registry] if beneath && is_registry(registry) => registry.to_ascii_lowercase(),
-            // `acme/*` is beneath a user of the default registry, not an official image.
-            [user] if beneath => format!("{DEFAULT_REGISTRY}/{user}"),
+            // A user of the default registry is no official image, with and without the registry before it.
+            _ if beneath => {
+                let within = repository_of(&format!("{path}/_"));
+                within.strip_suffix("/_").unwrap_or(&within).to_owned()
+            }
             _ => repository_of(path),
         };
         Ok(ImagePattern { repository, beneath })
@@ -66,7 +69,8 @@ impl ImagePattern {
     pub fn matches(&self, image: &str) -> bool {
         let repository = repository_of(image);
         if self.beneath {
-            repository.strip_prefix(&self.repository).is_some_and(|rest| rest.starts_with('/'))
+            let within = repository.strip_prefix(&self.repository).and_then(|rest| rest.strip_prefix('/'));
+            within.is_some_and(|name| !name.trim().is_empty())
         } else {
             repository == self.repository
         }
@@ -119,14 +123,29 @@ fn is_registry(part: &str) -> bool {
     part.contains(['.', ':']) || part.eq_ignore_ascii_case("localhost")
 }
 
+/// The highest number of replicas that stands in a spec. A field counts wherever it stands: that of a CronJob is in its
+/// job's template, and those of an Experiment and of a canary's steps are in lists.
+fn most_replicas(spec: &Value) -> Option<u64> {
+    match spec {
+        Value::Object(fields) => {
+            let number = |(key, value): (&String, &Value)| match REPLICAS.contains(&key.as_str()) {
+                true => value.as_u64().or_else(|| most_replicas(value)),
+                false => most_replicas(value),
+            };
+            fields.iter().filter_map(number).max()
+        }
+        Value::Array(items) => items.iter().filter_map(most_replicas).max(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
 impl WorkloadBounds {
     /// Whether an object is within them.
     pub fn check(&self, object: &Value) -> Result<(), Failure> {
         for image in risks::images(object) {
             self.check_image(image)?;
         }
-        let spec = &object["spec"];
-        REPLICAS.iter().filter_map(|field| spec[*field].as_u64()).try_for_each(|replicas| self.check_replicas(replicas))
+        most_replicas(&object["spec"]).map_or(Ok(()), |replicas| self.check_replicas(replicas))
     }
 
     /// Whether an image is.
@@ -185,6 +204,7 @@ mod tests {
                 &["acme/nginx", "nginx.io/a"],
             ),
             ("acme/*", &["acme/web", "docker.io/acme/web", "registry-1.docker.io/acme/web"], &["acme.io/web", "nginx"]),
+            ("docker.io/acme/*", &["acme/web", "docker.io/acme/web"], &["nginx", "library/acme", "acme2/web"]),
             ("localhost:5000/team/*", &["localhost:5000/team/a:1"], &["localhost/team/a", "localhost:5000/teams/a"]),
             ("reg.example:5000/*", &["reg.example:5000/a:1"], &["reg.example/a"]),
         ] {
@@ -195,6 +215,9 @@ mod tests {
                 assert!(!pattern(text).matches(image), "{text} {image}");
             }
         }
+        let official = pattern("docker.io/library/*");
+        assert!(["nginx", "docker.io/nginx:1", "library/nginx"].iter().all(|image| official.matches(image)));
+        assert!(!["", " ", ":", "@", "/", "acme/web"].iter().any(|image| official.matches(image)));
         for bad in
             ["", "*", "/*", "a b", "ghcr.io/acme/web:1", "web@sha256:00", "ghcr.io//a", "ghcr.io/*/a", "a/**", "web:1"]
         {
@@ -239,6 +262,15 @@ mod tests {
         for field in REPLICAS {
             let of = |number: u64| bounds.check(&json!({ "spec": { field: number } })).map_err(|failure| failure.code);
             assert_eq!((of(5), of(6)), (Ok(()), Err(codes::REPLICAS_DENIED)), "{field}");
+        }
+        for spec in [
+            json!({ "jobTemplate": { "spec": { "parallelism": 6 } } }),
+            json!({ "templates": [{ "name": "a", "replicas": 1 }, { "name": "b", "replicas": 6 }] }),
+            json!({ "replicas": 1, "strategy": { "canary": { "steps": [{ "setCanaryScale": { "replicas": 6 } }] } } }),
+            json!({ "replicas": 1, "strategy": { "blueGreen": { "previewReplicaCount": 6 } } }),
+        ] {
+            let told = bounds.check(&json!({ "spec": spec })).map_err(|failure| failure.code);
+            assert_eq!(told, Err(codes::REPLICAS_DENIED), "{spec}");
         }
         assert_eq!(
             WorkloadBounds::default()
