@@ -6,8 +6,10 @@
 
 use super::TOOLSET;
 use super::get::{owner, said};
+use super::incoming::{analyses, readable, starts};
 use super::kinds::{self, ArgoKindArg};
-use crate::client::{Cluster, ObjectPatch, marker};
+use super::rollout::incoming::goes_on;
+use crate::client::{Cluster, MaskDetail, ObjectPatch, Wildcard, marker};
 use crate::k8s::K8sDeps;
 use crate::k8s::at;
 use crate::k8s::grammar::{Label, ObjectName};
@@ -162,10 +164,10 @@ impl Tool for Analysis {
             cluster.write()?.patch(&seen.target, patch, None).await?;
         }
         let summary = format!("{} {}{noop}", args.action.as_str(), seen.target);
-        let preview = drawn(&cluster, &seen, args.action);
+        let (preview, incoming) = drawn(&cluster, &seen, args.action).await?;
         let facts = json!({
             "action": args.action.as_str(), "over": is_over(&seen.live), "ending": is_ending(&seen.live),
-            "failed": failed(&seen.live), "spec": seen.live["spec"],
+            "failed": failed(&seen.live), "spec": seen.live["spec"], "incoming": incoming,
         });
         let fingerprint = fingerprint(&cluster, &seen.target, &seen.live, facts);
         Ok(Some(judged::drawn(preview, summary, fingerprint)))
@@ -228,8 +230,44 @@ fn failed(live: &Value) -> Vec<(String, u64)> {
     results.map(|result| (redact::message(result["name"].as_str().unwrap_or_default()), bad(result))).collect()
 }
 
-fn drawn(cluster: &Cluster<'_>, seen: &LoadedObject, action: AnalysisAction) -> PreviewBuilder {
+/// Judges and shows what would run then: what an Experiment starts, and what a Rollout goes on with.
+async fn incoming(
+    preview: &mut PreviewBuilder,
+    cluster: &Cluster<'_>,
+    seen: &LoadedObject,
+    action: AnalysisAction,
+) -> Result<Value, Failure> {
+    let namespace = seen.target.namespace();
+    match action {
+        AnalysisAction::Retry => {
+            starts(preview, cluster, &seen.target.to_string(), &seen.live)?;
+            analyses(preview, cluster, namespace, &seen.live["spec"]["analyses"]).await
+        }
+        AnalysisAction::Terminate => {
+            let owners = seen.live["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+            let mut owners = owners.filter(|owner| owner["controller"] == true && owner["kind"] == "Rollout");
+            let Some(name) = owners.next().and_then(|owner| owner["name"].as_str()) else { return Ok(Value::Null) };
+            let place =
+                cluster.place(&kinds::kind(cluster, ArgoKindArg::Rollout).await?, namespace, Wildcard::Refused).await?;
+            let target = place.object(name)?;
+            match readable(cluster.get(&target, MaskDetail::Full).await)? {
+                Some(live) => goes_on(preview, cluster, &LoadedObject { place, target, live }).await,
+                None => {
+                    preview.warn(format!("{target} cannot be read: this service does not see what would run."));
+                    Ok(Value::Null)
+                }
+            }
+        }
+    }
+}
+
+async fn drawn(
+    cluster: &Cluster<'_>,
+    seen: &LoadedObject,
+    action: AnalysisAction,
+) -> Result<(PreviewBuilder, Value), Failure> {
     let mut preview = PreviewBuilder::new(format!("{}: {}", action.as_str(), heading(cluster, &seen.target)));
+    let incoming = incoming(&mut preview, cluster, seen, action).await?;
     let (phase, message) = said(&seen.live);
     preview.line(format!("now: {phase}{}", message.map(|why| format!(", {why}")).unwrap_or_default()));
     for result in seen.live["status"]["metricResults"].as_array().into_iter().flatten().take(50) {
@@ -255,5 +293,5 @@ fn drawn(cluster: &Cluster<'_>, seen: &LoadedObject, action: AnalysisAction) -> 
     if action == AnalysisAction::Retry {
         preview.line("its status is cleared, and its templates and analyses start again");
     }
-    preview
+    Ok((preview, incoming))
 }

@@ -1,11 +1,12 @@
 //! The Argo Rollouts toolset: looking at progressive deliveries and steering them, through the Kubernetes API.
 //!
 //! Reading order: the kinds and where they are (`kinds`); what a Rollout says of itself (`view`) and what belongs to it
-//! (`tree`); then one file for each tool. What is written are the patches the official plugin makes, each with the
+//! (`tree`); what an action makes run (`incoming`); then one file for each tool. What is written are the patches the official plugin makes, each with the
 //! version it was made for.
 //!
 //! Not here: scaling (`k8s_scale`), waiting (`k8s_wait`), and the small values calls are made of (see `k8s`).
 
+mod incoming;
 mod kinds;
 mod tree;
 mod view;

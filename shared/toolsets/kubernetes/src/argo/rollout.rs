@@ -8,6 +8,7 @@
 //! that began or ended after the decision is another place than the one that was decided on; and while the controller
 //! has yet to act on a pause that was lifted, a second promote finds itself done.
 
+pub(super) mod incoming;
 mod plan;
 mod probe;
 mod promote;

@@ -5,6 +5,7 @@
 //!
 //! Not here: changes of an object's own fields, which are judged by their difference (see [`preview`](super::preview)).
 
+use super::preview::joined;
 use crate::client::{Cluster, ResourceRef, without_marks};
 use catalog::ToolPreview;
 use catalog::preview::{PreviewBuilder, digest, judged_line, target_name};
@@ -32,7 +33,8 @@ pub(crate) fn fingerprint(cluster: &Cluster<'_>, target: &ResourceRef, object: &
 /// The preview. Its text ends with the beginning of a digest of what was judged: two texts are the same only if that is,
 /// although the text itself does not say all of it. To the values of secrets it is blind.
 pub(crate) fn drawn(preview: PreviewBuilder, summary: String, judgement: Judgement) -> ToolPreview {
-    let text = format!("{}\n{}\n", preview.lines().join("\n").trim_end(), judged_line(&judgement.digest));
+    let text = joined(preview.lines(), preview.blocks());
+    let text = format!("{}\n{}\n", text.trim_end(), judged_line(&judgement.digest));
     preview.build(summary, text, judgement.fingerprint)
 }
 

@@ -154,7 +154,7 @@ fn finished(digest: &JudgedDigest, preview: PreviewBuilder, summary: impl Into<S
 }
 
 /// Lines and differences. The first two lines of a difference say which side is which, and are left out.
-fn joined(lines: &[String], differences: &[PreviewBlock]) -> String {
+pub(crate) fn joined(lines: &[String], differences: &[PreviewBlock]) -> String {
     let mut text = lines.join("\n");
     for PreviewBlock { title, text: difference } in differences {
         text.push_str(&format!("\n\n{title}"));
@@ -185,7 +185,7 @@ fn identified(preview: &mut PreviewBuilder, what: &str, target: &ResourceRef, li
 }
 
 /// Warns of what makes a change dangerous.
-fn risky(preview: &mut PreviewBuilder, what: &str, before: Option<&Value>, after: &Value) {
+pub(crate) fn risky(preview: &mut PreviewBuilder, what: &str, before: Option<&Value>, after: &Value) {
     for risk in risks::of_change(before, after) {
         preview.warn(format!("{what}: {}.", risk.detail));
     }

@@ -1,9 +1,10 @@
-//! What an approver is shown of an action: where the Rollout is, what happens next, and what is skipped or lost by it.
+//! What an approver is shown of an action: what comes to run, where the Rollout is, what happens next, and what is skipped
+//! or lost by it. Warnings of what comes to run stand first.
 
 use super::super::tree::{self, RolloutRevision};
 use super::super::view::{RolloutView, Strategy, step_words};
 use super::plan::ArgoRolloutPlan;
-use super::{ArgoRolloutAction, Args};
+use super::{ArgoRolloutAction, Args, incoming};
 use crate::client::{BroughtTexts, Cluster};
 use crate::k8s::diff_text::whole;
 use crate::k8s::get::visible;
@@ -25,6 +26,7 @@ pub(super) async fn drawn(
     let action = args.action.as_str();
     let known = visible(tree::revisions(cluster, &seen.target, &seen.live).await)?.unwrap_or_default();
     let mut preview = PreviewBuilder::new(format!("{action}: {}", heading(cluster, &seen.target)));
+    let incoming = incoming::tell(&mut preview, cluster, seen, (args, plan), &known).await?;
     now(&mut preview, view);
     match args.action {
         ArgoRolloutAction::Pause => preview.line("then: it stays where it is until it is resumed"),
@@ -43,7 +45,7 @@ pub(super) async fn drawn(
     let to = plan.revision.map(|to| format!(" to revision {to}")).unwrap_or_default();
     let noop = if plan.sends.is_empty() { " (nothing would change)" } else { "" };
     let summary = format!("{action} {}{to}{noop}", seen.target);
-    let fingerprint = fingerprint(cluster, &seen.target, &seen.live, facts(view, args.action, plan));
+    let fingerprint = fingerprint(cluster, &seen.target, &seen.live, json!([facts(view, args.action, plan), incoming]));
     Ok(judged::drawn(preview, summary, fingerprint))
 }
 

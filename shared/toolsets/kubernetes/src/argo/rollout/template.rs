@@ -127,7 +127,11 @@ pub(super) async fn set_images(
         operations.push(json!({ "op": "test", "path": format!("{at}/name"), "value": change.name }));
         operations.push(json!({ "op": "add", "path": format!("{at}/image"), "value": change.to }));
     }
-    let images = Some(chosen.images);
+    let mut then = template.clone();
+    for change in &chosen.changes {
+        then["spec"][change.list][change.index]["image"] = json!(change.to);
+    }
+    let (images, templates) = (Some(chosen.images), Some((template.clone(), then)));
     let sends = if operations.is_empty() { Vec::new() } else { vec![holder.send(Value::Array(operations))] };
-    Ok(ArgoRolloutPlan { sends, images, ..ArgoRolloutPlan::default() })
+    Ok(ArgoRolloutPlan { sends, images, templates, ..ArgoRolloutPlan::default() })
 }

@@ -7,7 +7,7 @@ use crate::k8s::diff_text::whole;
 use crate::k8s::history::Workload;
 use crate::k8s::images::Images;
 use crate::k8s::judged::{self, fingerprint, heading};
-use crate::k8s::preview::ObjectChange;
+use crate::k8s::preview::{ObjectChange, risky};
 use crate::k8s::radius;
 use crate::k8s::rollout_rules::standing;
 use catalog::{PreviewBuilder, ToolPreview};
@@ -22,6 +22,7 @@ pub(super) async fn drawn(
 ) -> Result<ToolPreview, Failure> {
     let (action, live) = (args.action.as_str(), &seen.live);
     let mut preview = PreviewBuilder::new(format!("{action}: {}", heading(seen.cluster, &seen.target)));
+    risky(&mut preview, &seen.target.to_string(), Some(live), then);
     if let Some(stands) = standing(seen.workload.kind(), live) {
         preview.line(format!("now: {} ({} of {} ready)", stands.message, stands.ready, stands.desired));
         match (stands.done, stands.failed) {

@@ -3,6 +3,7 @@
 
 mod analysis;
 mod hostile;
+mod incoming;
 mod read;
 mod steer;
 mod template;

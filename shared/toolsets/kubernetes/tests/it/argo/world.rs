@@ -7,7 +7,7 @@ use domain::{Effect, Failure, Moment, RunId};
 use kubernetes::argo::list;
 use kubernetes::client::{
     ClusterConfig, ClusterEndpoint, ClusterReach, Clusters, DeleteCascade, DeleteOptions, MaskDetail, NamespacePattern,
-    ObjectPatch, ResourceRef, SecretText, Wildcard,
+    ObjectPatch, ResourceRef, SecretText, Wildcard, WorkloadBounds,
 };
 use kubernetes::k8s::K8sDeps;
 use policy::{Decision, Permit, PermitApproval};
@@ -23,6 +23,7 @@ use testkit::bench::{call, call_of, fits, judged, looking, tenant};
 pub(crate) struct World {
     sandbox: Option<Sandbox>,
     namespace: String,
+    /// As somebody else sees it, whom the tenant's bounds do not hold.
     clusters: Clusters,
     entries: Vec<Arc<CatalogEntry>>,
 }
@@ -79,8 +80,9 @@ impl World {
 
     fn of(sandbox: Option<Sandbox>, config: ClusterConfig) -> World {
         let namespace = config.default_namespace.clone();
-        let clusters = Clusters::build(&tenant(), &[9; 32], vec![config], None).unwrap();
-        let kit = K8sDeps { clusters: clusters.clone(), cursors: Cursors::with_clock([7; 32], Arc::new(now)) };
+        let clusters = |config| Clusters::build(&tenant(), &[9; 32], vec![config], None).unwrap();
+        let kit = K8sDeps { clusters: clusters(config.clone()), cursors: Cursors::with_clock([7; 32], Arc::new(now)) };
+        let clusters = clusters(ClusterConfig { bounds: WorkloadBounds::default(), ..config });
         World { sandbox, namespace, clusters, entries: list(&kit, &catalog::CompiledTools::default(), false).unwrap() }
     }
 

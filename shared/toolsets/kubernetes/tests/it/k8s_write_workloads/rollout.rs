@@ -93,6 +93,31 @@ async fn an_undo_goes_back_to_the_revision_before_and_not_forth_again() {
 }
 
 #[tokio::test]
+async fn a_revision_that_was_dangerous_is_a_warning_before_all_others() {
+    let world = World::shop().await;
+    let frontend = |privileged: bool| {
+        let container = json!({ "name": "frontend", "securityContext": { "privileged": privileged } });
+        let template = json!({ "spec": { "containers": [container] } });
+        json!({ "kind": "Deployment", "name": "frontend", "type": "strategic", "patch": json!({ "spec": { "template": template } }).to_string() })
+    };
+    let seen = |revision: &'static str| {
+        let world = &world;
+        async move {
+            let live = world.get("Deployment", "frontend").await;
+            live["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == revision
+        }
+    };
+    world.run("k8s_patch", frontend(true)).await.unwrap();
+    until("the dangerous revision", || seen("2")).await;
+    world.run_as("k8s_patch", frontend(false), another_run()).await.unwrap();
+    until("the one after it", || seen("3")).await;
+
+    let shown = world.preview(TOOL, on("undo", "Deployment", "frontend")).await.unwrap();
+
+    assert_eq!(shown.warnings[0], "Deployment shop/frontend: container frontend would be privileged.", "{shown:?}");
+}
+
+#[tokio::test]
 async fn an_undo_names_its_revision_or_those_there_are() {
     let world = World::shop().await;
     let to = |revision: u32| json!({ "action": "undo", "kind": "deploy", "name": "checkout", "to_revision": revision });
