@@ -245,6 +245,11 @@ impl ReleaseRequest<'_> {
         let everything: Vec<Value> = objects.iter().chain(&hooks).cloned().collect();
         risks::within_bounds(spot, &everything)?;
         risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
+        if !then.info.notes.is_empty() {
+            preview.line("notes that whoever asked is given:");
+            let notes = spot.cluster.masked_text(&then.info.notes, &known);
+            notes.lines().for_each(|line| preview.line(format!("  | {line}")));
+        }
         let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
         let known_before: BTreeSet<String> = before.iter().map(identity).collect();
         let new = objects.iter().filter(|object| !known_before.contains(&identity(object)));
@@ -300,17 +305,33 @@ impl ReleaseRequest<'_> {
     }
 
     async fn dry(&self, plan: &ReleasePlan<'_>) -> Result<ReleaseOutput, Failure> {
-        let then = self.rehearsed(plan).await?;
         let now = match &plan.newest {
             Some(newest) if newest.status != "uninstalled" => Some(plan.spot.standing(Some(newest.revision)).await?),
             Some(_) | None => None,
+        };
+        let keep = match self.how {
+            ChangeMode::Install { .. } => KeepValues::Reset,
+            ChangeMode::Upgrade { keep, .. } => keep,
+        };
+        let (then, hint) = match &now {
+            Some(now) => {
+                let values = self.values.cloned().unwrap_or_default();
+                plan.spot.upgraded(&plan.archive, &values, keep, now).await?
+            }
+            None => (self.rehearsed(plan).await?, None),
         };
         let known = known(plan, now.as_ref(), &then)?;
         let before = now.as_ref().map(FullRevision::objects).transpose()?.unwrap_or_default();
         let found: Vec<Difference> = differences(&plan.spot.cluster, &known, &before, &then.objects()?);
         let mut changed = self.changed(plan, &then, &known)?;
         changed.status = "dry-run".to_owned();
+        changed.common.hint = hint;
         changed.diff = Some(shown(&found).trim_start().to_owned());
+        if now.is_some() && keep == KeepValues::Reuse {
+            let message =
+                "Values that only the new chart has by default are set here; keep_values=reuse leaves them out.";
+            changed.common.warnings.push(message.to_owned());
+        }
         Ok(changed)
     }
 

@@ -34,9 +34,30 @@ impl ChartValues {
         &self.0
     }
 
+    /// The same over stored ones, as helm merges them: a null takes away what is stored.
+    pub(super) fn over(&self, stored: Value) -> ChartValues {
+        let Value::Object(mut merged) = stored else { return self.clone() };
+        merge(&mut merged, &self.0);
+        ChartValues(merged)
+    }
+
     /// As a value.
     pub(super) fn value(&self) -> Value {
         Value::Object(self.0.clone())
+    }
+}
+
+fn merge(stored: &mut Map<String, Value>, given: &Map<String, Value>) {
+    for (key, value) in given {
+        match (stored.get_mut(key), value) {
+            (_, Value::Null) => {
+                stored.remove(key);
+            }
+            (Some(Value::Object(stored)), Value::Object(given)) => merge(stored, given),
+            (_, given) => {
+                stored.insert(key.clone(), given.clone());
+            }
+        }
     }
 }
 
@@ -117,6 +138,17 @@ impl HelmTimeout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn given_values_lie_over_stored_ones() {
+        let given =
+            serde_json::json!({ "a": { "b": 2, "gone": null }, "list": [3], "new": { "x": null }, "gone": null });
+        let stored =
+            serde_json::json!({ "a": { "b": 1, "c": 1, "gone": 1 }, "list": [1, 2], "kept": true, "gone": {} });
+        let given: ChartValues = serde_json::from_value(given).unwrap();
+        let wanted = serde_json::json!({ "a": { "b": 2, "c": 1 }, "list": [3], "new": { "x": null }, "kept": true });
+        assert_eq!(given.over(stored).value(), wanted);
+    }
 
     #[test]
     fn nothing_that_bends_a_command_line_is_a_name() {

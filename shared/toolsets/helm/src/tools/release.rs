@@ -1,5 +1,6 @@
 //! One release, and what helm knows of it: its revisions, and any of them in full.
 
+use super::change::KeepValues;
 use super::grammar::{ChartValues, HelmTimeout, ReleaseName};
 use super::{HelmDeps, fault, objects};
 use crate::client::charts::Archive;
@@ -277,6 +278,45 @@ impl<'a> ReleaseRef<'a> {
             hooks: hooks.iter().map(hook).collect(),
             chart: json!({ "metadata": archive.contents.metadata }),
         })
+    }
+
+    /// What an upgrade would make of the release, for whoever asked, and what to say about it. The chart is of their choice,
+    /// so it is given the stored values without what they may not see.
+    pub(super) async fn upgraded(
+        &self,
+        archive: &Archive,
+        values: &ChartValues,
+        keep: KeepValues,
+        now: &FullRevision,
+    ) -> Result<(FullRevision, Option<String>), Failure> {
+        let stored = match keep {
+            KeepValues::Reset => json!({}),
+            KeepValues::ResetThenReuse => Value::Object(now.config.clone()),
+            KeepValues::Reuse => self.all_values(now.revision).await?,
+        };
+        let (stored, stand_ins) = self.cluster.stand_ins(stored, &now.secrets(&self.cluster)?);
+        let asked = self
+            .ask(Subcommand::Upgrade)
+            .dry_run()
+            .switch("--reset-values")
+            .flag("--output", "json")
+            .values(values.over(stored).document())
+            .positional(&self.name)
+            .positional(archive.path.display());
+        let text = self.quiet_text(asked).await.map_err(|failure| {
+            let is_rendering = matches!(failure.code, codes::RENDER_FAILED | codes::SCHEMA_INVALID);
+            if !is_rendering || stand_ins.is_empty() {
+                return failure;
+            }
+            failure.next("the release's secrets are not used here; if the chart needs them, ask for the upgrade, which is shown to whoever decides")
+        })?;
+        let mut then: FullRevision = read(&text)?;
+        then.manifest = stand_ins.put_back(&then.manifest);
+        then.hooks.iter_mut().for_each(|hook| hook.manifest = stand_ins.put_back(&hook.manifest));
+        let config = Value::Object(std::mem::take(&mut then.config)).to_string();
+        then.config = read(&stand_ins.put_back(&config))?;
+        let hint = "the release's secrets are not used here, so a text that holds one may be shown as changed";
+        Ok((then, (!stand_ins.is_empty()).then(|| hint.to_owned())))
     }
 
     /// Its revisions, oldest first; none if there is no such release.

@@ -1,13 +1,15 @@
 //! `helm_template`: what a chart renders to, how that differs from the live release, or what is wrong with it.
 //!
 //! Rendered without the cluster's help on purpose: a chart's `lookup` sees nothing, so that a call which only reads cannot
-//! pull Secrets through a template. What is rendered is masked like anything a cluster returns.
+//! pull Secrets through a template, and without the secrets among the release's values. What is rendered is masked like
+//! anything a cluster returns.
 
+use super::change::KeepValues;
 use super::chart::{self, ChartPageToken, ChartText, VersionText};
 use super::grammar::{ChartValues, ReleaseName};
 use super::lines::ShownLines;
 use super::objects::{self, differences, identity};
-use super::release::{FullRevision, ReleaseRef, is_version, read};
+use super::release::{FullRevision, ReleaseRef, is_version};
 use super::{HelmDeps, TOOLSET, fault};
 use crate::client::charts::Archive;
 use crate::client::{HelmExit, HelmResult, Invocation, Subcommand};
@@ -196,7 +198,10 @@ impl TemplateTool {
             return Ok(told(&differences(&spot.cluster, &known, &[], &objects)));
         }
         let now = spot.standing(None).await?;
-        let then = self.upgraded(spot, archive, args).await?;
+        let values = args.values.clone().unwrap_or_default();
+        // What an upgrade does unless it is told otherwise.
+        let (then, hint) = spot.upgraded(archive, &values, KeepValues::default(), &now).await?;
+        rendered.common.hint = hint;
         let known = now.secrets(&spot.cluster)?.and(then.secrets(&spot.cluster)?);
         let values = |of: &FullRevision| spot.cluster.masked_values(Value::Object(of.config.clone()), &known);
         let pair = spot.cluster.compared(Some(&values(&now)), Some(&values(&then)));
@@ -204,21 +209,6 @@ impl TemplateTool {
         rendered.hooks = names(then.hooks.iter().map(super::release::Hook::line), &mut rendered.common);
         rendered.crds = names(archive.contents.crds.iter().map(|(path, _)| path.clone()), &mut rendered.common);
         Ok(told(&differences(&spot.cluster, &known, &now.objects()?, &then.objects()?)))
-    }
-
-    /// The release as it would be, in helm's own words: with the values it has under the given ones.
-    async fn upgraded(&self, spot: &ReleaseRef<'_>, archive: &Archive, args: &Args) -> Result<FullRevision, Failure> {
-        let values = args.values.clone().unwrap_or_default().document();
-        let asked = spot
-            .ask(Subcommand::Upgrade)
-            .dry_run()
-            // What an upgrade does unless it is told otherwise.
-            .switch("--reset-then-reuse-values")
-            .flag("--output", "json")
-            .values(values)
-            .positional(&spot.name)
-            .positional(archive.path.display());
-        read(&spot.quiet_text(asked).await?)
     }
 
     async fn lint(

@@ -10,13 +10,15 @@
 //!
 //! Reading order: `Masker`, `marks` (what stands for a value), `walk` (objects), `compare`, `brought`, `noise` (what is
 //! left out).
-//! Names and looks of secrets are [`redact::looks`]; the values that are known are `known`.
+//! Names and looks of secrets are [`redact::looks`]; the values that are known are `known`; what a chart is given
+//! in their place is `stand_ins`.
 
 mod brought;
 mod compare;
 mod known;
 mod marks;
 mod noise;
+mod stand_ins;
 mod walk;
 
 use base64::Engine;
@@ -29,6 +31,7 @@ pub use marks::JudgedDigest;
 use marks::{CallKey, TenantKey};
 use redact::looks;
 use serde_json::Value;
+pub use stand_ins::StandIns;
 use std::ops::Range;
 
 /// How much of an object is given. Masked it is either way.

@@ -31,6 +31,7 @@
 //! For helm, which is another program with the same rights:
 //!   .hand_over(&path)                                a kubeconfig of this cluster and identity, in a file of ours
 //!   .masked_text(text, &known) .masked_object(value, &known) .masked_values(value, &known)   KnownSecrets::of(..)
+//!   .stand_ins(values, &known) -> (Value, StandIns)  values that a chart of the caller's choice may be given
 //! marker::carries(&object, run)                      whether an object (read in full) was written by this run
 //! ```
 //! Everything that looks or writes is async and answers `Result<_, domain::Failure>`; everything shown is masked.
@@ -80,7 +81,9 @@ pub use kinds::Kind;
 #[cfg(feature = "fuzz")]
 pub use kubeconfig::fuzz::kubeconfig as fuzz_kubeconfig;
 pub use logs::{ContainerLogRequest, LogQuery};
-pub use mask::{BroughtTexts, HiddenText, JudgedDigest, KnownSecrets, MaskDetail, ObjectPair, hide_all, without_marks};
+pub use mask::{
+    BroughtTexts, HiddenText, JudgedDigest, KnownSecrets, MaskDetail, ObjectPair, StandIns, hide_all, without_marks,
+};
 pub use place::{KindScope, NamespaceSpan, ResourceRef, Wildcard};
 pub use reach::ClusterReach;
 pub use read::{ListQuery, MetricsSubject, ObjectPage, Table, TableRow};

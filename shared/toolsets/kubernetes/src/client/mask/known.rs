@@ -45,7 +45,8 @@ impl KnownSecrets {
                 true => STANDARD.decode(text.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok()),
                 false => Some(text.to_owned()),
             };
-            let Some(plain) = plain else { continue };
+            // A mark is no secret, and nothing to look for in other texts.
+            let Some(plain) = plain.filter(|plain| !redact::looks::is_mark(plain)) else { continue };
             if plain.len() >= PART_MIN {
                 self.0.insert(STANDARD.encode(&plain));
             }
