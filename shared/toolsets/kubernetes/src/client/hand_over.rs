@@ -114,3 +114,51 @@ fn pem(der: &[u8]) -> String {
     let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egress::AddressGuard;
+
+    fn config(server: &str) -> kube::Config {
+        kube::Config::new(server.parse().expect("an address"))
+    }
+
+    /// Server and name of the certificate, as helm gets them.
+    async fn handed(server: &str, reach: &ClusterReach) -> Result<(String, Option<String>), BadSource> {
+        let mut config = config(server);
+        within_reach(&mut config, reach).await?;
+        Ok((config.cluster_url.to_string(), config.tls_server_name))
+    }
+
+    #[tokio::test]
+    async fn helm_is_handed_the_address_that_was_judged_and_the_name_only_for_the_certificate() {
+        let guard = AddressGuard { private: true, ports: vec![443] };
+        let tenant = ClusterReach::of_tenant(&guard, true);
+        let (server, name) = handed("https://localhost:6443/prefix", &tenant).await.expect("it is within reach");
+        let here = ["https://127.0.0.1:6443/prefix", "https://[::1]:6443/prefix"];
+        assert!(here.contains(&server.as_str()), "{server}");
+        assert_eq!(name.as_deref(), Some("localhost"));
+
+        let mut named = config("https://localhost:6443/");
+        named.tls_server_name = Some("api.example".to_owned());
+        within_reach(&mut named, &tenant).await.expect("it is within reach");
+        assert_eq!(named.tls_server_name.as_deref(), Some("api.example"), "what the kubeconfig says counts");
+
+        // An address is what it is, and was judged when the kubeconfig was read.
+        let address = "https://192.0.2.1:6443/";
+        assert_eq!(handed(address, &tenant).await.expect("an address"), (address.to_owned(), None));
+    }
+
+    #[tokio::test]
+    async fn helm_is_handed_no_name_that_leads_to_what_may_not_be_dialled() {
+        let guard = AddressGuard { private: true, ports: vec![443] };
+        for reach in [ClusterReach::of_tenant(&guard, false), ClusterReach::of_operator(false)] {
+            let refused = handed("https://localhost:6443/", &reach).await;
+            assert!(matches!(refused, Err(BadSource::Refused(_))), "{refused:?}");
+        }
+        // The operator's keep their names: proxies before a cluster tell requests apart by them.
+        let kept = handed("https://localhost:6443/", &ClusterReach::of_operator(true)).await;
+        assert_eq!(kept.expect("it is within reach"), ("https://localhost:6443/".to_owned(), None));
+    }
+}
