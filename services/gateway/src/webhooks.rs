@@ -29,6 +29,8 @@ const AT_ONCE: usize = 8;
 const MOST_TEXT: usize = 4_000;
 /// Characters of a summary in a chat.
 const MOST_SUMMARY: usize = 500;
+/// Characters of all warnings in a chat.
+const MOST_WARNINGS: usize = 1_000;
 /// The shortest secret that is taken.
 const SHORTEST_SECRET: usize = 32;
 
@@ -91,12 +93,13 @@ impl Webhook {
                     RunEventKind::Decided => "was decided",
                     RunEventKind::Finished => "has ended",
                 };
+                let (warnings, unsaid) = warned(&run.asked.preview.warnings);
                 let (summary, left) = beginning(&run.asked.preview.summary, MOST_SUMMARY);
-                let left = left + run.asked.preview.text.chars().count();
-                let summary = plain(&summary);
+                let left = left + unsaid + run.asked.preview.text.chars().count();
+                let (warnings, summary) = (plain(&warnings), plain(&summary));
                 let link = link.map(|link| format!("\n{link}")).unwrap_or_default();
                 let text = format!(
-                    "Quartermaster, tenant {}: {} {what} ({}, {})\n{summary}\nasked by {}, expires {}\n\
+                    "Quartermaster, tenant {}: {} {what} ({}, {})\n{warnings}{summary}\nasked by {}, expires {}\n\
                      {left} characters are not shown here; read all of it: quartermaster runs show {}{link}",
                     notice.tenant,
                     run.id,
@@ -129,6 +132,15 @@ fn posted(run: &Run) -> Value {
         fields.remove("arguments");
     }
     posted
+}
+
+/// Warnings, one a line, and how many characters of them there is no room for. They stand before everything that whoever
+/// asked has chosen.
+fn warned(warnings: &[String]) -> (String, usize) {
+    let one = |warning: &String| format!("WARNING: {}\n", warning.replace('\n', " "));
+    let (shown, left) = beginning(&warnings.iter().map(one).collect::<String>(), MOST_WARNINGS);
+    // A line that was cut ends here, so that nothing else can be read as its end.
+    if left > 0 { (format!("{shown}…\n"), left) } else { (shown, 0) }
 }
 
 /// As many characters as may be shown, and how many are left.
@@ -181,6 +193,15 @@ async fn deliver(webhook: &Webhook, notice: &Notice, clock: SystemClock) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_keep_to_their_lines_and_what_is_cut_is_counted() {
+        assert_eq!(warned(&[]), (String::new(), 0));
+        let two = ["Pod a: privileged.".to_owned(), "b\nWARNING: nothing".to_owned()];
+        assert_eq!(warned(&two), ("WARNING: Pod a: privileged.\nWARNING: b WARNING: nothing\n".to_owned(), 0));
+        let (text, left) = warned(&["x".repeat(MOST_WARNINGS)]);
+        assert!(text.ends_with("x…\n") && left == "WARNING: \n".len(), "{left}");
+    }
 
     #[test]
     fn the_words_of_an_agent_are_no_markup_in_a_chat() {

@@ -142,6 +142,11 @@ mod tests {
         let text = as_text(AnswerFields(&run));
         assert!(text.chars().all(|c| c == '\n' || !domain::text::is_tricky(c)), "{text}");
         assert!(text.lines().all(|line| !line.starts_with("  approved")), "{text}");
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
+        assert!(
+            at("WARNING") < at("rejected") && at("WARNING") < at("first"),
+            "warnings stand before what is decided: {text}"
+        );
         assert!(text.ends_with("\n\n    first\n    second\\u{001b}[1A\\u{000d}\n"), "{text}");
     }
 }

@@ -60,6 +60,24 @@ pub(crate) async fn first(yard: &Yard, strategy: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dangerous_version_is_the_first_thing_its_approver_reads() {
+    let yard = Yard::open().await;
+    first(&yard, &canary()).await;
+    let container =
+        json!({ "name": "app", "image": "registry.example/app:2.0", "securityContext": { "privileged": true } });
+    let mut dangerous = rollout("web", 4, &canary());
+    dangerous["spec"]["template"]["spec"]["containers"] = json!([container]);
+    yard.make(&[dangerous]).await;
+    becomes(&yard, "Paused", Some(1)).await;
+
+    let run = yard.ask("argo_rollout", act("promote")).await;
+    let shown = yard.shown(&run).await;
+
+    let place = format!("Rollout {}/web", yard.namespace);
+    assert_eq!(shown["warnings"][0], json!(format!("{place}: container app would be privileged.")), "{shown:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_canary_is_paused_promoted_aborted_tried_again_and_undone() {
     let yard = Yard::open().await;
     first(&yard, &canary()).await;

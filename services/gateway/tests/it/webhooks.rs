@@ -148,6 +148,30 @@ async fn a_notice_holds_the_beginning_and_says_how_much_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_chat_is_told_the_warnings_before_anything_that_the_requester_chose() {
+    let (address, mut arrived) = receiver(vec![200]).await;
+    let (world, _dir) = world(address, "slack").await;
+    let acme = world.tenant("acme");
+    let agent = acme.agent().legacy().await;
+    agent.load("memory:write").await;
+    let made = agent.call("memory_remember", document("tenant/runbooks/a")).await;
+    let id = made.ok()["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(acme.approver().rest().post(&format!("/v1/runs/{id}/approve"), &json!({})).await.status, 200);
+
+    agent.call("memory_forget", json!({ "path": "tenant/runbooks/a", "reason": "a test" })).await.ok();
+
+    let text = loop {
+        let text = arrived.recv().await.unwrap().json()["text"].as_str().unwrap().to_owned();
+        if text.contains("memory_forget") {
+            break text;
+        }
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "WARNING: This takes something away or puts service at risk.", "{text}");
+    assert!(lines[2].contains("tenant/runbooks/a"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_stumbles_is_asked_again() {
     let (address, mut arrived) = receiver(vec![500, 200]).await;
     let (world, _dir) = world(address, "slack").await;
