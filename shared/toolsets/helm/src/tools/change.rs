@@ -1,6 +1,7 @@
 //! What installing and upgrading have in common: one plan, rehearsed for the preview and carried out for the run.
 
 use super::chart::{self, ChartText, VersionText};
+use super::definitions::{is_definition, without_long_schemas};
 use super::grammar::{ChartValues, HelmTimeout, ReleaseName, template_in};
 use super::objects::{Difference, decided_differences, differences, identity};
 use super::preview::{self, shown};
@@ -226,25 +227,10 @@ impl ReleaseRequest<'_> {
         for hook in then.hooks.iter().filter(|hook| !hook.is_test()) {
             preview.judge(format!("hook: {}", hook.line()));
         }
-        let installs = now.is_none();
-        for (path, _) in &archive.contents.crds {
-            match installs {
-                true => preview.warn(format!(
-                    "The chart brings custom resource definitions ({path}), which are for the whole cluster and stay."
-                )),
-                false => preview.warn("The chart's custom resource definitions are not touched by an upgrade."),
-            }
-        }
-        if installs && !archive.contents.crds.is_empty() && spot.cluster.allowed().is_some() {
-            return Err(Failure::new(
-                kubernetes::codes::NAMESPACE_DENIED,
-                "the chart brings custom resource definitions, which are for the whole cluster",
-            )
-            .next("ask an admin to install them; the tenant may use some namespaces only"));
-        }
         let everything: Vec<Value> = objects.iter().chain(&hooks).cloned().collect();
         risks::within_bounds(spot, &everything)?;
         risks::judge(spot, &everything).await?.warnings().into_iter().for_each(|warning| preview.warn(warning));
+        tell_chart(&mut preview, archive, now.is_none());
         if !then.info.notes.is_empty() {
             preview.line("notes that whoever asked is given:");
             let notes = spot.cluster.masked_text(&then.info.notes, &known);
@@ -252,7 +238,8 @@ impl ReleaseRequest<'_> {
         }
         let before = now.map(FullRevision::objects).transpose()?.unwrap_or_default();
         let known_before: BTreeSet<String> = before.iter().map(identity).collect();
-        let new = objects.iter().filter(|object| !known_before.contains(&identity(object)));
+        // A definition that is there already is left alone.
+        let new = objects.iter().filter(|object| !known_before.contains(&identity(object)) && !is_definition(object));
         let taken = taken::taken(spot, new).await;
         if !taken.is_empty() {
             let named = taken.join(", ");
@@ -269,6 +256,7 @@ impl ReleaseRequest<'_> {
         let rendered = BroughtTexts::besides(&spot.cluster, &everything, &known, &hidden);
         let decided =
             |now: &[Value], then: &[Value]| decided_differences(&spot.cluster, &known, &rendered, (now, then));
+        let objects = if now.is_none() { without_long_schemas(&mut preview, objects) } else { objects };
         preview::differences(&mut preview, &decided(&before, &objects));
         decided(&[], &hooks).iter().for_each(|hook| preview::hook(&mut preview, hook));
         Ok(preview)
@@ -359,7 +347,11 @@ impl ReleaseRequest<'_> {
             return self.changed(plan, &made, &known);
         }
         // What was rendered with the cluster's help may have seen anything there.
-        let looked = plan.archive.contents.may_look_up || spot.templates_in_values() || fault::is_rendering(&finished);
+        let contents = &plan.archive.contents;
+        let looked = contents.may_look_up
+            || contents.evaluates_texts
+            || spot.templates_in_values()
+            || fault::is_rendering(&finished);
         let failure = match looked {
             true => fault::quiet(&finished),
             false => fault::of(&spot.cluster, &KnownSecrets::default(), &finished),
@@ -407,6 +399,21 @@ impl ReleaseRequest<'_> {
 fn known(plan: &ReleasePlan<'_>, now: Option<&FullRevision>, then: &FullRevision) -> Result<KnownSecrets, Failure> {
     let before = now.map(|now| now.secrets(&plan.spot.cluster)).transpose()?.unwrap_or_default();
     Ok(before.and(then.secrets(&plan.spot.cluster)?))
+}
+
+/// What the chart does that its objects do not show.
+fn tell_chart(preview: &mut PreviewBuilder, archive: &Archive, installs: bool) {
+    let contents = &archive.contents;
+    if contents.evaluates_texts && !contents.may_look_up {
+        preview.warn(
+            "The chart evaluates texts as templates (tpl). Such a text could look things up in the cluster, and what is made then differs from what is shown.",
+        );
+    }
+    match installs {
+        _ if contents.crds.is_empty() => {}
+        true => preview.warn("What stands in the chart's crds folder stays when the release is uninstalled."),
+        false => preview.warn("What stands in the chart's crds folder is not touched by an upgrade."),
+    }
 }
 
 /// How the values would differ, and which would be lost.

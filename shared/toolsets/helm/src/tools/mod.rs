@@ -10,6 +10,7 @@
 
 mod change;
 mod chart;
+mod definitions;
 mod fault;
 mod grammar;
 mod hold;

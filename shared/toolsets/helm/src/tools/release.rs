@@ -249,6 +249,8 @@ impl<'a> ReleaseRef<'a> {
             .ask(Subcommand::Template)
             .maybe("--kube-version", version)
             .maybe("--api-versions", versions)
+            // helm makes whatever stands in a `crds` folder, of any kind and without rendering it.
+            .switch("--include-crds")
             .values(values.document())
             .positional(&self.name)
             .positional(archive.path.display());

@@ -39,10 +39,13 @@ pub struct ChartContents {
     pub values: Option<String>,
     /// `README.md`, as it is written.
     pub readme: Option<String>,
-    /// The files under `crds/`, by name.
+    /// The files under `crds/`, its own and those of the charts unpacked inside, by name.
     pub crds: Vec<(String, String)>,
     /// Whether a template asks the cluster by `lookup`, or may: charts packed inside are not looked into.
     pub may_look_up: bool,
+    /// Whether a template evaluates texts as templates. Such a text can be put together from parts, so nobody can tell what
+    /// is in it; without it, whatever is evaluated stands in the chart to be read.
+    pub evaluates_texts: bool,
 }
 
 /// Why an archive is not used.
@@ -125,6 +128,7 @@ struct ScannedArchive {
     readme: Option<String>,
     crds: Vec<(String, String)>,
     may_look_up: bool,
+    evaluates_texts: bool,
 }
 
 impl ScannedArchive {
@@ -139,15 +143,15 @@ impl ScannedArchive {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         // Other files than templates are evaluated by a chart that calls `tpl` on them.
         let holds = |word: &[u8]| bytes.windows(word.len()).any(|found| found == word);
-        self.may_look_up |= holds(b"lookup") && (within.contains("templates/") || holds(b"{{"));
+        let is_template = within.contains("templates/") || holds(b"{{");
+        self.may_look_up |= is_template && holds(b"lookup");
+        self.evaluates_texts |= is_template && calls(&bytes, b"tpl");
         match within {
             "Chart.yaml" => self.head = Some(bytes),
             "values.yaml" => self.values = Some(text(bytes)),
             "README.md" | "readme.md" | "README.txt" | "readme.txt" => self.readme = Some(text(bytes)),
             packed if packed.starts_with("charts/") && packed.ends_with(".tgz") => self.may_look_up = true,
-            crd if crd.starts_with("crds/") && [".yaml", ".yml", ".json"].iter().any(|end| crd.ends_with(end)) => {
-                self.crds.push((crd.to_owned(), text(bytes)));
-            }
+            crd if is_crd_file(crd) => self.crds.push((crd.to_owned(), text(bytes))),
             _ => {}
         }
     }
@@ -162,9 +166,29 @@ impl ScannedArchive {
             return Err(BadArchive::NotAChart);
         }
         self.crds.sort();
-        let ScannedArchive { values, readme, crds, may_look_up, .. } = self;
-        Ok(ChartContents { name, version, metadata, values, readme, crds, may_look_up })
+        let ScannedArchive { values, readme, crds, may_look_up, evaluates_texts, .. } = self;
+        Ok(ChartContents { name, version, metadata, values, readme, crds, may_look_up, evaluates_texts })
     }
+}
+
+/// Whether helm makes what stands in this file without rendering it, as helm reads names.
+fn is_crd_file(within: &str) -> bool {
+    let mut rest = within;
+    while let Some((_, inner)) = rest.strip_prefix("charts/").and_then(|subchart| subchart.split_once('/')) {
+        rest = inner;
+    }
+    let lower = rest.to_ascii_lowercase();
+    rest.starts_with("crds/") && [".yaml", ".yml", ".json"].iter().any(|end| lower.ends_with(end))
+}
+
+/// Whether a text names this function: the word by itself, and not a field or the end of a file's name.
+fn calls(text: &[u8], function: &[u8]) -> bool {
+    let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    text.windows(function.len()).enumerate().any(|(at, found)| {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        let after = text.get(at + function.len());
+        found == function && !before.is_some_and(|b| is_word(b) || *b == b'.') && !after.is_some_and(is_word)
+    })
 }
 
 /// Counts what unfolds and ends it at the bound.

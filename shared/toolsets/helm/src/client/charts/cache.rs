@@ -159,6 +159,7 @@ mod tests {
             values: None,
             readme: None,
             crds: vec![],
+            evaluates_texts: false,
             may_look_up: false,
         }
     }

@@ -71,6 +71,7 @@ async fn a_chart_brings_no_image_and_no_replicas_beyond_the_tenants_bounds() {
 async fn what_reaches_further_is_a_warning_to_whoever_signs() {
     let Some(world) = World::new().await else { return };
     let drawn = world.preview("helm_install", install(json!({ "role": true, "privileged": true }))).await.unwrap();
+    assert_eq!(drawn.warnings[0], "Deployment shop-web: container web would be privileged.", "the dangers stand first");
     assert!(
         drawn.warnings.iter().any(|w| w.contains("whole cluster") && w.contains("ClusterRole shop-role")),
         "{:?}",
@@ -92,6 +93,62 @@ async fn what_reaches_further_is_a_warning_to_whoever_signs() {
     let reset = json!({ "release": "shop", "chart": "stable/web", "keep_values": "reset" });
     let drawn = world.preview("helm_upgrade", reset).await.unwrap();
     assert!(drawn.warnings.iter().any(|w| w.contains("would be lost: greeting")), "{:?}", drawn.warnings);
+}
+
+/// A definition with a converter, in a folder that helm makes without rendering it.
+const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: things.example.com }
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { kind: Thing, plural: things }
+  conversion: { strategy: Webhook, webhook: { conversionReviewVersions: [v1], clientConfig: { url: 'https://evil.example/convert' } } }
+  versions: [{ name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }]
+";
+
+/// Something else in that folder.
+const POD: &str = "apiVersion: v1
+kind: Pod
+metadata: { name: stowaway }
+spec: { containers: [{ name: a, image: evil.example/a, securityContext: { privileged: true } }] }
+";
+
+#[tokio::test]
+async fn what_stands_in_a_crds_folder_is_shown_and_judged_like_the_rest() {
+    let Some(world) = World::new().await else { return };
+    let head = "apiVersion: v2\nname: sub\nversion: 1.0.0\n";
+    let files: &[(&str, &str)] =
+        &[("crds/a.yaml", DEFINITION), ("charts/sub/Chart.yaml", head), ("charts/sub/crds/B.YAML", POD)];
+    world.publish_with(&[("1.0.0", files)]);
+
+    let drawn = world.preview("helm_install", install(json!({}))).await.unwrap();
+
+    for part in
+        ["create CustomResourceDefinition things.example.com", "https://evil.example/convert", "create Pod stowaway"]
+    {
+        assert!(drawn.text.contains(part), "{part} in {}", drawn.text);
+    }
+    assert_eq!(
+        drawn.warnings[..2],
+        [
+            "CustomResourceDefinition things.example.com: objects of this kind would be converted by a webhook."
+                .to_owned(),
+            "Pod stowaway: container a would be privileged.".to_owned(),
+        ],
+    );
+
+    let images = vec![ImagePattern::parse("registry.example/*").unwrap()];
+    let bounds = WorkloadBounds { images: Some(images), most_replicas: None };
+    let Some(bounded) = World::with(|config, _| config.bounds = bounds).await else { return };
+    bounded.publish_with(&[("1.0.0", files)]);
+    let refused = bounded.preview("helm_install", install(json!({}))).await.unwrap_err();
+    assert_eq!(refused.code, kubernetes::codes::IMAGE_DENIED, "{refused}");
+
+    let Some(fenced) = World::fenced().await else { return };
+    fenced.publish_with(&[("1.0.0", &[("charts/sub/Chart.yaml", head), ("charts/sub/crds/a.yaml", DEFINITION)])]);
+    let refused = fenced.preview("helm_install", install(json!({}))).await.unwrap_err();
+    assert_eq!(refused.code, kubernetes::codes::NAMESPACE_DENIED, "{refused}");
 }
 
 #[tokio::test]

@@ -102,6 +102,21 @@ async fn a_preview_looks_nothing_up_and_says_first_that_the_chart_would() {
 }
 
 #[tokio::test]
+async fn a_chart_that_could_hide_a_lookup_is_a_warning() {
+    let Some(world) = with_secret().await else { return };
+    let hidden = format!("{{{{ tpl (b64dec \"{}\") . }}}}", STANDARD.encode(PEEK));
+    world.publish_with(&[("1.0.0", &[]), ("1.1.0", &[("templates/hidden.yaml", &hidden)])]);
+    let warns =
+        |drawn: &catalog::ToolPreview| drawn.warnings.iter().any(|one| one.contains("evaluates texts as templates"));
+
+    let plain = world.preview("helm_install", install(json!({ "version": "1.0.0" }))).await.unwrap();
+    let drawn = world.preview("helm_install", install(json!({ "version": "1.1.0" }))).await.unwrap();
+
+    tells_nothing(&format!("{drawn:?}"));
+    assert_eq!((warns(&plain), warns(&drawn)), (false, true), "{:?}", drawn.warnings);
+}
+
+#[tokio::test]
 async fn an_error_of_a_template_is_told_in_our_own_words() {
     let Some(world) = with_secret().await else { return };
     world.publish_with(&[("1.0.0", &[]), ("1.1.0", &[("templates/fail.yaml", FAIL)])]);

@@ -52,14 +52,19 @@ fn what_a_chart_says_of_itself_is_read() {
         ("web/crds/notes.txt", "x"),
         ("web/charts/db/Chart.yaml", "name: db\nversion: 9.9.9\n"),
         ("web/charts/db/values.yaml", "other: true\n"),
+        ("web/charts/db/crds/C.YAML", "c"),
+        ("web/charts/crds/values.yaml", "x"),
     ]))
     .unwrap();
 
     assert_eq!((contents.name.as_str(), contents.version.as_str()), ("web", "1.2.0"));
     assert_eq!(contents.values.as_deref(), Some("replicas: 1\n"));
     assert_eq!(contents.readme.as_deref(), Some("# Web\n"));
-    assert_eq!(contents.crds.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["crds/a.yaml", "crds/b.yaml"]);
-    assert!(!contents.may_look_up);
+    assert_eq!(
+        contents.crds.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["charts/db/crds/C.YAML", "crds/a.yaml", "crds/b.yaml"]
+    );
+    assert!(!contents.may_look_up && !contents.evaluates_texts);
 }
 
 #[test]
@@ -71,6 +76,28 @@ fn a_template_that_asks_the_cluster_is_noticed() {
     assert!(inspect(&packed(&[("web/Chart.yaml", HEAD), ("web/charts/db-1.0.0.tgz", "…")])).unwrap().may_look_up);
     let values = ("web/values.yaml", "dns: lookup\n");
     assert!(!inspect(&packed(&[("web/Chart.yaml", HEAD), values])).unwrap().may_look_up, "a word is no template");
+}
+
+#[test]
+fn a_template_that_evaluates_texts_is_noticed_since_anything_may_hide_in_them() {
+    let evaluates = |text: &str| {
+        let contents = inspect(&packed(&[("web/Chart.yaml", HEAD), ("web/templates/a.yaml", text)])).unwrap();
+        (contents.may_look_up, contents.evaluates_texts)
+    };
+    for hidden in [
+        r#"{{ tpl (b64dec "e3sgbG9va3VwICJ2MSIgIlNlY3JldCIgIiIgIiIgfX0=") . }}"#,
+        r#"{{ tpl (print "{{ look" "up }}") . }}"#,
+        r#"{{ .Values.x | tpl $ }}"#,
+        "{{-\ttpl\n.Values.x $}}",
+        r#"{{(tpl .Values.x .)}}"#,
+    ] {
+        assert_eq!(evaluates(hidden), (false, true), "{hidden}");
+    }
+    for plain in
+        ["{{/* see _helpers.tpl */}}", "{{ .Values.tpl }}", "{{ include \"web.tplvalues\" . }}", "template: {}"]
+    {
+        assert_eq!(evaluates(plain), (false, false), "{plain}");
+    }
 }
 
 #[test]
