@@ -218,3 +218,94 @@ fn recorded(answer: &Answer) -> CallVerdict {
 pub(crate) fn too_fast() -> Failure {
     Failure::new(Code::StoreUnavailable, "the run changes faster than it can be written").retry_after_ms(200)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::example;
+    use domain::run::{Ending, RunState, Verdict};
+
+    fn answer(verdict: Verdict) -> Answer {
+        let (by, reason) = (domain::Principal::new("i", "ana"), Some("because".to_owned()));
+        Answer { by, verdict, reason, at: Moment::from_secs(150) }
+    }
+
+    #[test]
+    fn the_stores_clock_ends_the_time_to_answer_and_the_time_to_begin() {
+        let last = |end: u64| Some(Moment::from_millis(end * 1_000 - 1));
+        let answered = RunEvent::Answered(answer(Verdict::Approve));
+        assert_eq!(not_after(&answered, &example::run(RunState::PendingApproval)), last(200));
+        let claimed = RunEvent::Claimed { owner: "a".into(), lease_until: Moment::from_secs(300) };
+        let begun_by = |state| Run { execute_by: Some(Moment::from_secs(250)), ..example::run(state) };
+        assert_eq!(not_after(&claimed, &begun_by(RunState::Approved)), last(250));
+        assert_eq!(not_after(&claimed, &begun_by(RunState::Executing)), None, "what began in time may be taken over");
+        let finished = RunEvent::Finished { owner: "a".into(), epoch: 1, ending: Ending::done(None) };
+        assert_eq!(not_after(&finished, &begun_by(RunState::Executing)), None, "what happened can be said at any time");
+    }
+
+    #[test]
+    fn what_people_were_shown_is_masked_once_a_run_has_ended_and_not_before() {
+        let shown = |state| {
+            let mut run = example::run(state);
+            run.asked.preview.text = format!("password=hunter2x9{}{{\"password\":\"kept\"}}", Preview::ARGUMENTS);
+            run.asked.preview.summary = "password=hunter2x9".into();
+            run.asked.preview.warnings = vec!["password=hunter2x9".into()];
+            run
+        };
+        let over = shown(RunState::Succeeded);
+        let masked = after_the_end(&shown(RunState::Executing), over.clone()).asked.preview;
+        let text = format!("{} {} {:?}", masked.text, masked.summary, masked.warnings);
+        assert!(!text.contains("hunter2x9"), "{text}");
+        assert!(masked.text.ends_with("{\"password\":\"kept\"}"), "arguments go when it is written: {}", masked.text);
+        let executing = shown(RunState::Executing);
+        assert_eq!(after_the_end(&shown(RunState::Approved), executing.clone()), executing);
+        assert_eq!(after_the_end(&over, over.clone()), over, "what was over before is left as it is");
+    }
+
+    #[tokio::test]
+    async fn the_audit_log_says_who_moved_which_run_from_where_to_where() {
+        let executor = example::executor().await;
+        let mut to = example::run(RunState::Executing);
+        to.asked.session = Some(domain::SessionId::from_random([2; 16]));
+        to.asked.trace = Some("4bf9".into());
+        to.claim = Some(Claim { owner: "a".into(), epoch: 3, lease_until: Moment::from_secs(300) });
+        let tenant = Tenant::parse("acme").unwrap();
+        let entry = executor.moved(&tenant, Some(&example::run(RunState::Approved)), &to, None);
+        let actor = entry.actor.unwrap();
+        assert!(matches!(actor.kind, ActorKind::Service) && actor.principal == to.asked.requester);
+        assert_eq!((entry.session, entry.trace), (to.asked.session, to.asked.trace.clone()));
+        assert_eq!((entry.tool, entry.toolset), (Some(to.asked.tool.clone()), Some(to.asked.toolset.clone())));
+        assert_eq!(entry.effect, Some(to.asked.effect));
+        let run = entry.run.unwrap();
+        assert_eq!((run.id, run.from, run.to, run.epoch), (to.id, Some("approved"), "executing", 3));
+        assert_ne!(run.digest, to.asked.digest, "it is keyed");
+        let ana = example::caller("ana", "runs:decide");
+        let entry = executor.moved(&tenant, None, &to, Some(&ana));
+        assert_eq!(entry.actor.map(|actor| actor.principal), Some(ana.principal));
+        assert_eq!(entry.run.unwrap().from, None);
+    }
+
+    #[test]
+    fn a_claim_covers_the_permit_of_its_own_run_and_no_other() {
+        let approved = Run { answers: vec![answer(Verdict::Approve)], ..example::run(RunState::Executing) };
+        let policy = policy::Policy {
+            mode: domain::SessionMode::Write,
+            deny: Vec::new(),
+            require_approval: Vec::new(),
+            calls_per_minute: 1,
+        };
+        let evidence = policy::CallEvidence::of_approved_run(&approved).unwrap();
+        let policy::Decision::Permit(permit) = policy::decide(&policy, example::call(), &evidence) else { panic!() };
+        let claim = Claim { owner: "a".into(), epoch: 1, lease_until: Moment::from_secs(300) };
+        assert!(RunClaim { run: approved.id, claim: claim.clone() }.covers(&permit));
+        assert!(!RunClaim { run: RunId::from_random([9; 16]), claim }.covers(&permit));
+    }
+
+    #[test]
+    fn what_a_person_said_stands_in_the_audit_log() {
+        for (verdict, word) in [(Verdict::Approve, "approve"), (Verdict::Reject, "reject")] {
+            let told = recorded(&answer(verdict));
+            assert_eq!((told.verdict, told.comment.as_deref()), (word, Some("because")));
+        }
+    }
+}

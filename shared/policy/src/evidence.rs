@@ -74,7 +74,51 @@ impl PermitApproval {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use domain::{Assignment, Moment, Principal, Session, SessionId, ToolsetName};
     use std::path::Path;
+
+    struct Opened(Option<Session>);
+
+    impl OpenedCall for Opened {
+        fn session(&self) -> Option<&Session> {
+            self.0.as_ref()
+        }
+
+        fn calls_this_minute(&self) -> u64 {
+            3
+        }
+
+        fn is_stopped(&self) -> bool {
+            true
+        }
+    }
+
+    fn loaded() -> LoadedToolsets {
+        LoadedToolsets::from_iter([(ToolsetName::parse("k8s").unwrap(), Level::Read)])
+    }
+
+    #[test]
+    fn what_is_known_of_a_call_is_what_its_session_or_its_address_has() {
+        let session = Session {
+            id: SessionId::from_random([1; 16]),
+            owner: Principal::new("i", "agent"),
+            mode: SessionMode::Read,
+            loaded: loaded(),
+            grown: false,
+            catalog: String::new(),
+            tainted: false,
+            assignment: Assignment::default(),
+            opened_at: Moment::from_secs(1),
+        };
+        let known = CallEvidence::of_session(&Opened(Some(session))).unwrap();
+        assert_eq!(*known.loaded(), loaded());
+        assert_eq!((known.mode, known.calls_this_minute, known.stopped), (SessionMode::Read, 3, true));
+        assert!(CallEvidence::of_session(&Opened(None)).is_none(), "nothing is known without a live session");
+        let known = CallEvidence::of_address(&Opened(None), loaded());
+        assert_eq!(*known.loaded(), loaded());
+        assert_eq!((known.mode, known.calls_this_minute, known.stopped), (SessionMode::Write, 3, true));
+    }
 
     #[test]
     fn only_the_store_proves_that_a_call_is_open() {

@@ -79,3 +79,26 @@ pub enum Accept {
     /// Each waits for an admin.
     Each,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_on_a_whole_tool_counts_and_a_word_on_some_of_its_calls_does_not() {
+        let said = |text: &str, effect| (Pattern::parse(text).unwrap(), effect);
+        let trusted = TrustedEffects {
+            annotations: false,
+            effects: vec![
+                said("get:secrets", Effect::Change),
+                said("get", Effect::Read),
+                said("get*", Effect::Disrupt),
+                said("put:x", Effect::Read),
+            ],
+        };
+        assert_eq!(trusted.effect("get"), Some(Effect::Read));
+        assert_eq!(trusted.effect("get_all"), Some(Effect::Disrupt));
+        assert_eq!(trusted.effect("put"), None, "what only some calls do vouches for no call");
+        assert_eq!(trusted.effect("other"), None);
+    }
+}

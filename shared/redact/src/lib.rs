@@ -126,6 +126,27 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_masked_in_their_order_and_counted() {
+        let mut redactor = Redactor::default();
+        assert_eq!(redactor.line("nothing to see"), "nothing to see");
+        assert_eq!(redactor.line("password = hünter22"), "password = [redacted: password-like assignment]");
+        let counted = redactor.line_and_count("password = hünter22");
+        assert_eq!(counted, ("password = [redacted: password-like assignment]".to_owned(), 8), "characters, not bytes");
+        redactor.line("-----BEGIN PRIVATE KEY-----");
+        assert_eq!(redactor.line("MIIEow"), "[redacted]", "the line before began a key");
+    }
+
+    #[test]
+    fn the_first_rule_is_told_unless_its_place_is_spared() {
+        let line = "password = hunter22 key AKIAIOSFODNN7EXAMPLE";
+        assert_eq!(first("nothing to see", |_, _| false), None);
+        assert_eq!(first(line, |_, _| false), Some("password-like assignment"));
+        assert_eq!(first(line, |rule, _| rule == "password-like assignment"), Some("cloud access key"));
+        assert_eq!(first(line, |_, place| place.starts_with("password")), Some("cloud access key"), "with its name");
+        assert_eq!(first(line, |_, _| true), None);
+    }
+
+    #[test]
     fn a_message_is_one_short_line() {
         assert_eq!(message("a\nb\u{1b}[2J"), "a b [2J");
         assert_eq!(message(&"é".repeat(600)).chars().count(), 501);

@@ -1,16 +1,15 @@
 //! How much of what is secret is masked, and how much of what is not: counted over two corpora.
 //!
-//! The floors are what was reached, with forms that the rules were written against: docs/masking.md says what to expect of
-//! others. A form that is missed is added to the corpus first and mended then.
+//! What is missed is listed by name, so that no other form can be lost unnoticed. These are forms that the rules were
+//! written against: docs/masking.md says what to expect of others. A form that is missed is added to the corpus first and
+//! mended then.
 
 use redact::looks;
 use redact::redact;
 use std::ops::Range;
 
-/// The least share of forms whose secrets are masked whole.
-const RECALL: f64 = 0.994;
-/// The largest share of ordinary lines that are masked.
-const FALSE_POSITIVES: f64 = 0.002;
+/// The forms whose secrets are not masked whole: the value has blanks in it, and the secret has no name.
+const MISSED: [&str; 2] = ["env, passphrase", "code, arguments by place"];
 
 /// The items of a corpus: names and texts. Comments come before the first item.
 fn items(corpus: &str) -> Vec<(String, String)> {
@@ -48,24 +47,24 @@ fn rest(text: &str, secrets: &[Range<usize>]) -> String {
 
 #[test]
 fn nearly_every_secret_of_the_corpus_is_masked() {
-    let (mut all, mut missed) = (0_u32, Vec::new());
+    let (mut all, mut missed, mut left) = (0, Vec::new(), Vec::new());
     for (name, form) in items(include_str!("corpus/secrets.txt")) {
         let (text, marked) = secrets(&form);
         assert!(!marked.is_empty(), "{name} has no secret");
         all += 1;
         let rest = rest(&text, &marked);
         if !rest.is_empty() {
-            missed.push(format!("{name}: {rest:?} is left of {:?}", redact(&text)));
+            left.push(format!("{name}: {rest:?} is left of {:?}", redact(&text)));
+            missed.push(name);
         }
     }
-    let recall = 1.0 - f64::from(u32::try_from(missed.len()).unwrap()) / f64::from(all);
     assert!(all >= 200, "{all} forms");
-    assert!(recall >= RECALL, "recall {recall:.4} of {all} forms; missed:\n{}", missed.join("\n"));
+    assert_eq!(missed, MISSED, "{} of {all} forms are missed:\n{}", missed.len(), left.join("\n"));
 }
 
 #[test]
-fn hardly_anything_ordinary_is_masked() {
-    let (mut all, mut masked) = (0_u32, Vec::new());
+fn nothing_ordinary_is_masked() {
+    let (mut all, mut masked) = (0, Vec::new());
     for (name, text) in items(include_str!("corpus/ordinary.txt")) {
         let shown = redact(&text);
         assert_eq!(shown.lines().count(), text.lines().count(), "{name}: {shown}");
@@ -76,7 +75,6 @@ fn hardly_anything_ordinary_is_masked() {
             }
         }
     }
-    let share = f64::from(u32::try_from(masked.len()).unwrap()) / f64::from(all);
     assert!(all >= 300, "{all} lines");
-    assert!(share <= FALSE_POSITIVES, "false positives {share:.4} of {all} lines:\n{}", masked.join("\n"));
+    assert!(masked.is_empty(), "{} of {all} lines are masked:\n{}", masked.len(), masked.join("\n"));
 }

@@ -161,7 +161,7 @@ impl RunStore {
             match record {
                 Some(record) => {
                     let (brief, kept_until) = read(id, &record)?;
-                    briefs.extend((now < kept_until).then_some(brief));
+                    briefs.extend((!kept_until.since(now).is_zero()).then_some(brief));
                 }
                 None => briefs.extend(whole.iter().position(|brief| brief.id == id).map(|at| whole.swap_remove(at))),
             }
@@ -191,7 +191,7 @@ impl RunStore {
                 .map(|record| read(id, &record).map(|(brief, until)| (brief, record.version, until)))
                 .transpose()?
             {
-                Some((_, _, until)) if now < until => {}
+                Some((_, _, until)) if !until.since(now).is_zero() => {}
                 found => overdue.push((id, found)),
             }
         }

@@ -105,3 +105,84 @@ pub(crate) fn without_arguments(run: &Run) -> Cow<'_, Run> {
     }
     Cow::Owned(kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{Call, CallId, Caller, Effect, Level, Principal, Scopes, Tenant, ToolName, ToolUse, ToolsetName};
+    use std::sync::Arc;
+
+    fn run(state: RunState) -> Run {
+        let caller = Caller {
+            tenant: Tenant::parse("acme").unwrap(),
+            principal: Principal::new("i", "agent"),
+            scopes: Scopes::parse("tools:write"),
+            expires_at: Moment::from_secs(9),
+            token: None,
+        };
+        let used = ToolUse {
+            tool: ToolName::parse("k8s_scale").unwrap(),
+            toolset: ToolsetName::parse("k8s").unwrap(),
+            needs: Level::Write,
+            effect: Effect::Change,
+            about: None,
+            schema: "",
+            arguments: "{}",
+        };
+        let call = Call::new(CallId::from_random([1; 16]), Arc::new(caller), None, used);
+        let asked =
+            RunRequest { arguments: r#"{"replicas":0}"#.into(), ..RunRequest::new(&call, Moment::from_secs(1)) };
+        let claim = Claim { owner: "somebody".into(), epoch: 1, lease_until: Moment::from_secs(9) };
+        let ending = Ending::done(Some("{}".into()));
+        Run { state, claim: Some(claim), ending: Some(ending), ..Run::new(RunId::from_random([1; 16]), asked) }
+    }
+
+    #[test]
+    fn nothing_of_a_run_that_nobody_sealed_can_be_done_or_handed_over() {
+        for state in RunState::ALL {
+            let run = distrusted(run(state));
+            assert_eq!((run.claim, run.asked.arguments.as_str()), (None, SCRUBBED_ARGUMENTS), "{state:?}");
+            let ending = run.ending.unwrap();
+            assert_eq!(ending.result, None, "{state:?}");
+            let not_ours = (Some(Code::RecordNotAuthentic.as_str()), "the seal of the record");
+            match state {
+                RunState::PendingApproval | RunState::Approved => {
+                    assert_eq!((run.state, run.delivered, ending.attempted), (RunState::Expired, false, false));
+                    assert_eq!((ending.code.as_deref(), ending.basis.as_str()), not_ours);
+                }
+                RunState::Executing | RunState::OutcomeUnknown => {
+                    assert_eq!((run.state, run.delivered, ending.attempted), (RunState::OutcomeUnknown, false, true));
+                    assert_eq!((ending.code.as_deref(), ending.basis.as_str()), not_ours);
+                }
+                RunState::Rejected
+                | RunState::Expired
+                | RunState::Cancelled
+                | RunState::Succeeded
+                | RunState::Failed
+                | RunState::ReconciledSucceeded
+                | RunState::ReconciledFailed => {
+                    assert_eq!((run.state, run.delivered, ending.code), (state, true, None), "it is history");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_go_with_the_end_of_a_run_and_what_was_shown_above_them_stays() {
+        let shown = |text: &str, reviewed: bool| {
+            let mut run = run(RunState::Succeeded);
+            (run.asked.preview.text, run.asked.reviewed) = (text.to_owned(), reviewed);
+            run.asked.preview.arguments = Some(r#"{"replicas":0}"#.into());
+            run
+        };
+        let with_arguments = format!("scale{}{{\"replicas\":0}}", Preview::ARGUMENTS);
+        let kept = without_arguments(&shown(&with_arguments, false)).into_owned().asked;
+        assert_eq!((kept.arguments.as_str(), kept.preview.arguments), (SCRUBBED_ARGUMENTS, None));
+        assert_eq!(kept.preview.text, format!("scale{}{SCRUBBED}", Preview::ARGUMENTS));
+        let reviewed = without_arguments(&shown(&with_arguments, true)).into_owned().asked;
+        assert_eq!((reviewed.arguments.as_str(), reviewed.preview.text), (SCRUBBED_ARGUMENTS, with_arguments.clone()));
+        assert!(reviewed.preview.arguments.is_some(), "its history is told by them");
+        let open = Run { state: RunState::Approved, ..shown(&with_arguments, false) };
+        assert_eq!(*without_arguments(&open), open);
+    }
+}

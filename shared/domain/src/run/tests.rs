@@ -110,6 +110,32 @@ fn every_state_has_its_name_and_knows_whether_it_is_over() {
 }
 
 #[test]
+fn what_was_asked_for_is_told_in_one_line() {
+    let requested = |arguments: serde_json::Value| {
+        let mut run = run(false, 1);
+        run.asked.arguments = arguments.to_string();
+        run.asked.requested()
+    };
+    assert_eq!(requested(serde_json::json!({})), "k8s_scale");
+    assert_eq!(
+        requested(serde_json::json!({ "name": "web", "replicas": 3, "dry": null, "list": [1, 2], "map": { "a": 1 } })),
+        "k8s_scale: dry=null, list (2 items), map (1 fields), name=web, replicas=3"
+    );
+    assert_eq!(requested(serde_json::json!({ "text": "a\nb" })), "k8s_scale: text (3 characters)", "no second line");
+    assert_eq!(requested(serde_json::json!({ "text": "x".repeat(80) })), format!("k8s_scale: text={}", "x".repeat(80)));
+    assert_eq!(requested(serde_json::json!({ "text": "x".repeat(81) })), "k8s_scale: text (81 characters)");
+}
+
+#[test]
+fn an_ending_says_whether_anything_was_sent_and_how_that_is_known() {
+    let told = |ending: Ending| (ending.code, ending.attempted, ending.basis);
+    let stale = || Some(Code::Stale.as_str().to_owned());
+    assert_eq!(told(Ending::done(None)), (None, true, "the tool's answer".into()));
+    assert_eq!(told(Ending::failed(Code::Stale, "no")), (stale(), true, "the tool's answer".into()));
+    assert_eq!(told(Ending::not_attempted(Code::Stale, "no")), (stale(), false, "checked before sending".into()));
+}
+
+#[test]
 fn the_requester_never_answers_its_own_request() {
     for verdict in [Verdict::Approve, Verdict::Reject] {
         assert_eq!(run(true, 1).apply(&answer(0, verdict, T0), at(T0)), Err(NotAnEdge::OwnRequest));

@@ -225,3 +225,57 @@ fn refused(no: NotAnEdge, run: &Run) -> Failure {
     };
     failure.details(facts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    #[test]
+    fn only_a_token_that_calls_no_tools_decides() {
+        assert!(may_decide(&example::caller("ana", "runs:decide")).is_ok());
+        for (scopes, why) in [
+            ("", "lacks the scope"),
+            ("tools:read", "lacks the scope"),
+            ("runs:decide tools:read", "may call tools"),
+            ("runs:decide tools:write", "may call tools"),
+        ] {
+            let failure = may_decide(&example::caller("ana", scopes)).unwrap_err();
+            assert_eq!(failure.code, Code::InsufficientScope);
+            assert!(failure.message.contains(why), "{scopes}: {}", failure.message);
+        }
+    }
+
+    /// As many runs as fit on a page, from this number on.
+    async fn page(executor: &Executor, from: usize, state: RunState) -> Vec<RunId> {
+        let mut ids = Vec::new();
+        for number in from..from + AT_ONCE {
+            let mut bits = [0; 16];
+            bits[..8].copy_from_slice(&u64::try_from(number).unwrap().to_be_bytes());
+            let run = Run { id: RunId::from_random(bits), ..example::run(state) };
+            ids.push(example::put(executor, &run).await.run.id);
+        }
+        ids
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_taken_back_page_by_page_and_what_was_approved_is_left() {
+        let (executor, tenant) = (example::executor().await, Tenant::parse("acme").unwrap());
+        assert!(!executor.cancel_waiting(&tenant).await.unwrap(), "there is nothing");
+        let ids = page(&executor, 0, RunState::PendingApproval).await;
+        assert!(executor.cancel_waiting(&tenant).await.unwrap(), "there may be more than a page");
+        for id in ids {
+            assert_eq!(executor.find_run(&tenant, id).await.unwrap().0.run.state, RunState::Cancelled);
+        }
+        assert!(!executor.cancel_waiting(&tenant).await.unwrap());
+        page(&executor, AT_ONCE, RunState::Approved).await;
+        assert!(!executor.cancel_waiting(&tenant).await.unwrap(), "a page of nothing else is not read again");
+    }
+
+    #[test]
+    fn a_no_needs_a_reason_and_a_yes_does_not() {
+        let said = |verdict, reason: Option<&str>| RunDecision { verdict, reason: reason.map(str::to_owned) };
+        assert!(explains(&said(Verdict::Approve, None)) && explains(&said(Verdict::Reject, Some("because"))));
+        assert!(!explains(&said(Verdict::Reject, None)) && !explains(&said(Verdict::Reject, Some("  "))));
+    }
+}

@@ -320,7 +320,19 @@ fn size(bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
+
+    #[test]
+    fn only_what_is_over_and_handed_over_is_history() {
+        for state in RunState::ALL {
+            for delivered in [false, true] {
+                let run = Run { delivered, ..example::run(state) };
+                assert_eq!(is_history(&run), state.is_final() && delivered, "{state:?} {delivered}");
+            }
+        }
+        assert_eq!((size(0), size(1), size(2)), ("0 bytes".into(), "1 byte".into(), "2 bytes".into()));
+    }
 
     #[test]
     fn ap5_text_that_plays_tricks_is_shown_as_what_it_is() {

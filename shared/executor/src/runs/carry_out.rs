@@ -452,6 +452,48 @@ fn is_ambiguous(code: Code) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::{Class, ToolCode};
+
+    #[test]
+    fn only_what_may_have_been_sent_without_an_answer_is_unknown() {
+        let output = ToolOutput { tainting: true, ..ToolOutput::structured("7".into()) };
+        let done = ending(Some(PerformOutcome::Done(output))).unwrap();
+        assert_eq!((done.code, done.result.as_deref(), done.tainting), (None, Some("7"), true));
+        let large = ending(Some(PerformOutcome::TooLarge { bytes: 9, cap: 8 })).unwrap();
+        assert_eq!((large.code, large.result, large.attempted), (None, None, true));
+        assert!(large.message.contains("9 bytes is over the cap of 8"), "{}", large.message);
+        for code in [Code::OutcomeUnknown, Code::StoreUnavailable, Code::Deadline, Code::Internal] {
+            let unknown = ending(Some(PerformOutcome::Failed(Failure::new(code, "no word")))).unwrap_err();
+            assert_eq!((unknown.code.as_deref(), unknown.message.as_str()), (Some(code.as_str()), "no word"));
+        }
+        let quoting = ToolCode { name: "said_no", class: Class::Conflict, retryable: false, quotes_target: true };
+        for (code, tainting) in [(Code::NotFound, false), (Code::Tool(Box::leak(Box::new(quoting))), true)] {
+            let failed = ending(Some(PerformOutcome::Failed(Failure::new(code, "a no")))).unwrap();
+            assert_eq!((failed.code.as_deref(), failed.tainting), (Some(code.as_str()), tainting));
+        }
+        assert_eq!(ending(None).unwrap_err().code.as_deref(), Some(Code::Internal.as_str()), "it panicked");
+    }
+
+    #[test]
+    fn a_run_keeps_the_result_or_the_blocks_of_a_tool_that_gives_nothing_else() {
+        let blocks = vec![Content::Text("a".into()), Content::Block(serde_json::json!({ "type": "image" }))];
+        let output = |structured: Option<&str>, content| ToolOutput {
+            structured: structured.map(str::to_owned),
+            content,
+            tainting: true,
+        };
+        let both = kept(output(Some("7"), blocks.clone()));
+        assert_eq!((both.structured.as_deref(), both.content.len(), both.tainting), (Some("7"), 0, true));
+        let text = r#"{"content":[{"text":"a","type":"text"},{"type":"image"}]}"#;
+        assert_eq!(kept(output(None, blocks)).structured.as_deref(), Some(text));
+        assert_eq!(kept(output(None, Vec::new())).structured, None);
+    }
+
+    #[test]
+    fn what_was_not_sent_says_why() {
+        let ending = unsent("nobody confirmed it");
+        assert_eq!((ending.attempted, ending.basis.as_str()), (false, "nobody confirmed it"));
+    }
 
     #[test]
     fn only_ones_own_words_under_ones_own_claim_were_written_before() {

@@ -44,3 +44,25 @@ impl Executor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use domain::run::{Run, RunState};
+
+    #[tokio::test]
+    async fn only_its_own_requester_is_handed_an_ending() {
+        for (state, subject, delivered) in [
+            (RunState::Succeeded, "agent", true),
+            (RunState::Succeeded, "other", false),
+            (RunState::PendingApproval, "agent", false),
+        ] {
+            let executor = example::executor().await;
+            let held = example::put(&executor, &example::run(state)).await;
+            let caller = example::caller(subject, "tools:write");
+            executor.note_delivery(&caller, &held).await;
+            let Run { delivered: noted, .. } = executor.find_run(&caller.tenant, held.run.id).await.unwrap().0.run;
+            assert_eq!(noted, delivered, "{state:?} {subject}");
+        }
+    }
+}

@@ -12,6 +12,8 @@ mod answer;
 pub(crate) mod ask;
 mod carry_out;
 mod deliver;
+#[cfg(test)]
+pub(crate) mod example;
 mod ready;
 pub mod report;
 mod standing;

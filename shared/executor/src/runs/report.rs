@@ -179,3 +179,123 @@ pub fn to_requester(run: &Run) -> Value {
     }
     told
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+    use domain::run::Ending;
+    use domain::{Moment, Principal};
+
+    fn answered(state: RunState, verdict: Verdict, reason: Option<&str>) -> Run {
+        let by = Principal::new("i", "ana");
+        let answer = Answer { by, verdict, reason: reason.map(str::to_owned), at: Moment::from_secs(150) };
+        Run { answers: vec![answer], ..example::run(state) }
+    }
+
+    fn failed(run: &Run) -> Failure {
+        match to_agent(run, false, &[]) {
+            Outcome::Failed(failure) => failure,
+            other @ (Outcome::Done(_) | Outcome::Waiting(_)) => panic!("{other:?}"),
+        }
+    }
+
+    fn done(run: &Run, replayed: bool) -> (Value, bool) {
+        match to_agent(run, replayed, &[]) {
+            Outcome::Done(output) => (serde_json::from_str(&output.structured.unwrap()).unwrap(), output.tainting),
+            other @ (Outcome::Failed(_) | Outcome::Waiting(_)) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_agent_that_waits_is_told_for_whom() {
+        for (state, next) in [
+            (RunState::PendingApproval, "A person must approve."),
+            (RunState::Approved, "A person approved."),
+            (RunState::Executing, "A person approved."),
+        ] {
+            let Outcome::Waiting(told) = to_agent(&example::run(state), false, &[]) else { panic!("{state:?}") };
+            assert_eq!((told.id, told.state), (example::run(state).id, state));
+            let told: Value = serde_json::from_str(&told.json).unwrap();
+            assert_eq!(told["run"]["state"], state.as_str());
+            assert!(told["run"]["next"].as_str().unwrap().starts_with(next), "{told}");
+            assert_eq!((&told["run"]["poll_after_ms"], &told["run"]["replayed"]), (&json!(2_000), &Value::Null));
+            assert_eq!(told["preview"]["summary"], "k8s_scale");
+        }
+    }
+
+    #[test]
+    fn an_agent_is_handed_the_result_with_the_run_beside_it() {
+        let ending = Ending { tainting: true, ..Ending::done(Some(r#"{"replicas":3}"#.into())) };
+        for state in [RunState::Succeeded, RunState::ReconciledSucceeded] {
+            let run = Run { ending: Some(ending.clone()), ..answered(state, Verdict::Approve, Some("fine")) };
+            let (told, tainting) = done(&run, true);
+            assert_eq!((&told["result"], tainting), (&json!({ "replicas": 3 }), true));
+            assert_eq!(told["run"]["id"], run.id.to_string());
+            assert_eq!(told["run"]["expires_at"], Moment::from_secs(200).to_string());
+            let facts = ["state", "effect", "decided_by", "reason"].map(|key| told["run"][key].as_str().unwrap());
+            assert_eq!(facts, [state.as_str(), "change", "ana", "fine"]);
+            assert_eq!((&told["run"]["digest"], &told["run"]["replayed"]), (&json!(run.asked.digest), &json!(true)));
+        }
+    }
+
+    #[test]
+    fn a_rejection_ends_the_step_only_where_a_rule_says_so() {
+        let mut run = answered(RunState::Rejected, Verdict::Reject, Some("not today"));
+        let (told, tainting) = done(&run, false);
+        assert_eq!((&told["run"]["reason"], tainting), (&json!("not today"), false));
+        run.asked.on_reject = OnReject::Fail;
+        let failure = failed(&run);
+        assert_eq!((failure.code, failure.message.as_str()), (Code::Rejected, "rejected by ana: not today"));
+        assert_eq!(failure.details.unwrap()["run"]["decided_by"], "ana");
+        run.answers[0].reason = None;
+        assert_eq!(failed(&run).message, "rejected by ana");
+        run.answers.clear();
+        assert_eq!(failed(&run).message, "rejected");
+    }
+
+    #[test]
+    fn an_agent_is_told_why_nothing_came_of_a_run() {
+        let ended = |state, code, message: &str| {
+            let ending = Some(Ending::failed(code, message));
+            let failure = failed(&Run { ending, ..example::run(state) });
+            (failure.code, failure.message)
+        };
+        let bare = |state| {
+            let failure = failed(&example::run(state));
+            (failure.code, failure.message)
+        };
+        assert_eq!(ended(RunState::Failed, Code::Stale, "it moved"), (Code::Stale, "it moved".into()));
+        assert_eq!(bare(RunState::Failed), (Code::Internal, "it was not done".into()));
+        let settled = ended(RunState::ReconciledFailed, Code::OutcomeUnknown, "it did not happen");
+        assert_eq!(settled, (Code::NotPossible, "it did not happen".into()), "nothing is unknown any more");
+        let expired = "nobody answered, or nobody began, in time";
+        assert_eq!(bare(RunState::Expired), (Code::Expired, expired.into()));
+        let forged = ended(RunState::Expired, Code::RecordNotAuthentic, "not ours");
+        assert_eq!(forged, (Code::RecordNotAuthentic, "not ours".into()));
+        assert_eq!(bare(RunState::Cancelled), (Code::RunCancelled, "the run was taken back".into()));
+        assert_eq!(bare(RunState::OutcomeUnknown).0, Code::OutcomeUnknown);
+    }
+
+    #[test]
+    fn each_reader_is_shown_what_is_theirs() {
+        let mut run = answered(RunState::PendingApproval, Verdict::Approve, None);
+        let preview = &mut run.asked.preview;
+        preview.text = "run it with password=hunter2x9".into();
+        preview.summary = "a summary".into();
+        preview.warnings = vec!["token=abcdefgh12345".into()];
+        run.asked.arguments = r#"{"list":["password=hunter2x9"],"n":1}"#.into();
+        let person = to_person(&run);
+        assert_eq!(person["arguments"], json!({ "list": ["password=hunter2x9"], "n": 1 }), "as it will be executed");
+        assert_eq!(person["preview"]["text"], "run it with password=hunter2x9");
+        assert_eq!((&person["id"], &person["claim"]), (&json!(run.id.to_string()), &Value::Null));
+        assert_eq!(person["decisions"][0]["verdict"], "approved");
+        let auditor = to_auditor(&run);
+        assert!(!auditor.to_string().contains("hunter2x9") && !auditor.to_string().contains("abcdefgh12345"));
+        assert_eq!((&auditor["arguments"]["n"], &auditor["preview"]["summary"]), (&json!(1), &json!("a summary")));
+        let requester = to_requester(&run);
+        assert_eq!((&requester["arguments"], &requester["warnings"]), (&Value::Null, &Value::Null));
+        assert_eq!((&requester["tool"], &requester["requested_by"]), (&json!("k8s_scale"), &json!("agent")));
+        assert_eq!((verdict(Verdict::Approve), verdict(Verdict::Reject)), ("approved", "rejected"));
+    }
+}

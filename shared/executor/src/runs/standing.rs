@@ -130,13 +130,6 @@ impl Executor {
         }
     }
 
-    /// Whether a run that the store shows as approved may still be under way under a claim that it has forgotten.
-    pub(super) fn may_be_under_way(&self, run: &Run, now: Moment) -> bool {
-        let store = self.store.lineages().now();
-        let over = store.since.is_none_or(|since| now >= since.plus(self.leases.lease));
-        !run.asked.idempotent && store.doubts(run.changed_at) && !over
-    }
-
     /// Writes a run that this replica holds and the store has forgotten back as unknown.
     pub(super) async fn write_back(
         &self,
@@ -180,6 +173,13 @@ impl Executor {
             }
         }
     }
+}
+
+/// Whether a run that this store shows as approved may still be under way under a claim that it has forgotten: whoever
+/// made that claim is silent for no longer than a lease.
+pub(super) fn may_be_under_way(run: &Run, store: StoreEpoch, lease: Duration, now: Moment) -> bool {
+    let recent = store.since.is_some_and(|since| now < since.plus(lease));
+    !run.asked.idempotent && store.doubts(run.changed_at) && recent
 }
 
 /// Whether the run is held as this replica holds it.
@@ -270,6 +270,18 @@ mod tests {
     }
 
     #[test]
+    fn an_approved_run_may_be_under_way_for_a_lease_after_the_store_forgot() {
+        let approved = |idempotent| Run { state: RunState::Approved, ..claimed(idempotent, 1, at(10)) };
+        let under_way = |idempotent, store, now| may_be_under_way(&approved(idempotent), store, LEASE, at(now));
+        let end = 11 + LEASE.as_secs();
+        assert!(under_way(false, changed(11), 12) && under_way(false, changed(11), end - 1));
+        assert!(!under_way(false, changed(11), end), "its owner would have been silent for too long");
+        assert!(!under_way(true, changed(11), 12), "what may be repeated is repeated");
+        assert!(!under_way(false, changed(10), 12), "it was approved since, so nothing of it is forgotten");
+        assert!(!under_way(false, StoreEpoch { generation: 1, since: None }, 12));
+    }
+
+    #[test]
     fn s3_a_run_as_it_was_before_the_claim_is_a_forgotten_one_and_what_others_made_of_it_is_not() {
         let mine = claimed(false, 1, at(20));
         let claim = mine.claim.clone().unwrap();
@@ -278,6 +290,11 @@ mod tests {
             let waits = matches!(state, RunState::PendingApproval | RunState::Approved);
             assert_eq!(forgotten(&before, &claim), waits, "{state:?}");
             assert!(!forgotten(&Run { state, ..mine.clone() }, &claim), "{state:?} under the same claim");
+        }
+        for (epoch, lost) in [(claim.epoch - 1, true), (claim.epoch + 1, false)] {
+            let held = Some(Claim { epoch, ..claim.clone() });
+            let found = Run { state: RunState::Approved, claim: held, ..mine.clone() };
+            assert_eq!(forgotten(&found, &claim), lost, "only an earlier claim was before this one");
         }
         let other = Claim { owner: "rep_b".into(), ..claim };
         assert!(same_claim(&mine, &mine));

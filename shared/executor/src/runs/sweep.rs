@@ -3,12 +3,13 @@
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
 use super::carry_out::speaks_from_outside;
+use super::standing::may_be_under_way;
 use crate::executor::Executor;
 use crate::failures::no_store;
 use crate::run_record::RunUpdate;
 use crate::snapshot::Snapshot;
 use catalog::ProbeResult;
-use domain::run::{Ending, RunEvent, RunState};
+use domain::run::{Ending, Run, RunEvent, RunState};
 use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +65,7 @@ impl Executor {
                 if late {
                     return Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?);
                 }
-                if self.may_be_under_way(&held.run, now) {
+                if may_be_under_way(&held.run, self.store.lineages().now(), self.leases.lease, now) {
                     return Ok(());
                 }
                 self.begin(Arc::clone(snapshot), tenant.clone(), held, now).await.map(|_| ())
@@ -113,10 +114,9 @@ impl Executor {
         now: Moment,
     ) -> Result<(), Failure> {
         let basis = "a probe of the target".to_owned();
-        // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
-        let owner_may_act = held.run.claim.as_ref().is_some_and(|claim| now < claim.lease_until);
         let found = match self.probe(snapshot, tenant, &held.run).await {
-            ProbeResult::NotDone if owner_may_act => ProbeResult::Unknown,
+            // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
+            ProbeResult::NotDone if lease_left(&held.run, now).is_some() => ProbeResult::Unknown,
             found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Unknown) => found,
         };
         match found {
@@ -129,14 +129,50 @@ impl Executor {
                 self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await
             }
             ProbeResult::Unknown => {
-                let age = now.since(held.run.changed_at);
-                let next = PROBES.into_iter().find(|at| *at > age).map(|at| held.run.changed_at.plus(at));
-                let lease = held.run.claim.as_ref().map(|claim| claim.lease_until).filter(|_| owner_may_act);
-                let next = lease.map_or(next, |lease| Some(next.map_or(lease, |next| next.min(lease.max(now)))));
                 let entry = self.moved(tenant, Some(&held.run), &held.run, None);
-                let looked = self.store.of(tenant).runs().look_again(&held, next, &entry).await;
+                let looked = self.store.of(tenant).runs().look_again(&held, next_look(&held.run, now), &entry).await;
                 looked.map(|_| ()).map_err(|e| no_store(&e))
             }
         }
+    }
+}
+
+/// The end of the lease of whoever may still be sending; `None` if nobody may.
+fn lease_left(run: &Run, now: Moment) -> Option<Moment> {
+    run.claim.as_ref().map(|claim| claim.lease_until).filter(|until| !until.since(now).is_zero())
+}
+
+/// When an unknown outcome is looked at again, and at the latest when its owner can send no more. `None`: only a person
+/// can settle it.
+fn next_look(run: &Run, now: Moment) -> Option<Moment> {
+    let looks = PROBES.map(|after| run.changed_at.plus(after)).into_iter().chain(lease_left(run, now));
+    looks.filter(|at| !at.since(now).is_zero()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+    use domain::run::Claim;
+
+    fn unknown(lease_until: u64) -> Run {
+        let claim = Claim { owner: "a".into(), epoch: 1, lease_until: Moment::from_secs(lease_until) };
+        Run { claim: Some(claim), changed_at: Moment::from_secs(100), ..example::run(RunState::OutcomeUnknown) }
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_looked_at_three_times_and_when_the_lease_is_over() {
+        let next = |lease_until, now| next_look(&unknown(lease_until), Moment::from_secs(now));
+        let at = |secs| Some(Moment::from_secs(secs));
+        assert_eq!([next(90, 100), next(90, 105), next(90, 129)], [at(105), at(130), at(130)]);
+        assert_eq!([next(90, 130), next(90, 219), next(90, 220)], [at(220), at(220), None]);
+        assert_eq!([next(103, 100), next(110, 105), next(300, 220)], [at(103), at(110), at(300)]);
+    }
+
+    #[test]
+    fn whoever_holds_a_run_may_send_until_the_lease_is_over() {
+        let left = |now| lease_left(&unknown(110), Moment::from_secs(now));
+        assert_eq!([left(109), left(110), left(111)], [Some(Moment::from_secs(110)), None, None]);
+        assert_eq!(lease_left(&Run { claim: None, ..unknown(110) }, Moment::from_secs(1)), None);
     }
 }

@@ -224,7 +224,13 @@ fn a_control_tool_is_judged_by_scope_and_rate_and_by_no_rule() {
     let names = || (ToolName::parse("k8s_get").unwrap(), ToolsetName::parse("virtual").unwrap());
     let decided = |scope, evidence: &CallEvidence| {
         let call = Call::of_control_tool(CallId::from_random([1; 16]), caller(scope), None, names(), "{}");
-        ["deny", "ask", "-"].map(|rule| word(&decide(&policy(SessionMode::Read, rule), call.clone(), evidence)))
+        // Rules that would match the call, whatever it is about.
+        let every = || Pattern::parse("*").unwrap();
+        let ask = Gate { pattern: every(), on_reject: OnReject::Fail };
+        [(vec![every()], vec![]), (vec![], vec![ask]), (vec![], vec![])].map(|(deny, require_approval)| {
+            let policy = Policy { deny, require_approval, ..policy(SessionMode::Read, "-") };
+            word(&decide(&policy, call.clone(), evidence))
+        })
     };
     let nothing = evidence(None, SessionMode::Read);
     assert_eq!(decided("tools:read", &nothing), ["permit"; 3]);

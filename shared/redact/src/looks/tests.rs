@@ -46,6 +46,43 @@ fn what_is_too_long_is_masked_from_there_on() {
 }
 
 #[test]
+fn exactly_as_much_as_may_be_is_looked_at() {
+    let text = "a harmless line\n".repeat(20);
+    let mut cost = LookCost { longest: text.len(), ..LookCost::of(text.len()) };
+    assert_eq!(find_within(&text, 0, &mut cost), []);
+    let spent = |bytes| LookCost { bytes, most: 100, longest: LONGEST }.is_spent();
+    assert!(!spent(100) && spent(101));
+    assert_eq!(LineLooker::new().alone(&" ".repeat(LONGEST)), []);
+}
+
+#[test]
+fn only_a_text_that_speaks_of_secrets_is_read_for_documents() {
+    for (text, reads, documents) in
+        [("kind: Pod\n---\n", 1, vec![]), ("kind: Secret\n---\na: b\n", 2, vec![(0, true), (17, false)])]
+    {
+        let mut cost = LookCost::of(text.len());
+        assert_eq!(secret_documents(text, &mut cost), documents);
+        assert_eq!(cost.bytes, reads * u64::try_from(text.len()).unwrap());
+    }
+}
+
+#[test]
+fn a_setting_is_judged_by_name_and_value() {
+    let setting = |name: &str, value: &str| is_secret_setting(name, value, SettingPlace::Setting);
+    assert!(setting("DB_PASSWORD", "hunter2"));
+    assert!(!setting("DB_HOST", "hunter2") && !setting("PWD", "/srv") && !setting("DB_PASSWORD", "$(FROM)"));
+    assert!(is_secret_field("clientSecret", "x") && !is_secret_field("name", "x"));
+    assert!(is_secret_setting("salt", "s4lty9", SettingPlace::Setting) && !is_secret_field("salt", "s4lty9"));
+}
+
+#[test]
+fn a_text_holds_a_secret_as_a_manifest_or_by_its_looks() {
+    assert!(holds_secret_manifest("apiVersion: v1\nkind: Secret\n"));
+    assert!(!holds_secret_manifest("kind: Pod\n") && !holds_secret_manifest("the secret of a kind: Pod\n"));
+    assert!(holds_secret(b"password=hunter2x9") && holds_secret(b"\xff\xfe") && !holds_secret(b"nothing to see"));
+}
+
+#[test]
 fn what_costs_too_much_is_masked_from_there_on() {
     let text = "a harmless line\n".repeat(20);
     let mut cost = LookCost { most: 100, ..LookCost::of(text.len()) };

@@ -1,13 +1,14 @@
 //! Runs as records: opened once, folded by version, found when they are due, by whoever asks the same again.
 
-use crate::bench::{Bench, LIVES, call, on_every_backend, opening, principal, session, session_id, tenant};
+use crate::bench::{Bench, LIVES, call, config, on_every_backend, opening, principal, session, session_id, tenant};
 use domain::run::{Answer, Claim, Ending, OnReject, Preview, Run, RunEvent, RunRequest, RunState, Verdict};
 use domain::{Effect, Level, Moment, RunId, ToolName, ToolsetName};
 use std::time::Duration;
 use store::{
     ApprovalLookup, AuditEntry, CallOpening, CloseFacts, Commit, Committed, IndexName, IndexUpdate, Phase, PriorRuns,
-    RecordKey, RecordVersion, RunBrief, RunCasOutcome, RunStore, Score, StoreError, Topic, VersionedRun, WakeUp,
+    RecordKey, RecordVersion, RunBrief, RunCasOutcome, RunStore, Score, Store, StoreError, Topic, VersionedRun, WakeUp,
 };
+use testkit::redis::RedisServer;
 
 on_every_backend!(
     a_run_is_opened_once_and_the_second_is_handed_the_first,
@@ -36,7 +37,25 @@ on_every_backend!(
     what_a_replica_still_holds_is_written_back_and_found_again,
     without_replicas_nobody_is_asked_to_confirm,
     what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it,
+    a_run_without_brief_and_record_leaves_the_list_too,
+    what_a_run_that_is_over_holds_in_words_can_be_taken_out,
+    what_is_not_over_is_found_whenever_it_is_due_until_it_is_set_aside,
+    a_run_is_listed_for_as_long_as_a_person_may_take_and_longer,
 );
+
+/// The server forgets a run by itself: nobody else would ever delete it.
+#[tokio::test]
+async fn a_run_has_an_end_in_the_store() {
+    let server = RedisServer::start();
+    let store = Store::open(&config(server.url())).await.unwrap();
+    let runs = store.of(&tenant("acme")).runs();
+    open(&runs, &run(1, store.now().await.unwrap())).await;
+    let key = server.keys().into_iter().find(|key| key.ends_with(&format!(":run:{}", run_id(1)))).unwrap();
+    let millis: u64 =
+        server.command(&["PTTL", &key]).trim().trim_start_matches(":").parse().expect("the record ends some day");
+    let (days, day) = (30, 24 * 60 * 60 * 1_000);
+    assert!((days * day..(days + 1) * day).contains(&millis), "{millis} ms");
+}
 
 pub(crate) fn run_id(number: u8) -> RunId {
     RunId::from_random([number; 16])
@@ -338,22 +357,14 @@ async fn runs_are_paged_newest_first(bench: Bench) {
 async fn every_change_of_a_run_is_in_the_audit_log_and_wakes_whoever_watches(bench: Bench) {
     let (acme, runs) = (bench.acme(), bench.acme().runs());
     let mut watch = acme.watch();
+    assert_eq!(watch.next().await, WakeUp::Resync, "from here on messages arrive");
     let now = bench.store.now().await.unwrap();
     let held = open(&runs, &run(1, now)).await;
     fold(&runs, &held, &said("ana", Verdict::Reject, now), now).await;
     assert_eq!(acme.audit().page(None, 10).await.unwrap().len(), 2);
-    let mut heard = 0;
-    while heard < 2 {
+    for _ in 0..2 {
         let next = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.expect("a wake-up should come");
-        match next {
-            WakeUp::Topic(Topic::Run(id)) => {
-                assert_eq!(id, run_id(1));
-                heard += 1;
-            }
-            // The subscription may have come up after the change; then it says that something was missed.
-            WakeUp::Resync => break,
-            WakeUp::Topic(other) => panic!("nobody else moved: {other:?}"),
-        }
+        assert_eq!(next, WakeUp::Topic(Topic::Run(run_id(1))));
     }
 }
 
@@ -541,6 +552,71 @@ async fn runs_that_are_kept_do_not_stand_before_forgotten_ones(bench: Bench) {
     assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
     assert_eq!((runs.tidy(1).await.unwrap(), runs.tidy(1).await.unwrap()), (1, 0));
     assert_eq!(runs.ids(None, None, 9).await.unwrap().len(), 4);
+    let before = bench.store.round_trips();
+    assert_eq!(runs.tidy(9).await.unwrap(), 0);
+    assert_eq!(bench.store.round_trips() - before, 3, "the time, the oldest and their briefs: no run is read");
+}
+
+async fn a_run_without_brief_and_record_leaves_the_list_too(bench: Bench) {
+    let (acme, runs) = (bench.acme(), bench.acme().runs());
+    let now = bench.store.now().await.unwrap();
+    let long_ago = Moment::from_millis(now.millis() - 40 * 24 * 60 * 60 * 1000);
+    let held = open(&runs, &run(1, long_ago)).await;
+    for gone in [
+        Commit::delete(RecordKey::run(run_id(1)), held.version),
+        Commit::delete(RecordKey::run_brief(run_id(1)), RecordVersion::new(1)),
+    ] {
+        assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
+    }
+    assert_eq!((runs.tidy(9).await.unwrap(), runs.tidy(9).await.unwrap()), (1, 0));
+    assert_eq!(runs.ids(None, None, 9).await.unwrap(), []);
+}
+
+async fn what_a_run_that_is_over_holds_in_words_can_be_taken_out(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let held = open(&runs, &run(1, now)).await;
+    runs.scrub(run_id(1), &entry()).await.unwrap();
+    assert_eq!(runs.find(run_id(1)).await.unwrap().0.unwrap(), held, "a run that is not over is left as it is");
+    let ending = Some(Ending::done(Some(r#"{"secret":1}"#.to_owned())));
+    let over = Run { state: RunState::Succeeded, ending, ..held.run.clone() };
+    let RunCasOutcome::Done(held) = runs.commit(&held, &over, None, &entry()).await.unwrap() else { panic!() };
+    runs.scrub(run_id(1), &entry()).await.unwrap();
+    let scrubbed = runs.find(run_id(1)).await.unwrap().0.unwrap();
+    assert!(scrubbed.version > held.version);
+    let Run { asked, state, ending, .. } = &scrubbed.run;
+    assert_eq!((asked.arguments.as_str(), asked.preview.text.as_str()), (r#"{"redacted":true}"#, "[redacted]"));
+    assert_eq!((&asked.preview.warnings, &asked.preview.arguments, &asked.preview.hidden), (&vec![], &None, &vec![]));
+    assert_eq!((*state, ending.as_ref().unwrap().result.as_deref()), (RunState::Succeeded, None));
+    assert_eq!((&asked.digest, &asked.tool), (&over.asked.digest, &over.asked.tool), "who asked for what stays");
+    runs.scrub(run_id(1), &entry()).await.unwrap();
+    assert_eq!(runs.find(run_id(1)).await.unwrap().0.unwrap().version, scrubbed.version, "once is enough");
+}
+
+async fn what_is_not_over_is_found_whenever_it_is_due_until_it_is_set_aside(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let later = now.plus(Duration::from_secs(60));
+    let held = open(&runs, &run(1, now)).await;
+    open(&runs, &run(2, later)).await;
+    assert_eq!(runs.due(9).await.unwrap(), [], "nobody has to look yet");
+    assert_eq!(runs.open_ones(9).await.unwrap(), [run_id(1), run_id(2)]);
+    fold(&runs, &held, &said("ana", Verdict::Reject, now), now).await;
+    assert_eq!(runs.open_ones(9).await.unwrap(), [run_id(2)]);
+    runs.set_aside(run_id(2)).await.unwrap();
+    assert_eq!(runs.open_ones(9).await.unwrap(), []);
+}
+
+async fn a_run_is_listed_for_as_long_as_a_person_may_take_and_longer(bench: Bench) {
+    let runs = bench.acme().runs();
+    let now = bench.store.now().await.unwrap();
+    let ago = |days: u64| Moment::from_millis(now.millis() - days * 24 * 60 * 60 * 1000);
+    let mut patient = run(1, ago(40));
+    patient.asked.expires_at = now.plus(Duration::from_secs(60));
+    open(&runs, &patient).await;
+    open(&runs, &run(2, ago(40))).await;
+    let briefs = runs.briefs(&[run_id(1), run_id(2)]).await.unwrap();
+    assert_eq!(briefs, [RunBrief::of(&patient)], "the other one is over since ten days");
 }
 
 async fn a_list_reads_briefs_and_not_whole_runs(bench: Bench) {
@@ -566,6 +642,11 @@ async fn a_list_reads_briefs_and_not_whole_runs(bench: Bench) {
     let gone = Commit::delete(RecordKey::run_brief(run_id(2)), RecordVersion::new(1));
     assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
     assert_eq!(runs.briefs(&[run_id(2), run_id(3)]).await.unwrap(), [RunBrief::of(&other.run)]);
+    let third = open(&runs, &run(3, now)).await;
+    let gone = Commit::delete(RecordKey::run_brief(run_id(3)), RecordVersion::new(1));
+    assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
+    let both = [RunBrief::of(&third.run), RunBrief::of(&other.run)];
+    assert_eq!(runs.briefs(&[run_id(3), run_id(2)]).await.unwrap(), both, "in the order that was asked for");
 }
 
 async fn a_requesters_list_holds_its_own_runs_alone(bench: Bench) {

@@ -146,3 +146,54 @@ fn a_section_that_cannot_compare_itself_is_the_files_to_change() {
     assert_eq!(beyond("", horn), ["2:19 operator_only"]);
     assert_eq!(beyond(horn, ""), ["1:1 operator_only"]);
 }
+
+#[test]
+fn a_section_that_compares_itself_decides_what_is_beyond_the_file() {
+    let quieter = |file: Option<&Horn>, asked: Option<&Horn>| {
+        let tones = |horn: Option<&Horn>| horn.map_or(0, |horn| horn.tones.len());
+        let excess = || Excess::new("/tones", "`tones`", tones(file), tones(asked));
+        (tones(asked) > tones(file)).then(excess).into_iter().collect()
+    };
+    let beyond = |file: &str, text: &str| -> Vec<String> {
+        let text = format!("tenant: acme\n{text}");
+        let (given, asked) = (read(&format!("tenant: acme\n{file}")).unwrap(), read(&text).unwrap());
+        let sections = [Section::of("horn", horn).bounded(quieter)];
+        let problems = crate::exceeding("acme.yaml", &text, &sections, &given, &asked);
+        problems.iter().map(|problem| format!("{}:{} {}", problem.line, problem.column, problem.message)).collect()
+    };
+    let horn = |tones: &str| format!("toolsets: {{ horn: {{ tones: [{tones}] }} }}\n");
+    assert_eq!(beyond(&horn("1, 2"), &horn("3")), [] as [&str; 0], "fewer tones are less, whichever they are");
+    assert_eq!(beyond(&horn("1"), &horn("1, 2")), ["2:28 `tones`: the tenant's file gives 1, and this asks for 2"]);
+}
+
+#[test]
+fn a_configuration_grants_the_secrets_that_its_sections_hand_out_and_no_other_use() {
+    let used = |place: &str| crate::SecretUse { section: "lamp", secret: "kept".to_owned(), place: place.to_owned() };
+    let sections = [Section::new::<LampFile, _>("lamp", Place::Root, lamp).with_secret_uses(|values| {
+        let lamp = values.get::<Lamp>("lamp")?;
+        let used = |lamp: &Lamp| crate::SecretUse {
+            section: "lamp",
+            secret: lamp.key.clone(),
+            place: lamp.url.clone().unwrap_or_default(),
+        };
+        Ok(lamp.map(used).into_iter().collect())
+    })];
+    let text = "tenant: acme\nlamp: { key: { secret: kept }, url: https://here.example/ }\n";
+    let config = parse("acme.yaml", text, &KnownNames::only(&sections)).unwrap();
+    assert!(config.grants(&used("https://here.example/")));
+    assert!(!config.grants(&used("https://elsewhere.example/")));
+}
+
+#[test]
+fn the_rules_that_follow_from_a_section_are_told_where_they_stand() {
+    let sections = [Section::of("horn", horn).with_rules(|node| {
+        node.find("tones")
+            .map(|node| RuleAt::new(crate::RuleKind::Section("horn.tones"), node, Vec::new()))
+            .into_iter()
+            .collect()
+    })];
+    let rules = crate::trace("tenant: acme\ntoolsets: { horn: { tones: [1] } }\n", &sections);
+    let told: Vec<_> = rules.iter().map(|rule| (rule.kind.as_str(), rule.line, rule.column)).collect();
+    assert_eq!(told, [("horn.tones", 2, 28)]);
+    assert_eq!(crate::trace("tenant: acme\n", &sections), []);
+}

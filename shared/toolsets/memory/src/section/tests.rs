@@ -219,3 +219,14 @@ fn a_text_only_tightens_the_rules_of_the_file_and_of_the_product() {
     `writable` of the store `tenant/conventions`: the tenant's file gives people, and this asks for agents
     ");
 }
+
+#[test]
+fn what_is_beyond_the_file_is_told_at_its_store() {
+    let stores = |bytes: u32| {
+        format!("tenant: acme\nmemory:\n  stores:\n  - {{ name: user/a }}\n  - {{ name: tenant/b, bytes: {bytes} }}\n")
+    };
+    let (file, text) = (stores(4096), stores(8192));
+    let problems = tenancy::exceeding("config", &text, &[section()], &config(&file), &config(&text));
+    let places: Vec<_> = problems.iter().map(|problem| (problem.line, problem.column)).collect();
+    assert_eq!(places, [(5, 30)]);
+}

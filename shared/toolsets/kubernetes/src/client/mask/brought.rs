@@ -348,6 +348,38 @@ mod tests {
     }
 
     #[test]
+    fn what_a_map_holds_is_shown_and_a_number_is_no_text() {
+        let masker = masker();
+        let none = KnownSecrets::default();
+        let map = json!({ "kind": "ConfigMap", "data": { "a": "password=abcdefgh12345", "b": "5" }, "count": 5 });
+        let texts = brought(&masker, &map, &none, &none);
+        assert_eq!(shown(&masker, None, &masked(&masker, &map), &texts), (map, Vec::new()));
+    }
+
+    #[test]
+    fn what_is_live_is_another_secret_only_beside_another_one() {
+        let masker = masker();
+        let live = |value: &str| masked(&masker, &json!({ "kind": "Pod", "token": value }));
+        let nothing = BroughtTexts::default();
+        let token = |now: Option<&Value>| shown(&masker, now, &live("abcdefgh12345"), &nothing).0["token"].clone();
+        assert_eq!(token(None), "(secret)");
+        assert_eq!(token(Some(&live("abcdefgh12345"))), "(secret)");
+        assert_eq!(token(Some(&live("another12345"))), "(secret, another one)");
+    }
+
+    #[test]
+    fn what_is_known_is_hidden_where_nothing_else_masks_it() {
+        let masker = masker();
+        let (none, mut known) = (KnownSecrets::default(), KnownSecrets::default());
+        known.add(&json!({ "k": "hunter22" }), false);
+        let job = json!({ "kind": "Job", "note": "hunter22" });
+        let texts = brought(&masker, &job, &none, &known);
+        let (value, told) = shown(&masker, None, &job, &texts);
+        assert_eq!(value["note"], "(secret)");
+        assert_eq!(told, [HiddenText { path: "/note".to_owned(), characters: Some(8) }]);
+    }
+
+    #[test]
     fn the_contents_of_a_secret_are_hidden_by_kind_and_what_is_known_is_counted() {
         let masker = masker();
         let secret = json!({ "kind": "Secret", "metadata": { "labels": { "a": "token=abcdefgh12345" } }, "stringData": { "k": "hunter22" } });

@@ -133,6 +133,7 @@ mod tests {
         let mut known = KnownSecrets::default();
         known.add(&json!({ "a": "hunter2", "b": "abc" }), false);
         known.add(&json!({ "c": STANDARD.encode("s3cr3t-value") }), true);
+        known.add(&json!({ "d": "-- top\nthe-second-line\nend" }), false);
         let hidden = |text: &str| {
             let mut text = text.to_owned();
             known.hide(&masker, &mut text);
@@ -142,6 +143,8 @@ mod tests {
         assert!(!hidden(&format!("echo {} | base64 -d", STANDARD.encode("s3cr3t-value"))).contains("czNj"));
         assert!(hidden("abc").starts_with("masked:"));
         assert_eq!(hidden("abcdef"), "abcdef", "three letters are a part of anything");
+        assert!(hidden("and the-second-line alone").contains("and masked:"), "a line of it is as secret as the whole");
+        assert_eq!(hidden("the end"), "the end", "a short line is a part of anything");
     }
 
     #[test]

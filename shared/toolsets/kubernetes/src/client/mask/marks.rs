@@ -42,7 +42,7 @@ impl CallKey {
         for round in 0..ROUNDS {
             (left, right) = (right, left ^ self.round(round, right));
         }
-        format!("{BLANK}:{:012x}", (left << HALF) | right)
+        format!("{BLANK}:{:012x}", (left << HALF) + right)
     }
 
     /// The tag behind a mark.
@@ -52,7 +52,7 @@ impl CallKey {
         for round in (0..ROUNDS).rev() {
             (left, right) = (right ^ self.round(round, left), left);
         }
-        Some((left << HALF) | right)
+        Some((left << HALF) + right)
     }
 
     fn round(&self, round: u8, half: u64) -> u64 {
@@ -70,7 +70,7 @@ fn halves(number: u64) -> (u64, u64) {
 }
 
 fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
+    bytes.iter().fold(0, |number, byte| (number << 8) + u64::from(*byte))
 }
 
 /// Makes the digest of what was judged: the same from call to call, also where values were masked, and under a key, so that
@@ -162,6 +162,11 @@ mod tests {
             assert_ne!(other.mark(tag), mark);
             assert_ne!(other.tag(&mark), Some(tag));
         }
+    }
+
+    #[test]
+    fn every_byte_counts_in_a_tag() {
+        assert_eq!(number(&[1, 2, 3]), 0x01_02_03);
     }
 
     #[test]

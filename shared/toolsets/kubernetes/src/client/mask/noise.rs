@@ -120,7 +120,16 @@ mod tests {
     fn a_volume_that_only_has_the_name_of_a_token_stays() {
         let mut more = token("kube-api-access-a");
         more["projected"]["sources"].as_array_mut().unwrap().push(json!({ "secret": { "name": "x" } }));
-        for volume in [json!({ "name": "kube-api-access-host", "hostPath": { "path": "/" } }), more] {
+        let with = |at: usize, source: Value| {
+            let mut volume = token("kube-api-access-b");
+            volume["projected"]["sources"][at] = source;
+            volume
+        };
+        let other_map = with(1, json!({ "configMap": { "name": "mine" } }));
+        let labels = json!({ "items": [{ "path": "labels", "fieldRef": { "fieldPath": "metadata.labels" } }] });
+        let other_field = with(2, json!({ "downwardAPI": labels }));
+        let host = json!({ "name": "kube-api-access-host", "hostPath": { "path": "/" } });
+        for volume in [host, more, other_map, other_field] {
             let before = pod(volume, TOKEN_PATH);
             let mut after = before.clone();
             drop_from(&mut after);

@@ -15,6 +15,7 @@ fn shown(mut value: Value, detail: MaskDetail) -> String {
 }
 
 /// Every place a secret is known to hide.
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn corpus() -> Vec<(&'static str, Value)> {
     let secret = json!({ "kind": "Secret", "data": { "k": ENCODED } });
     let text = secret.to_string();
@@ -31,6 +32,11 @@ fn corpus() -> Vec<(&'static str, Value)> {
         ("stringData without its kind", json!({ "stringData": { "k": PLAIN } })),
         ("a list", json!({ "kind": "List", "items": [secret.clone()] })),
         ("a typed list", json!({ "kind": "SecretList", "items": [{ "data": { "k": ENCODED } }] })),
+        ("a release without its kind", json!({ "type": "helm.sh/release.v1", "data": { "release": ENCODED } })),
+        (
+            "a bootstrap token without its kind",
+            json!({ "type": "bootstrap.kubernetes.io/token", "data": { "token-secret": ENCODED } }),
+        ),
         ("a helm release", json!({ "kind": "Secret", "type": "helm.sh/release.v1", "data": { "release": ENCODED } })),
         (
             "a helm release in a ConfigMap",
@@ -118,6 +124,52 @@ fn binary_data_is_looked_at_decoded_and_hidden_where_it_is_no_text() {
 }
 
 #[test]
+fn binary_data_is_hidden_by_its_name_and_as_a_manifest_too() {
+    for (key, plain) in [("salt", "s4lty9"), ("a", "kind: Secret\nmetadata: {}\n")] {
+        let encoded = STANDARD.encode(plain);
+        let text = shown(json!({ "kind": "ConfigMap", "binaryData": { key: encoded } }), MaskDetail::Full);
+        assert!(text.contains("masked") && !text.contains(&encoded), "{text}");
+    }
+}
+
+#[test]
+fn a_private_key_is_one_value_and_two_secrets_are_two() {
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIB\nAAAA\n-----END PRIVATE KEY-----";
+    let marks = |text: &str| masker().text(text).matches("masked:").count();
+    assert_eq!(marks(key), 1);
+    let (one, other) = ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "AKIAABCDEFGHIJKLMNOP");
+    assert_eq!(marks(&format!("{one} {other}")), 2);
+    for (first, second) in [(one, other), (key, key), (one, key)] {
+        let masked = masker().text(&format!("{first}\nand then\n{second}\n"));
+        assert!(masked.contains("\nand then\n") && masked.matches("masked:").count() == 2, "{masked}");
+    }
+}
+
+#[test]
+fn a_value_has_one_mark_whether_it_is_encoded_or_not() {
+    let mut secret = json!({ "kind": "Secret", "data": { "a": ENCODED }, "stringData": { "b": PLAIN, "c": ENCODED } });
+    masker().object(&mut secret, MaskDetail::Full);
+    assert_eq!(secret["data"]["a"], secret["stringData"]["b"]);
+    assert_ne!(secret["data"]["a"], secret["stringData"]["c"], "a plain value is not decoded");
+}
+
+#[test]
+fn text_that_is_too_long_to_be_read_as_json_is_masked_whole() {
+    let embedded = |length: usize| format!("[{}]", " ".repeat(length - 2));
+    for (length, masked) in [(1024 * 1024, false), (1024 * 1024 + 1, true)] {
+        let text = shown(json!({ "a": embedded(length) }), MaskDetail::Full);
+        assert_eq!(text.contains("masked:"), masked, "{length}");
+    }
+}
+
+#[test]
+fn a_reference_is_left_as_it_is_and_what_only_ends_like_one_is_not() {
+    let text = |value: &str| shown(json!({ "name": "API_TOKEN", "value": value }), MaskDetail::Full);
+    assert!(text("$(s3cr3t-77)").contains("$(s3cr3t-77)"));
+    assert!(!text("s3cr3t-77)").contains("s3cr3t"));
+}
+
+#[test]
 fn marks_tell_values_apart_within_a_call_and_nothing_between_two() {
     let (one, other) = (masker(), masker());
     let secret = || json!({ "kind": "Secret", "stringData": { "a": "x", "b": "x", "c": "a much longer value" } });
@@ -158,14 +210,22 @@ fn what_is_no_secret_is_left_as_it_is() {
                 { "name": "KEY", "valueFrom": { "secretKeyRef": { "name": "db", "key": "password" } } },
             ],
             "args": ["--port=80", "--tls-secret-name=db", "--", "run"],
+            "command": ["kubectl", "get", "secret", "web"],
+            "topics": ["--token", "orders"],
+            "parts": { "data": { "a": "b" } },
             "volumes": [{ "name": "v", "secret": { "secretName": "db" } }],
             "automountServiceAccountToken": false,
             "config": "{\"a\":1}",
         },
     });
-    let mut value = harmless.clone();
-    masker().object(&mut value, MaskDetail::Full);
-    assert_eq!(value, harmless);
+    let owner = |owner: &str| json!({ "kind": "ConfigMap", "metadata": { "labels": { "owner": owner } } });
+    let (mut release, mut note) = (owner("me"), owner("helm"));
+    (release["data"], note["data"]) = (json!({ "release": "1.2" }), json!({ "note": "1.2" }));
+    for harmless in [harmless, release, note] {
+        let mut value = harmless.clone();
+        masker().object(&mut value, MaskDetail::Full);
+        assert_eq!(value, harmless);
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use crate::client::NamespacePattern;
-use crate::section::{ClusterEntry, KEY, section};
+use crate::section::{ClusterEntry, KEY, images, most_replicas, section};
 use proptest::prelude::*;
 use tenancy::{KnownNames, TenantConfig};
 
@@ -64,6 +64,30 @@ fn every_bound_of_a_cluster_holds() {
     insta::assert_snapshot!(one("name: here, in_cluster: true"), @"`namespaces` of the cluster `here`: the tenant's file gives acme-a, and this asks for all namespaces");
     insta::assert_snapshot!(beyond("\n- { name: play, sandbox: true }\n", "\n- { name: x, in_cluster: true }\n").join("\n"), @"`in_cluster` of the cluster `x`: the tenant's file gives no such cluster, and this asks for the service's own account");
     assert_eq!(one("name: open, kubeconfig: { secret: open }, impersonate: { user: root }").lines().count(), 1);
+}
+
+/// What these lines under `policy` ask for beyond those of the file.
+fn beyond_policy(file: &str, asked: &str) -> Vec<String> {
+    let sections = [images(), most_replicas()];
+    let text = |policy: &str| format!("tenant: acme\npolicy: {{ {policy} }}\n");
+    let config = |policy: &str| tenancy::parse("acme.yaml", &text(policy), &KnownNames::only(&sections)).unwrap();
+    let problems = tenancy::exceeding("config", &text(asked), &sections, &config(file), &config(asked));
+    problems.iter().map(|problem| problem.message.clone()).collect()
+}
+
+#[test]
+fn a_text_lists_no_image_and_no_replica_beyond_the_file() {
+    let none = [] as [&str; 0];
+    let file = "images: ['ghcr.io/acme/*'], most_replicas: 5";
+    assert_eq!(beyond_policy(file, file), none);
+    assert_eq!(beyond_policy(file, "images: ['ghcr.io/acme/web/*'], most_replicas: 4"), none);
+    assert_eq!(beyond_policy("", file), none, "where the file says nothing, every bound is less");
+    let beyond = [
+        "`policy.images`: the tenant's file gives ghcr.io/acme/*, and this asks for ghcr.io/acme/*, ghcr.io/other/*",
+        "`policy.most_replicas`: the tenant's file gives 5, and this asks for 6",
+    ];
+    assert_eq!(beyond_policy(file, "images: ['ghcr.io/acme/*', 'ghcr.io/other/*'], most_replicas: 6"), beyond);
+    assert_eq!(beyond_policy(file, "").len(), 2, "saying nothing would lift both");
 }
 
 fn cluster() -> impl Strategy<Value = String> {
