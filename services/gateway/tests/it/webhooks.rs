@@ -1,6 +1,7 @@
 //! Notices of runs to the outside: signed, retried, and in nobody's way.
 
 use crate::here::in_process;
+use crate::runs_desk::{approve, ended};
 use executor::runs::notice::sign;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -156,7 +157,8 @@ async fn a_chat_is_told_the_warnings_before_anything_that_the_requester_chose() 
     agent.load("memory:write").await;
     let made = agent.call("memory_remember", document("tenant/runbooks/a")).await;
     let id = made.ok()["run"]["id"].as_str().unwrap().to_owned();
-    assert_eq!(acme.approver().rest().post(&format!("/v1/runs/{id}/approve"), &json!({})).await.status, 200);
+    approve(&acme.approver(), &id).await;
+    ended(&acme.approver(), &id).await;
 
     agent.call("memory_forget", json!({ "path": "tenant/runbooks/a", "reason": "a test" })).await.ok();
 

@@ -1,7 +1,7 @@
 //! How much one caller and one tenant may use of this process, and what the one too many is told.
 //!
 //! Everything here is counted in memory and judged before anything is written: [`TokenBuckets`] bound how often,
-//! [`SlotPools`] bound how much at once. The store counts once more over all replicas (see [`store::CallRate`]), and what
+//! slots bound how much at once. The store counts once more over all replicas (see [`store::CallRate`]), and what
 //! it refuses is refused here until its minute is over, without asking it again.
 //! A caller is one principal of one tenant, whichever token it holds.
 
