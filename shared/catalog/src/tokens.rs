@@ -38,3 +38,43 @@ pub fn measure(text: &str) -> u32 {
 pub fn count(text: &str) -> u32 {
     known(text).unwrap_or_else(|| measure(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// How far the estimate may be off, in percent of what the tokenizer counts.
+    const OFF: u64 = 15;
+    /// The same for encoded bytes, whose pieces look like words and cost more.
+    const OFF_ENCODED: u64 = 35;
+
+    #[test]
+    fn the_estimate_is_close_to_the_tokenizer() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (file, most) in [
+            ("shared/catalog/src/tokens/samples/pods.json", OFF),
+            ("shared/catalog/src/tokens/samples/events.json", OFF),
+            ("shared/catalog/src/tokens/samples/deployment.yaml", OFF),
+            ("shared/catalog/src/tokens/samples/service.log", OFF),
+            ("shared/catalog/src/tokens/samples/languages.txt", OFF),
+            ("shared/catalog/src/tokens/samples/certificate.txt", OFF_ENCODED),
+            ("shared/toolsets/kubernetes/src/k8s/snapshots/kubernetes__k8s__tests__wire.snap", OFF),
+            ("shared/toolsets/kubernetes/src/argo/snapshots/kubernetes__argo__tests__wire.snap", OFF),
+            ("shared/toolsets/jenkins/src/tools/snapshots/jenkins__tools__tests__wire.snap", OFF),
+            ("shared/policy/src/decide/snapshots/policy__decide__tests__matrix.snap", OFF),
+            ("docs/tenant.schema.json", OFF),
+            ("docs/API.md", OFF),
+            ("docs/toolsets/k8s.md", OFF),
+            ("README.md", OFF),
+            ("shared/catalog/src/catalog.rs", OFF),
+            ("Cargo.lock", OFF),
+        ] {
+            let text = std::fs::read_to_string(root.join(file)).unwrap();
+            let (real, estimate) = (u64::from(measure(&text)), domain::tokens::estimate(&text));
+            assert!(real > 100, "{file} is too short to say anything");
+            let off = real.abs_diff(estimate) * 100 / real;
+            assert!(off <= most, "{file}: {real} tokens, estimated {estimate}, {off} % off");
+        }
+    }
+}

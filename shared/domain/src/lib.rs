@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
-//! [`code`], [`run`], then the four small servants [`json`], [`digest`], [`text`] and [`moment`].
+//! [`code`], [`run`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -19,6 +19,7 @@ pub mod run;
 pub mod session;
 pub mod tenant;
 pub mod text;
+pub mod tokens;
 pub mod toolset;
 
 pub use assignment::Assignment;
