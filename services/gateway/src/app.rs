@@ -20,6 +20,7 @@ use external::Upstreams;
 use helm::client::{Helm, HelmConfig};
 use identity::Verifier;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +34,8 @@ use vault::{Environment, RecordSealer, Sealer, Vault};
 const SEAL_EVERY: Duration = Duration::from_secs(1);
 /// The list of runs is tidied in one of this many sweeps.
 const TIDIED_EVERY: u64 = 600;
-/// Entries that are sealed in one step.
-const SEALED_AT_ONCE: usize = 250;
+/// Items of the audit log that are sealed in one step.
+const SEALED_AT_ONCE: usize = 128;
 
 /// Everything a handler can reach.
 pub struct Gateway {
@@ -306,21 +307,35 @@ async fn switch_off(gateway: &Gateway, leaving: &mut HashSet<Tenant>) {
     }
 }
 
-/// Seals the audit log of every tenant, again and again. Every replica tries; the first one does it for all.
+/// Seals the audit logs that this replica writes to; each within moments, and none that is idle. Every log is looked at
+/// once besides, when its tenant is first served here: a replica that was killed may have left entries unsealed.
 fn watch_audit_logs(gateway: &Arc<Gateway>) {
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
     gateway.tasks.spawn("seal", async move {
+        let (mut due, mut known) = (BTreeSet::new(), BTreeSet::new());
         loop {
             tokio::select! {
                 () = stopping.cancelled() => return,
                 () = tokio::time::sleep(SEAL_EVERY) => {}
             }
             authenticity::record(&watched).await;
-            for (tenant, _) in watched.tenants.all() {
+            due.extend(
+                watched
+                    .tenants
+                    .all()
+                    .into_iter()
+                    .map(|(tenant, _)| tenant)
+                    .filter(|tenant| known.insert(tenant.clone())),
+            );
+            due.append(&mut watched.store.take_unsealed());
+            while let Some(tenant) = due.pop_first() {
                 match seal(&watched.store.of(&tenant), &stopping).await {
                     Ok(()) => {}
                     // That the store is away is reported elsewhere; asking it for each tenant would only take longer.
-                    Err(error) if error.code().retryable() => break,
+                    Err(error) if error.code().retryable() => {
+                        due.insert(tenant);
+                        break;
+                    }
                     Err(error) => tracing::error!(%tenant, %error, "the audit log of a tenant cannot be sealed"),
                 }
             }

@@ -5,11 +5,15 @@
 //! Not here: the chain of links over the entries, which is made by the sealer.
 
 use crate::entry::{AuditEntry, CloseFacts, Phase};
-use crate::ops::{Op, StreamId};
-use crate::{StoreError, StreamName, TenantStore, random_bits};
+use crate::ops::EntryStep;
+use crate::place::entries_of;
+use crate::{EntryPlace, StoreError, StreamName, TenantStore, random_bits};
 use domain::{AuditId, CallId, Moment, SessionId, ToolName};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
+
+/// Items that are read at once: each may hold many entries.
+const ITEMS: usize = 64;
 
 /// Proof that the entry of a call is open. Whoever acts asks to see it; closing uses it up.
 #[derive(Debug)]
@@ -32,7 +36,7 @@ impl OpenAuditEntry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedEntry {
     /// Its place, which is also its store time.
-    pub id: StreamId,
+    pub id: EntryPlace,
     /// The entry, with the store's time filled in.
     pub entry: Value,
 }
@@ -48,38 +52,69 @@ impl AuditStore {
 
     /// Closes a call whose answer need not wait for the audit log: a read. Waits only when the queue is full.
     pub async fn close(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
-        let entry = self.closing(receipt, facts)?;
-        self.0.store().queue().push(entry).await
+        let entry = self.closing(receipt, facts);
+        self.queue(&entry).await
     }
 
     /// Closes a call and waits until that is written.
     pub async fn close_now(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
-        let entry = self.closing(receipt, facts)?;
-        self.0.run(&[entry]).await.map(|_| ())
+        let entry = self.closing(receipt, facts);
+        self.note(&entry).await.map(|_| ())
     }
 
     /// Writes an entry that stands alone, such as a refusal or an administrator's doing.
-    pub async fn note(&self, entry: &AuditEntry) -> Result<StreamId, StoreError> {
-        let append = self.append(entry)?;
-        self.0.run(&[append]).await?.appended()
+    pub async fn note(&self, entry: &AuditEntry) -> Result<EntryPlace, StoreError> {
+        let step = EntryStep { body: self.write_out(entry)?.1, judged: None };
+        self.0.store().writer().enter(self.0.tenant(), &self.0.space, step, Vec::new()).await?.place()
+    }
+
+    /// Writes an entry soon, without waiting for it.
+    pub(crate) async fn queue(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let step = EntryStep { body: self.write_out(entry)?.1, judged: None };
+        self.0.store().writer().queue(self.0.tenant(), &self.0.space, step).await
     }
 
     /// Entries behind `after`, oldest first.
-    pub async fn page(&self, after: Option<StreamId>, limit: usize) -> Result<Vec<RecordedEntry>, StoreError> {
-        let entries = self.0.read(&StreamName::audit(), after, limit).await?;
-        entries.into_iter().map(noted).collect()
+    pub async fn page(&self, after: Option<EntryPlace>, limit: usize) -> Result<Vec<RecordedEntry>, StoreError> {
+        // The item of `after` may hold more, so it is read again.
+        let mut place = after.map(|after| after.item.before());
+        let mut page = Vec::new();
+        loop {
+            let items = self.0.read(&StreamName::audit(), place, ITEMS.min(limit)).await?;
+            let ended = items.len() < ITEMS.min(limit).max(1);
+            place = items.last().map(|(id, _)| *id);
+            let entries = items.into_iter().flat_map(entries_of);
+            for entry in entries.filter(|(id, _)| after.is_none_or(|after| *id > after)) {
+                if page.len() == limit {
+                    return Ok(page);
+                }
+                page.push(noted(entry)?);
+            }
+            if ended {
+                return Ok(page);
+            }
+        }
     }
 
     /// Entries before `before`, newest first.
-    pub async fn page_back(&self, before: Option<StreamId>, limit: usize) -> Result<Vec<RecordedEntry>, StoreError> {
-        let entries = self.0.read_back(&StreamName::audit(), before, limit).await?;
-        entries.into_iter().map(noted).collect()
-    }
-
-    pub(crate) fn append(&self, entry: &AuditEntry) -> Result<Op, StoreError> {
-        let (stream, body) = self.write_out(entry)?;
-        let usage = Some(self.0.space.usage());
-        Ok(Op::Append { stream: self.0.space.stream(&stream), body, lives: stream.lives, usage })
+    pub async fn page_back(&self, before: Option<EntryPlace>, limit: usize) -> Result<Vec<RecordedEntry>, StoreError> {
+        let mut place = before.map(|before| before.item.behind());
+        let mut page = Vec::new();
+        loop {
+            let items = self.0.read_back(&StreamName::audit(), place, ITEMS.min(limit)).await?;
+            let ended = items.len() < ITEMS.min(limit).max(1);
+            place = items.last().map(|(id, _)| *id);
+            let entries = items.into_iter().flat_map(|item| entries_of(item).into_iter().rev());
+            for entry in entries.filter(|(id, _)| before.is_none_or(|before| *id < before)) {
+                if page.len() == limit {
+                    return Ok(page);
+                }
+                page.push(noted(entry)?);
+            }
+            if ended {
+                return Ok(page);
+            }
+        }
     }
 
     /// The entry as it rides in the commit of the change it records.
@@ -90,20 +125,20 @@ impl AuditStore {
         Ok((StreamName::audit(), entry.to_bytes(self.0.tenant(), id, replica)))
     }
 
-    fn closing(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<Op, StoreError> {
+    fn closing(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> AuditEntry {
         self.0.store().receipts().fetch_sub(1, Ordering::Relaxed);
         let OpenAuditEntry { call, session, tool, trace } = receipt;
         let (call, tool, outcome) = (Some(call), Some(tool), Some(facts.clone()));
-        self.append(&AuditEntry { call, session, tool, trace, outcome, ..AuditEntry::new(Phase::Close) })
+        AuditEntry { call, session, tool, trace, outcome, ..AuditEntry::new(Phase::Close) }
     }
 }
 
-fn noted((id, body): (StreamId, Vec<u8>)) -> Result<RecordedEntry, StoreError> {
+fn noted((id, body): (EntryPlace, Vec<u8>)) -> Result<RecordedEntry, StoreError> {
     const UNREADABLE: StoreError = StoreError::Corrupt { what: "an audit entry" };
     let mut entry: Value = serde_json::from_slice(&body).map_err(|_| UNREADABLE)?;
     let at = entry.get_mut("at").and_then(Value::as_object_mut).ok_or(UNREADABLE)?;
     let host = at.get("host").and_then(Value::as_u64).map(Moment::from_millis).ok_or(UNREADABLE)?;
     at.insert("host".to_owned(), Value::String(host.to_string()));
-    at.insert("store".to_owned(), Value::String(id.at.to_string()));
+    at.insert("store".to_owned(), Value::String(id.item.at.to_string()));
     Ok(RecordedEntry { id, entry })
 }

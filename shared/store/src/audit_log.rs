@@ -5,21 +5,27 @@
 //!
 //! Not here: what makes an audit log a good one (see [`Walker`]).
 
-use crate::chain::ChainLink;
+use crate::chain::{ChainLink, EntryLink, LinkBatch};
 use crate::ops::{Op, StreamId, StreamWalk};
-use crate::seal::{link_of, seal_of};
+use crate::place::entries_of;
+use crate::seal::seal_of;
 use crate::walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};
-use crate::{StoreError, StreamName, TenantStore};
+use crate::{EntryPlace, StoreError, StreamName, TenantStore};
 use domain::Moment;
+use std::collections::VecDeque;
 use std::fmt;
 
-/// Entries and links that are read at once while verifying.
-const PAGE: usize = 512;
+/// Items that are read at once: each may hold many entries.
+const ITEMS: usize = 64;
+/// Batches of links that are read at once.
+const BATCHES: usize = 64;
+/// A page ends once it holds so many bytes, however few entries that are.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// Where a page of the audit log ended, in both streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditLogPosition {
-    entry: StreamId,
+    entry: EntryPlace,
     link: StreamId,
 }
 
@@ -27,15 +33,15 @@ pub struct AuditLogPosition {
 const START: StreamId = StreamId { at: Moment::from_millis(0), seq: 0 };
 
 impl AuditLogPosition {
-    const START: AuditLogPosition = AuditLogPosition { entry: START, link: START };
+    const START: AuditLogPosition = AuditLogPosition { entry: EntryPlace { item: START, index: 0 }, link: START };
 
     /// Reads what [`Display`](fmt::Display) wrote.
     pub fn parse(text: &str) -> Option<AuditLogPosition> {
-        let (entry, link) = text.split_once('.')?;
-        let place = AuditLogPosition { entry: StreamId::parse(entry)?, link: StreamId::parse(link)? };
-        let nowhere =
-            StreamWalk::After(Some(place.entry)).leads_nowhere() || StreamWalk::After(Some(place.link)).leads_nowhere();
-        (!nowhere).then_some(place)
+        // The place of the entry may hold a dot of its own.
+        let (entry, link) = text.rsplit_once('.')?;
+        let place = AuditLogPosition { entry: EntryPlace::parse(entry)?, link: StreamId::parse(link)? };
+        let nowhere = |id| StreamWalk::After(Some(id)).leads_nowhere();
+        (!nowhere(place.entry.item) && !nowhere(place.link)).then_some(place)
     }
 }
 
@@ -49,11 +55,11 @@ impl fmt::Display for AuditLogPosition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkedEntry {
     /// Its place.
-    pub id: StreamId,
+    pub id: EntryPlace,
     /// What was written.
     pub body: Vec<u8>,
     /// Its link; `None` as long as it is not sealed.
-    pub link: Option<ChainLink>,
+    pub link: Option<EntryLink>,
 }
 
 /// A stretch of the audit log, oldest entry first.
@@ -64,7 +70,7 @@ pub struct AuditLogPage {
     /// The entries.
     pub entries: Vec<LinkedEntry>,
     /// Links of this stretch that belong to no entry in it. There are none unless somebody meddled.
-    pub loose: Vec<ChainLink>,
+    pub loose: Vec<EntryLink>,
     /// Where the next page begins; `None` if there was nothing behind this one.
     pub next: Option<AuditLogPosition>,
 }
@@ -81,48 +87,76 @@ pub enum VerifyError {
 }
 
 impl TenantStore {
-    /// Entries of the audit log behind `after`, with their links.
+    /// Entries of the audit log behind `after`, with their links: at most `limit`, and fewer where they are large.
     pub async fn audit_log(&self, after: Option<AuditLogPosition>, limit: usize) -> Result<AuditLogPage, StoreError> {
         let (after, limit) = (after.unwrap_or(AuditLogPosition::START), limit.max(1));
-        // One more than asked for tells whether there is more, of entries and of links.
         let asked = limit.saturating_add(1);
-        let (entries, links) = (
-            self.behind(&StreamName::audit(), after.entry, asked),
-            self.behind(&StreamName::links(), after.link, asked),
-        );
-        let mut answers = self.run(&[self.read_seal(), entries, links]).await?;
+        // The item in which the last page ended may hold more, so it is read again; that is one item more.
+        let ops = [
+            self.read_seal(),
+            self.behind(&StreamName::audit(), after.entry.item.before(), items_for(limit)),
+            self.behind(&StreamName::links(), after.link, asked.min(BATCHES)),
+        ];
+        let mut answers = self.run(&ops).await?;
         let seal = answers.record()?.map(|record| seal_of(&record)).transpose()?;
-        let (mut entries, mut links) = (answers.entries()?, answers.entries()?);
-        let more = entries.len() > limit;
-        entries.truncate(limit);
+        let (items, mut links) = (answers.entries()?, answers.entries()?);
+        let (entries, more) = self.page_of(after.entry, items, limit).await?;
         let entries = entries.into_iter().map(|(id, body)| LinkedEntry { id, body, link: None }).collect();
         let mut page = LinkedPage { after, seal, entries, loose: Vec::new(), more, link: after.link };
         // Links of entries on earlier pages, sealed since then, come first; there may be many.
-        while page.take(&links) && links.len() == asked {
-            links = self.read(&StreamName::links(), Some(page.link), asked).await?;
+        while page.take(&links) && links.len() == asked.min(BATCHES) {
+            links = self.read(&StreamName::links(), Some(page.link), asked.min(BATCHES)).await?;
         }
         let next = page.last().filter(|_| more).map(|entry| AuditLogPosition { entry, link: page.link });
         Ok(AuditLogPage { seal, entries: page.entries, loose: page.loose, next })
+    }
+
+    /// The entries of a page, and whether there are more; the first items are there already.
+    async fn page_of(
+        &self,
+        after: EntryPlace,
+        mut items: Vec<(StreamId, Vec<u8>)>,
+        limit: usize,
+    ) -> Result<(Vec<(EntryPlace, Vec<u8>)>, bool), StoreError> {
+        let (mut page, mut bytes, asked) = (Vec::new(), 0, items_for(limit));
+        loop {
+            let (count, last) = (items.len(), items.last().map(|(id, _)| *id));
+            for (place, body) in items.into_iter().flat_map(entries_of).filter(|(place, _)| *place > after) {
+                if page.len() == limit || bytes >= PAGE_BYTES {
+                    return Ok((page, true));
+                }
+                bytes += body.len();
+                page.push((place, body));
+            }
+            if count < asked {
+                return Ok((page, false));
+            }
+            items = self.read(&StreamName::audit(), last, asked).await?;
+        }
     }
 
     /// Computes the whole chain again and names the first entry that is not as it was sealed.
     pub async fn verify(&self) -> Result<VerifiedAuditLog, VerifyError> {
         let seal = self.find_seal().await.map_err(VerifyError::Unread)?;
         let mut walker = Walker::new(self.tenant(), seal);
-        let (mut entries_at, mut links_at, mut beyond) = (Some(START), Some(START), None);
-        while let (Some(_), _) | (_, Some(_)) = (entries_at, links_at) {
-            let links = self.next(&StreamName::links(), &mut links_at).await?;
-            for link in links.iter().filter_map(link_of) {
-                if seal.is_some_and(|seal| link.seq <= seal.seq) {
+        let (mut entries, mut links, mut beyond) = (StreamReader::new(ITEMS), StreamReader::new(BATCHES), None);
+        loop {
+            let link = match beyond {
+                None => links.next(self, &StreamName::links(), links_of).await?,
+                Some(_) => None,
+            };
+            let entry = entries.next(self, &StreamName::audit(), entries_of).await?;
+            match link {
+                Some(link) if seal.is_some_and(|seal| link.seq <= seal.seq) => {
                     walker.link(link).map_err(VerifyError::Broken)?;
-                } else {
-                    // Written since the seal was read, or by somebody who is no sealer.
-                    (links_at, beyond) = (None, Some(link));
-                    break;
                 }
+                // Written since the seal was read, or by somebody who is no sealer.
+                Some(link) => beyond = Some(link),
+                None if entry.is_none() => break,
+                None => {}
             }
-            for (id, body) in self.next(&StreamName::audit(), &mut entries_at).await? {
-                walker.entry(id, body).map_err(VerifyError::Broken)?;
+            if let Some((place, body)) = entry {
+                walker.entry(place, body).map_err(VerifyError::Broken)?;
             }
         }
         let verified = walker.finish().map_err(VerifyError::Broken)?;
@@ -133,24 +167,12 @@ impl TenantStore {
     }
 
     /// A link is written together with the seal, so a seal read after the link must reach as far.
-    async fn is_under_seal(&self, link: &ChainLink) -> Result<(), VerifyError> {
+    async fn is_under_seal(&self, link: &EntryLink) -> Result<(), VerifyError> {
         let seal = self.find_seal().await.map_err(VerifyError::Unread)?;
         if seal.is_some_and(|seal| link.seq <= seal.seq) {
             return Ok(());
         }
         Err(VerifyError::Broken(ChainBreak { seq: link.seq, entry: Some(link.entry), what: AuditLogFlaw::Inserted }))
-    }
-
-    /// The next page of a stream; at its end the place becomes `None`.
-    async fn next(
-        &self,
-        stream: &StreamName,
-        place: &mut Option<StreamId>,
-    ) -> Result<Vec<(StreamId, Vec<u8>)>, VerifyError> {
-        let Some(after) = *place else { return Ok(Vec::new()) };
-        let page = self.read(stream, Some(after), PAGE).await.map_err(VerifyError::Unread)?;
-        *place = page.last().map(|(id, _)| *id).filter(|_| page.len() == PAGE);
-        Ok(page)
     }
 
     fn behind(&self, stream: &StreamName, place: StreamId, limit: usize) -> Op {
@@ -163,22 +185,23 @@ struct LinkedPage {
     after: AuditLogPosition,
     seal: Option<ChainLink>,
     entries: Vec<LinkedEntry>,
-    loose: Vec<ChainLink>,
+    loose: Vec<EntryLink>,
     more: bool,
     /// The last link that was looked at.
     link: StreamId,
 }
 
 impl LinkedPage {
-    fn last(&self) -> Option<StreamId> {
+    fn last(&self) -> Option<EntryPlace> {
         self.entries.last().map(|entry| entry.id)
     }
 
     /// Takes the links of this page; `false` once one belongs to a later page, or is not under the seal.
     fn take(&mut self, links: &[(StreamId, Vec<u8>)]) -> bool {
         let end = self.last().filter(|_| self.more);
-        for stored in links {
-            if let Some(link) = link_of(stored) {
+        for (id, body) in links {
+            // A batch that reaches into the next page is read again with that one.
+            for link in LinkBatch::read(body).iter().flat_map(LinkBatch::links) {
                 let early = self.seal.is_none_or(|seal| link.seq > seal.seq);
                 if early || end.is_some_and(|end| link.entry > end) {
                     return false;
@@ -187,16 +210,62 @@ impl LinkedPage {
                     self.pair(link);
                 }
             }
-            self.link = stored.0;
+            self.link = *id;
         }
         true
     }
 
-    fn pair(&mut self, link: ChainLink) {
+    fn pair(&mut self, link: EntryLink) {
         let found = self.entries.binary_search_by_key(&link.entry, |entry| entry.id);
         match found.ok().map(|at| &mut self.entries[at].link) {
             Some(free @ None) => *free = Some(link),
             Some(Some(_)) | None => self.loose.push(link),
+        }
+    }
+}
+
+/// How many items may be needed for a page: one that is read again, and one behind the page that tells of more.
+fn items_for(limit: usize) -> usize {
+    limit.saturating_add(2).min(ITEMS)
+}
+
+/// The links of a batch; none if that is not one of ours.
+fn links_of((_, body): (StreamId, Vec<u8>)) -> Vec<EntryLink> {
+    LinkBatch::read(&body).iter().flat_map(LinkBatch::links).collect()
+}
+
+/// Reads a stream to its end, item by item, and hands out what the items hold.
+struct StreamReader<T> {
+    /// Behind which item to read on; `None` at the end.
+    after: Option<StreamId>,
+    items: VecDeque<(StreamId, Vec<u8>)>,
+    held: VecDeque<T>,
+    at_once: usize,
+}
+
+impl<T> StreamReader<T> {
+    fn new(at_once: usize) -> StreamReader<T> {
+        StreamReader { after: Some(START), items: VecDeque::new(), held: VecDeque::new(), at_once }
+    }
+
+    async fn next(
+        &mut self,
+        shelf: &TenantStore,
+        stream: &StreamName,
+        split: impl Fn((StreamId, Vec<u8>)) -> Vec<T>,
+    ) -> Result<Option<T>, VerifyError> {
+        loop {
+            if let Some(next) = self.held.pop_front() {
+                return Ok(Some(next));
+            }
+            if let Some(item) = self.items.pop_front() {
+                self.held = split(item).into();
+                continue;
+            }
+            let Some(after) = self.after else { return Ok(None) };
+            let page = shelf.read(stream, Some(after), self.at_once).await.map_err(VerifyError::Unread)?;
+            self.after = page.last().map(|(id, _)| *id).filter(|_| page.len() == self.at_once);
+            self.items = page.into();
         }
     }
 }
@@ -207,8 +276,9 @@ mod tests {
 
     #[test]
     fn a_place_reads_back_as_itself_and_nothing_else_reads_as_one() {
-        let text = "1763280000000-3.1763280000999-0";
-        assert_eq!(AuditLogPosition::parse(text).map(|place| place.to_string()).as_deref(), Some(text));
+        for text in ["1763280000000-3.1763280000999-0", "1763280000000-3.7.1763280000999-0"] {
+            assert_eq!(AuditLogPosition::parse(text).map(|place| place.to_string()).as_deref(), Some(text));
+        }
         let end = "18446744073709551615-18446744073709551615";
         for bad in ["", ".", "1-0", "1-0.", ".1-0", "1-0.1", "1-0.1-0.1-0", "a.b", &format!("{end}.0-0")] {
             assert_eq!(AuditLogPosition::parse(bad), None, "{bad}");

@@ -1,20 +1,19 @@
-//! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know.
+//! The beginning of a call: one round trip that opens its audit entry and gathers what policy wants to know. Calls of a
+//! tenant that begin at the same time share it.
 
 use crate::audit::OpenAuditEntry;
+use crate::audit_writer::{EnteredEntry, MINUTE};
 use crate::carried::{self, CarriedOver};
 use crate::entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryCaller, EntryRecord, Phase};
 use crate::keys::fingerprint;
-use crate::ops::{Op, OpenResult, OpenStep};
+use crate::ops::{CallAllowance, EntryStep, EntryVerdict, Op};
 use crate::runs::{FULL, first};
 use crate::session_shape::owner_mark;
 use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
-use crate::{IndexName, RecordKey, StoreError, StoreQuota, StreamName, TenantStore, random_bits};
+use crate::{IndexName, RecordKey, StoreError, StoreQuota, TenantStore, random_bits};
 use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId, ToolName, ToolsetName};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// The window in which calls are counted.
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// What is known when a call begins.
 #[derive(Debug, Clone)]
@@ -132,8 +131,7 @@ impl TenantStore {
     /// round trip. The rate is judged first: over it nothing is written. No receipt, no action.
     pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallBeginning, StoreError> {
         crate::failpoint::audit_open()?;
-        let mut ops = Vec::with_capacity(2);
-        ops.push(self.opened(opening)?);
+        let mut ops = Vec::new();
         if let Some(id) = opening.session {
             let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
             ops.push(Op::Touch { key, span, begins: owner_mark(&opening.call.caller.principal) });
@@ -148,23 +146,22 @@ impl TenantStore {
             ops.push(carried::look(self, owner));
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
-        let mut answers = self.run(&ops).await?;
-        let rate = opening.rate;
-        let (place, calls_this_minute) = match answers.opened()? {
-            OpenResult::Appended(place, calls) => (place, calls),
-            OpenResult::QuotaReached => {
-                let most = self.store().limits().bytes_per_tenant;
-                return Err(StoreError::QuotaReached(StoreQuota::TenantBytes(most)));
-            }
-            OpenResult::TenantExceeded(left) => {
+        let step = self.opened(opening)?;
+        let entered = self.store().writer().enter(self.tenant(), &self.space, step, ops).await?;
+        let EnteredEntry { verdict, place, left, mut answers } = entered;
+        let (rate, most) = (opening.rate, self.store().limits().bytes_per_tenant);
+        let calls_this_minute = match verdict {
+            EntryVerdict::Written(calls) => calls,
+            EntryVerdict::QuotaReached => return Err(StoreError::QuotaReached(StoreQuota::TenantBytes(most))),
+            EntryVerdict::TenantExceeded => {
                 return Ok(CallBeginning::Exceeded(RateExceeded::Tenant(rate.tenant), left));
             }
-            OpenResult::CallerExceeded(left) => {
+            EntryVerdict::CallerExceeded => {
                 return Ok(CallBeginning::Exceeded(RateExceeded::Caller(rate.caller), left));
             }
         };
         // The place of an entry is the store's time, so nobody has to ask for it.
-        let now = place.at;
+        let now = place.ok_or(StoreError::Corrupt { what: "an audit entry without a place" })?.item.at;
         // From here on the entry is open, whatever else may be wrong.
         self.store().receipts().fetch_add(1, Ordering::Relaxed);
         let call = opening.call;
@@ -222,14 +219,12 @@ impl TenantStore {
             outcome: Some(CloseFacts { code: Some(code), bytes: 0 }),
             ..AuditEntry::new(Phase::Denied)
         };
-        let append = self.audit().append(&entry)?;
-        self.store().queue().push(append).await
+        self.audit().queue(&entry).await
     }
 
     /// The opening entry, written straight from what is known, without a copy of any of it.
-    fn opened(&self, opening: &CallOpening<'_>) -> Result<Op, StoreError> {
-        let (call, stream) = (opening.call, StreamName::audit());
-        let caller = &call.caller;
+    fn opened(&self, opening: &CallOpening<'_>) -> Result<EntryStep, StoreError> {
+        let (call, caller) = (opening.call, &opening.call.caller);
         let id = AuditId::from_random(random_bits()?);
         let line = EntryRecord {
             actor: Some(EntryCaller::new(&caller.principal, opening.kind, caller.scopes, opening.token.as_deref())),
@@ -243,16 +238,12 @@ impl TenantStore {
             trace: opening.trace.as_deref(),
             ..EntryRecord::new(self.tenant(), id, self.store().replica(), Phase::Open)
         };
-        Ok(Op::Open(OpenStep {
-            stream: self.space.stream(&stream),
-            body: line.to_bytes(),
-            minute: self.space.minute(),
+        let judged = CallAllowance {
             caller: fingerprint(&caller.principal),
             tenant_most: opening.rate.tenant,
             caller_most: opening.rate.caller,
-            window: MINUTE,
-            usage: self.space.usage(),
             quota: opening.held_to_quota.then(|| self.store().limits().bytes_per_tenant),
-        }))
+        };
+        Ok(EntryStep { body: line.to_bytes(), judged: Some(judged) })
     }
 }

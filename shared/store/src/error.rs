@@ -67,6 +67,19 @@ impl StoreError {
             .retry_after_ms(1_000)
     }
 
+    /// The same failure once more, for another one who waits for the same answer.
+    pub(crate) fn repeated(&self) -> StoreError {
+        match self {
+            StoreError::Unavailable { source } => StoreError::unavailable(source.to_string()),
+            StoreError::Timeout => StoreError::Timeout,
+            StoreError::Full => StoreError::Full,
+            StoreError::ReadOnly => StoreError::ReadOnly,
+            StoreError::QuotaReached(quota) => StoreError::QuotaReached(*quota),
+            StoreError::Corrupt { what } => StoreError::Corrupt { what },
+            StoreError::NotAuthentic { why, version } => StoreError::NotAuthentic { why, version: *version },
+        }
+    }
+
     pub(crate) fn unavailable(source: impl Into<SourceError>) -> StoreError {
         StoreError::Unavailable { source: source.into() }
     }

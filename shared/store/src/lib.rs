@@ -10,7 +10,7 @@
 
 mod audit;
 mod audit_log;
-mod audit_queue;
+mod audit_writer;
 mod begin;
 mod carried;
 mod chain;
@@ -30,6 +30,7 @@ mod keys;
 mod lineage;
 mod memory;
 mod ops;
+mod place;
 mod quota;
 mod random;
 mod redis;
@@ -53,7 +54,7 @@ pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
 pub use audit_log::{AuditLogPage, AuditLogPosition, LinkedEntry, VerifyError};
 pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
 pub use carried::CarriedOver;
-pub use chain::{Chain, ChainLink, NotALink};
+pub use chain::{Chain, ChainLink, EntryLink, KeptLink, NotALink};
 pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};
 pub use document::{
@@ -71,6 +72,7 @@ pub use memory::{
     DocumentStore, PathChange, PrefixLimit, QuotaExceeded, RemovalOutcome, ScopeLimits, WriteOutcome, WritePrecondition,
 };
 pub use ops::StreamId;
+pub use place::EntryPlace;
 pub use quota::{StoreLimits, StoreQuota};
 pub use random::random_bits;
 pub use references::EvidenceCitation;

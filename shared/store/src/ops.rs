@@ -18,6 +18,24 @@ pub struct StreamId {
 }
 
 impl StreamId {
+    /// The place right before this one, so that reading behind it begins here.
+    pub(crate) fn before(self) -> StreamId {
+        match (self.at.millis(), self.seq) {
+            (0, 0) => self,
+            (at, 0) => StreamId { at: Moment::from_millis(at - 1), seq: u64::MAX },
+            (_, seq) => StreamId { at: self.at, seq: seq - 1 },
+        }
+    }
+
+    /// The place right behind this one, so that reading before it begins here.
+    pub(crate) fn behind(self) -> StreamId {
+        match (self.at.millis(), self.seq) {
+            (u64::MAX, u64::MAX) => self,
+            (at, u64::MAX) => StreamId { at: Moment::from_millis(at + 1), seq: 0 },
+            (_, seq) => StreamId { at: self.at, seq: seq + 1 },
+        }
+    }
+
     /// Reads the text form `<milliseconds>-<number>`.
     pub fn parse(text: &str) -> Option<StreamId> {
         let (at, seq) = text.split_once('-')?;
@@ -32,7 +50,7 @@ impl std::fmt::Display for StreamId {
 }
 
 /// Which way a stream is read, and from where.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum StreamWalk {
     /// Oldest first, beginning behind this entry.
     After(Option<StreamId>),
@@ -60,7 +78,7 @@ pub(crate) struct HeldRecord {
 }
 
 /// One step. Keys are full keys, made by `keys`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     Get {
         key: String,
@@ -72,15 +90,8 @@ pub(crate) enum Op {
         span: Duration,
         begins: Vec<u8>,
     },
-    Append {
-        stream: String,
-        body: Vec<u8>,
-        lives: Option<Duration>,
-        /// Where the tenant's bytes are counted.
-        usage: Option<String>,
-    },
-    /// Appends the opening entry of a call and counts the call, unless the rate is used up: then nothing is written.
-    Open(OpenStep),
+    /// Appends entries of the audit log as one item, each unless its call is over the rate or the quota.
+    Enter(EnterStep),
     /// Adds one to a counter that ends that long after it began.
     Count {
         key: String,
@@ -128,32 +139,57 @@ pub(crate) enum Op {
     Now,
 }
 
-/// The opening of a call, with the most calls that may have been made in the window before it.
-#[derive(Debug, Clone)]
-pub(crate) struct OpenStep {
+/// Entries of one tenant's audit log that are written together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct EnterStep {
     pub(crate) stream: String,
-    pub(crate) body: Vec<u8>,
-    /// Where the tenant's calls of the window are counted; those of the caller stand beside them.
+    /// Where the tenant's calls of the window are counted; those of the callers stand beside them.
     pub(crate) minute: String,
-    pub(crate) caller: String,
-    pub(crate) tenant_most: u64,
-    pub(crate) caller_most: u64,
     pub(crate) window: Duration,
     /// Where the tenant's bytes are counted.
     pub(crate) usage: String,
-    /// How many there may be before the call.
+    pub(crate) entries: Vec<EntryStep>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct EntryStep {
+    pub(crate) body: Vec<u8>,
+    /// What the opening of a call is judged by; any other entry is written in any case.
+    pub(crate) judged: Option<CallAllowance>,
+}
+
+/// The most there may have been before a call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CallAllowance {
+    /// The field of the caller.
+    pub(crate) caller: String,
+    pub(crate) tenant_most: u64,
+    pub(crate) caller_most: u64,
+    /// How many bytes there may be.
     pub(crate) quota: Option<u64>,
 }
 
-/// What became of the opening of a call.
+/// What became of entries that were written together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EnterResult {
+    /// Where the item stands; `None` if every call was refused.
+    pub(crate) item: Option<StreamId>,
+    /// For how long the calls of the window stay used up, if they are.
+    pub(crate) left: Duration,
+    /// What became of each, in their order.
+    pub(crate) verdicts: Vec<EntryVerdict>,
+}
+
+/// What became of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OpenResult {
-    /// The entry stands here, and this was the tenant's so manieth call of the window.
-    Appended(StreamId, u64),
-    /// The tenant's calls are used up, for that long.
-    TenantExceeded(Duration),
-    /// The caller's calls are used up, for that long.
-    CallerExceeded(Duration),
+pub(crate) enum EntryVerdict {
+    /// It was written; the opening of a call was the tenant's so manieth of the window, and of anything else it is 0.
+    Written(u64),
+    /// The tenant's calls are used up.
+    TenantExceeded,
+    /// The caller's calls are used up.
+    CallerExceeded,
     /// The tenant's part of the store is used up.
     QuotaReached,
 }
@@ -161,14 +197,15 @@ pub(crate) enum OpenResult {
 /// What a step gave, in the order of the steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum OpResult {
-    Opened(OpenResult),
+    Entered(EnterResult),
     Record(Option<StoredRecord>),
-    Appended(StreamId),
     Count(u64),
     Members(Vec<(String, u64)>),
     Entries(Vec<(StreamId, Vec<u8>)>),
     Done,
     Now(Moment),
+    /// The answer to this step alone could not be read.
+    Unreadable(&'static str),
 }
 
 /// The answers of one batch, taken one by one.
@@ -181,39 +218,47 @@ impl OpResults {
         OpResults(answers.into_iter())
     }
 
+    fn next(&mut self) -> Result<OpResult, StoreError> {
+        match self.0.next() {
+            Some(OpResult::Unreadable(what)) => Err(StoreError::Corrupt { what }),
+            Some(answer) => Ok(answer),
+            None => Err(MIXED_UP),
+        }
+    }
+
     pub(crate) fn record(&mut self) -> Result<Option<StoredRecord>, StoreError> {
-        let Some(OpResult::Record(record)) = self.0.next() else { return Err(MIXED_UP) };
+        let OpResult::Record(record) = self.next()? else { return Err(MIXED_UP) };
         Ok(record)
     }
 
-    pub(crate) fn opened(&mut self) -> Result<OpenResult, StoreError> {
-        let Some(OpResult::Opened(opened)) = self.0.next() else { return Err(MIXED_UP) };
-        Ok(opened)
-    }
-
-    pub(crate) fn appended(&mut self) -> Result<StreamId, StoreError> {
-        let Some(OpResult::Appended(id)) = self.0.next() else { return Err(MIXED_UP) };
-        Ok(id)
+    pub(crate) fn entered(&mut self) -> Result<EnterResult, StoreError> {
+        let OpResult::Entered(entered) = self.next()? else { return Err(MIXED_UP) };
+        Ok(entered)
     }
 
     pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
-        let Some(OpResult::Count(count)) = self.0.next() else { return Err(MIXED_UP) };
+        let OpResult::Count(count) = self.next()? else { return Err(MIXED_UP) };
         Ok(count)
     }
 
     pub(crate) fn members(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
-        let Some(OpResult::Members(members)) = self.0.next() else { return Err(MIXED_UP) };
+        let OpResult::Members(members) = self.next()? else { return Err(MIXED_UP) };
         Ok(members)
     }
 
     pub(crate) fn entries(&mut self) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
-        let Some(OpResult::Entries(entries)) = self.0.next() else { return Err(MIXED_UP) };
+        let OpResult::Entries(entries) = self.next()? else { return Err(MIXED_UP) };
         Ok(entries)
     }
 
     pub(crate) fn now(&mut self) -> Result<Moment, StoreError> {
-        let Some(OpResult::Now(now)) = self.0.next() else { return Err(MIXED_UP) };
+        let OpResult::Now(now) = self.next()? else { return Err(MIXED_UP) };
         Ok(now)
+    }
+
+    /// Those that were not taken yet.
+    pub(crate) fn rest(self) -> Vec<OpResult> {
+        self.0.collect()
     }
 }
 

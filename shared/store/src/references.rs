@@ -4,6 +4,7 @@
 //! pay for it and hardly any is ever cited: the newest entries are looked through, and what lies further back is unknown.
 
 use crate::document::Reference;
+use crate::place::entries_of;
 use crate::{StoreError, StreamName, TenantStore};
 use domain::{CallId, Principal, RunId, SessionId};
 use serde::Deserialize;
@@ -11,10 +12,10 @@ use std::collections::HashMap;
 
 /// So many names of one text are looked up.
 const MOST_CITED: usize = 32;
-/// Entries of the audit log that are read at once.
-const PAGE: usize = 512;
-/// Pages that are looked through.
-const PAGES: usize = 8;
+/// Items of the audit log that are read at once; each may hold many entries.
+const ITEMS: usize = 128;
+/// Entries that are looked through.
+const LOOKED_THROUGH: usize = 4_096;
 
 /// What a text cites.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,13 +66,14 @@ impl TenantStore {
         let (session, mut before) = (session.to_string(), None);
         let mut found = HashMap::new();
         let mut ends: HashMap<String, String> = HashMap::new();
-        for _ in 0..PAGES {
-            if wanted.is_empty() {
-                break;
-            }
-            let page = self.read_back(&StreamName::audit(), before, PAGE).await?;
-            for (id, body) in &page {
-                let Some(entry) = CallEntry::read(body).filter(|entry| entry.session == session) else { continue };
+        let mut left = LOOKED_THROUGH;
+        while !wanted.is_empty() && left > 0 {
+            let items = self.read_back(&StreamName::audit(), before, ITEMS).await?;
+            let more = items.len() == ITEMS;
+            before = items.last().map(|(id, _)| *id);
+            for (place, body) in items.into_iter().flat_map(|item| entries_of(item).into_iter().rev()).take(left) {
+                left -= 1;
+                let Some(entry) = CallEntry::read(&body).filter(|entry| entry.session == session) else { continue };
                 let Some(at) = wanted.iter().position(|call| *call == entry.call) else { continue };
                 // Somebody else may have tried the name of this session; that is no call of it.
                 let own = entry.actor.is_some_and(|who| (&who.iss, &who.sub) == (&owner.issuer, &owner.subject));
@@ -83,14 +85,13 @@ impl TenantStore {
                     ("open", Some(tool), _) if own => {
                         wanted.swap_remove(at);
                         let outcome = ends.remove(&entry.call).unwrap_or_else(|| "open".to_owned());
-                        let reference = Reference { id: entry.call.clone(), tool, at: id.at, outcome };
+                        let reference = Reference { id: entry.call.clone(), tool, at: place.item.at, outcome };
                         found.insert(entry.call, reference);
                     }
                     (_, _, _) => {}
                 }
             }
-            before = page.last().map(|(id, _)| *id);
-            if page.len() < PAGE {
+            if !more {
                 break;
             }
         }

@@ -1,18 +1,26 @@
 //! The sealer: gives entries of the audit log their links, some time after they were written.
 //!
-//! Every replica may seal at any time. The seal is a versioned record, moved together with the links it stands for by
+//! A batch of items is sealed by one record of links. Every replica may seal at any time. The seal is a versioned record, moved together with the links it stands for by
 //! one compare-and-set, so of two sealers one advances and the other has done nothing. Appending never waits for it.
 //!
-//! Not here: how a link is computed (see [`chain`](crate::chain)), who seals and how often (see the gateway).
+//! Who appends to an audit log seals it: [`Store::take_unsealed`](crate::Store::take_unsealed) names the tenants.
+//!
+//! Not here: how a link is computed (see [`chain`](crate::chain)), and how often is sealed (see the gateway).
 
-use crate::chain::{Chain, ChainLink};
+use crate::chain::{Chain, ChainLink, LinkBatch};
 use crate::commit::{Commit, Committed, RecordVersion};
-use crate::ops::{Op, StreamId, StreamWalk};
+use crate::ops::{Op, StreamWalk};
+use crate::place::entries_of;
 use crate::{RecordKey, StoreError, StoredRecord, StreamName, TenantStore};
+use domain::Tenant;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
-/// The most entries of one batch: others wait while a commit appends their links.
-const MOST: usize = 500;
+/// The most items of one batch: they are read whole.
+const MOST_ITEMS: usize = 128;
+/// No further item is taken into a batch of so many entries: whoever reads a page reads their links.
+const MANY_ENTRIES: usize = 1_024;
 
 /// What one batch came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +34,7 @@ pub struct SealedBatch {
 const NOTHING: SealedBatch = SealedBatch { count: 0, behind: false };
 
 impl TenantStore {
-    /// Seals the next entries of the audit log, at most `limit`.
+    /// Seals the next items of the audit log, at most `limit`.
     ///
     /// An audit log with nothing new costs one round trip, a batch three. To lose the race is fine: the winner goes on.
     pub async fn seal(&self, limit: usize) -> Result<SealedBatch, StoreError> {
@@ -36,16 +44,22 @@ impl TenantStore {
         let (record, newest) = (answers.record()?, answers.entries()?.pop().map(|(id, _)| id));
         let version = record.as_ref().map_or(RecordVersion::NONE, |record| record.version);
         let seal = record.map(|record| seal_of(&record)).transpose()?;
-        let last = seal.map(|seal| seal.entry);
+        let last = seal.map(|seal| seal.entry.item);
         if newest <= last {
             return Ok(NOTHING);
         }
-        let entries = self.read(&StreamName::audit(), last, limit.clamp(1, MOST)).await?;
+        let items = self.read(&StreamName::audit(), last, limit.clamp(1, MOST_ITEMS)).await?;
         let mut chain = seal.as_ref().map_or_else(|| Chain::of(self.tenant()), Chain::behind);
-        let links: Vec<ChainLink> = entries.iter().map(|(id, body)| chain.add(*id, body)).collect();
-        let Some(seal) = links.last() else { return Ok(NOTHING) };
-        match self.commit(advance(version, seal, &links)?).await? {
-            Committed::Done(..) => Ok(SealedBatch { count: links.len(), behind: Some(seal.entry) < newest }),
+        let mut links: Vec<ChainLink> = Vec::new();
+        for item in items {
+            if links.len() >= MANY_ENTRIES {
+                break;
+            }
+            links.extend(entries_of(item).iter().map(|(place, body)| chain.add(*place, body)));
+        }
+        let (Some(seal), Some(batch)) = (links.last(), LinkBatch::of(&links)) else { return Ok(NOTHING) };
+        match self.commit(advance(version, seal, &batch)?).await? {
+            Committed::Done(..) => Ok(SealedBatch { count: links.len(), behind: Some(seal.entry.item) < newest }),
             Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(NOTHING),
         }
     }
@@ -62,14 +76,14 @@ impl TenantStore {
 }
 
 /// Moves the seal and appends the links it stands for, or does neither.
-fn advance(expect: RecordVersion, seal: &ChainLink, links: &[ChainLink]) -> Result<Commit, StoreError> {
-    let append =
-        links.iter().map(|link| Ok((StreamName::links(), to_bytes(link)?))).collect::<Result<_, StoreError>>()?;
-    let body = to_bytes(&StoredSeal { v: 1, seal: *seal })?;
-    Ok(Commit { append, ..Commit::write(RecordKey::seal(), expect, body) })
+fn advance(expect: RecordVersion, seal: &ChainLink, batch: &LinkBatch) -> Result<Commit, StoreError> {
+    const UNWRITABLE: StoreError = StoreError::Corrupt { what: "a link that cannot be written" };
+    let links = batch.to_bytes().map_err(|_| UNWRITABLE)?;
+    let body = serde_json::to_vec(&StoredSeal { v: 2, seal: *seal }).map_err(|_| UNWRITABLE)?;
+    Ok(Commit { append: vec![(StreamName::links(), links)], ..Commit::write(RecordKey::seal(), expect, body) })
 }
 
-/// The shape in which a seal is stored; the number tells later releases how to read it.
+/// The shape in which a seal is stored. The number tells how to read it: under 1 every item held one entry.
 #[derive(Serialize, Deserialize)]
 struct StoredSeal {
     v: u8,
@@ -78,16 +92,24 @@ struct StoredSeal {
 
 pub(crate) fn seal_of(record: &StoredRecord) -> Result<ChainLink, StoreError> {
     match serde_json::from_slice(&record.body) {
-        Ok(StoredSeal { v: 1, seal }) => Ok(seal),
+        Ok(StoredSeal { v: 1 | 2, seal }) => Ok(seal),
         Ok(StoredSeal { .. }) | Err(_) => Err(StoreError::Corrupt { what: "the seal of an audit log" }),
     }
 }
 
-/// A link as it stands in the stream; `None` if that is not one of ours.
-pub(crate) fn link_of((_, body): &(StreamId, Vec<u8>)) -> Option<ChainLink> {
-    serde_json::from_slice(body).ok()
-}
+/// The tenants whose audit log this process has written to since it last sealed it.
+#[derive(Default)]
+pub(crate) struct Unsealed(Mutex<BTreeSet<Tenant>>);
 
-fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(value).map_err(|_| StoreError::Corrupt { what: "a link that cannot be written" })
+impl Unsealed {
+    pub(crate) fn add(&self, tenant: &Tenant) {
+        let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !tenants.contains(tenant) {
+            tenants.insert(tenant.clone());
+        }
+    }
+
+    pub(crate) fn take(&self) -> BTreeSet<Tenant> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }

@@ -44,6 +44,9 @@ impl TenantStore {
     pub async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let reading = self.reading(&commit.record);
         let (key, epoch) = (commit.record.clone(), self.store.epoch());
+        if commit.append.iter().any(|(stream, _)| *stream == StreamName::audit()) {
+            self.store.unsealed().add(&self.tenant);
+        }
         match self.store.commit(self.write_out(self.sealed(commit)?)).await? {
             Committed::Conflict(version, body) if version != RecordVersion::NONE => {
                 let record = reading.open(Some(StoredRecord { version, body }))?;

@@ -1,6 +1,6 @@
 //! The store as a whole: opened once, cloned freely, and of no use without a tenant.
 
-use crate::audit_queue::AuditQueue;
+use crate::audit_writer::AuditWriter;
 use crate::config::StoreLocation;
 use crate::embedded::Embedded;
 use crate::error::{StoreError, StoreOpenError};
@@ -11,8 +11,10 @@ use crate::keys::{self, KeySpace};
 use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
+use crate::seal::Unsealed;
 use crate::{Committed, Config, StoreLimits, TenantStore};
 use domain::{Moment, Tenant, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,14 +27,15 @@ pub struct Store(Arc<StoreParts>);
 
 struct StoreParts {
     backend: Arc<Backend>,
-    queue: AuditQueue,
+    writer: AuditWriter,
+    unsealed: Arc<Unsealed>,
     tasks: TaskTracker,
     /// Ends the background tasks, on closing or with the last handle.
     stop: DropGuard,
     config: Config,
     limits: StoreLimits,
     replica: String,
-    round_trips: AtomicU64,
+    round_trips: Arc<AtomicU64>,
     open_receipts: Arc<AtomicI64>,
     guard: RecordGuard,
 }
@@ -104,18 +107,21 @@ impl Store {
             StoreLocation::File(path) => Backend::Embedded(Embedded::open(Some(path), config.deadline).await?),
             StoreLocation::Memory => Backend::Embedded(Embedded::open(None, config.deadline).await?),
         });
-        let queue = AuditQueue::start(Arc::clone(&backend), config.deadline, &tasks);
+        let (round_trips, unsealed) = (Arc::<AtomicU64>::default(), Arc::<Unsealed>::default());
+        let (backends, trips, seals) = (Arc::clone(&backend), Arc::clone(&round_trips), Arc::clone(&unsealed));
+        let writer = AuditWriter::new(backends, config.deadline, trips, seals);
         let mut bits = [0; 8];
         getrandom::fill(&mut bits).map_err(|error| StoreOpenError::System(error.into()))?;
         Ok(Store(Arc::new(StoreParts {
             backend,
-            queue,
+            writer,
+            unsealed,
             tasks,
             stop: stop.drop_guard(),
             config: config.clone(),
             limits,
             replica: format!("rep_{}", json::hex(&bits)),
-            round_trips: AtomicU64::new(0),
+            round_trips,
             open_receipts: Arc::default(),
             guard,
         })))
@@ -173,7 +179,7 @@ impl Store {
 
     /// Writes what is queued for the audit log, then lets go of connections and files. Calls fail from here on.
     pub async fn close(&self) {
-        self.0.queue.close().await;
+        self.0.writer.close().await;
         self.0.stop.token().cancel();
         if let Backend::Embedded(embedded) = self.0.backend.as_ref() {
             embedded.close().await;
@@ -214,8 +220,17 @@ impl Store {
         &self.0.open_receipts
     }
 
-    pub(crate) fn queue(&self) -> &AuditQueue {
-        &self.0.queue
+    pub(crate) fn writer(&self) -> &AuditWriter {
+        &self.0.writer
+    }
+
+    pub(crate) fn unsealed(&self) -> &Unsealed {
+        &self.0.unsealed
+    }
+
+    /// The tenants whose audit log this process has written to since this was last asked, to be sealed.
+    pub fn take_unsealed(&self) -> BTreeSet<Tenant> {
+        self.0.unsealed.take()
     }
 
     pub(crate) fn hub(&self) -> &Arc<Notifier> {

@@ -5,8 +5,8 @@
 //!
 //! Not here: where entries and links come from.
 
-use crate::StreamId;
-use crate::chain::{Chain, ChainLink};
+use crate::EntryPlace;
+use crate::chain::{Chain, ChainLink, EntryLink};
 use domain::Tenant;
 use std::collections::VecDeque;
 use std::fmt;
@@ -53,7 +53,7 @@ pub struct ChainBreak {
     /// Which entry of the audit log it is, counted from 1.
     pub seq: u64,
     /// Its place, as far as it is known.
-    pub entry: Option<StreamId>,
+    pub entry: Option<EntryPlace>,
     /// What is wrong with it.
     pub what: AuditLogFlaw,
 }
@@ -84,9 +84,9 @@ pub struct VerifiedAuditLog {
 pub struct Walker {
     chain: Chain,
     seal: Option<ChainLink>,
-    entries: VecDeque<(StreamId, Vec<u8>)>,
-    links: VecDeque<ChainLink>,
-    newest: Option<StreamId>,
+    entries: VecDeque<(EntryPlace, Vec<u8>)>,
+    links: VecDeque<EntryLink>,
+    newest: Option<EntryPlace>,
     unsealed: u64,
 }
 
@@ -98,13 +98,13 @@ impl Walker {
     }
 
     /// Hands over the next entry, in the order in which they stand.
-    pub fn entry(&mut self, id: StreamId, body: Vec<u8>) -> Result<(), ChainBreak> {
+    pub fn entry(&mut self, id: EntryPlace, body: Vec<u8>) -> Result<(), ChainBreak> {
         self.entries.push_back((id, body));
         self.advance()
     }
 
     /// Hands over the next link, in the order in which they stand.
-    pub fn link(&mut self, link: ChainLink) -> Result<(), ChainBreak> {
+    pub fn link(&mut self, link: EntryLink) -> Result<(), ChainBreak> {
         self.links.push_back(link);
         self.advance()
     }
@@ -141,7 +141,7 @@ impl Walker {
     /// Takes one entry with its link, or tells why that cannot be.
     fn step(&mut self) -> Result<(), ChainBreak> {
         let seq = self.chain.len() + 1;
-        let found = |entry: Option<StreamId>, what: AuditLogFlaw| Err(ChainBreak { seq, entry, what });
+        let found = |entry: Option<EntryPlace>, what: AuditLogFlaw| Err(ChainBreak { seq, entry, what });
         let present = self.entries.front().map(|(id, _)| *id);
         let Some(link) = self.links.front().copied() else { return found(present, AuditLogFlaw::Truncated) };
         if link.seq != seq {
@@ -153,12 +153,13 @@ impl Walker {
             let (entry, what) = self.elsewhere(*id, &link);
             return found(Some(entry), what);
         }
-        let last = self.seal.filter(|seal| seal.seq == seq);
-        if self.chain.link(*id, body) != link || last.is_some_and(|seal| seal != link) {
-            let moved = self.entries.iter().skip(1).take(AHEAD).any(|(_, body)| self.chain.link(*id, body) == link);
+        let (last, computed) = (self.seal.filter(|seal| seal.seq == seq), self.chain.link(*id, body));
+        if !link.kept.fits(&computed.link) || last.is_some_and(|seal| seal != computed) {
+            let fits = |body: &[u8]| link.kept.fits(&self.chain.link(*id, body).link);
+            let moved = self.entries.iter().skip(1).take(AHEAD).any(|(_, body)| fits(body));
             return found(Some(*id), if moved { AuditLogFlaw::Reordered } else { AuditLogFlaw::Edited });
         }
-        self.chain = Chain::behind(&link);
+        self.chain = Chain::behind(&computed);
         self.newest = Some(link.entry);
         self.entries.pop_front();
         self.links.pop_front();
@@ -166,7 +167,12 @@ impl Walker {
     }
 
     /// The link in front has another number than the next one.
-    fn out_of_turn(&self, seq: u64, link: &ChainLink, present: Option<StreamId>) -> (Option<StreamId>, AuditLogFlaw) {
+    fn out_of_turn(
+        &self,
+        seq: u64,
+        link: &EntryLink,
+        present: Option<EntryPlace>,
+    ) -> (Option<EntryPlace>, AuditLogFlaw) {
         if let Some(later) = self.links.iter().take(AHEAD).find(|later| later.seq == seq) {
             return (Some(later.entry), AuditLogFlaw::Reordered);
         }
@@ -178,7 +184,7 @@ impl Walker {
     }
 
     /// The entry in front is another one than the link in front is about.
-    fn elsewhere(&self, id: StreamId, link: &ChainLink) -> (StreamId, AuditLogFlaw) {
+    fn elsewhere(&self, id: EntryPlace, link: &EntryLink) -> (EntryPlace, AuditLogFlaw) {
         if !self.entries.iter().take(AHEAD).any(|(later, _)| *later == link.entry) {
             return (link.entry, AuditLogFlaw::Missing);
         }

@@ -17,7 +17,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use store::{ChainBreak, StreamId, VerifiedAuditLog, Walker};
+use store::{ChainBreak, EntryPlace, VerifiedAuditLog, Walker};
 
 pub(super) fn run(args: &AuditCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     match &args.action {
@@ -114,7 +114,7 @@ impl ExportReader {
         };
         match ExportLine::read(text) {
             Some(ExportLine::Link(link)) => walker.link(link).map_err(ExportDefect::Broken),
-            Some(ExportLine::Entry(ExportEntry { id, entry })) => match StreamId::parse(&id) {
+            Some(ExportLine::Entry(ExportEntry { id, entry })) => match EntryPlace::parse(&id) {
                 Some(id) => walker.entry(id, entry.get().as_bytes().to_vec()).map_err(ExportDefect::Broken),
                 None => Err(unreadable),
             },

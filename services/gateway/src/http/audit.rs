@@ -12,7 +12,7 @@ use actix_web::web::{Data, Query};
 use domain::{Code, Failure, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use store::{AuditLogPage, AuditLogPosition, ChainLink, LinkedEntry};
+use store::{AuditLogPage, AuditLogPosition, ChainLink, EntryLink, LinkedEntry};
 
 /// Entries on one page, unless the query says otherwise.
 const PAGE: usize = 100;
@@ -32,12 +32,12 @@ pub struct AuditQuery {
 pub struct AuditPage {
     /// The tenant; the hash chain begins with this name.
     pub tenant: String,
-    /// The newest link, as it was before the page was read.
+    /// The newest link, whole, as it was before the page was read.
     pub seal: Option<ChainLink>,
     /// The entries, oldest first.
     pub entries: Vec<AuditItem>,
     /// Links whose entry is not there; none unless somebody meddled.
-    pub loose: Vec<ChainLink>,
+    pub loose: Vec<EntryLink>,
     /// What to ask for next, as `after`; none on the last page.
     pub next_cursor: Option<String>,
 }
@@ -51,8 +51,8 @@ pub struct AuditItem {
     pub at: String,
     /// What was written.
     pub entry: Box<RawValue>,
-    /// Its link; none as long as it is not sealed.
-    pub link: Option<ChainLink>,
+    /// Its link, whole or its beginning; none as long as it is not sealed.
+    pub link: Option<EntryLink>,
 }
 
 /// `GET /v1/audit?after=&limit=`.
@@ -86,7 +86,7 @@ fn body(tenant: &Tenant, page: AuditLogPage) -> serde_json::Result<String> {
 }
 
 fn item(LinkedEntry { id, body, link }: LinkedEntry) -> serde_json::Result<AuditItem> {
-    Ok(AuditItem { id: id.to_string(), at: id.at.to_string(), entry: raw(&body)?, link })
+    Ok(AuditItem { id: id.to_string(), at: id.item.at.to_string(), entry: raw(&body)?, link })
 }
 
 /// The entry as it is stored. What is not one line of JSON was not written by us; it is shown as a text, which no link

@@ -148,9 +148,9 @@ impl Embedded {
 /// Whether a step can only be done in a transaction.
 fn writes(op: &Op) -> bool {
     match op {
-        Op::Append { .. } | Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
-        // An opening over the rate is seen in a snapshot; any other falls through to the writer.
-        Op::Open(_) => false,
+        Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
+        // Openings over the rate are seen in a snapshot; any others fall through to the writer.
+        Op::Enter(_) => false,
         Op::Get { .. }
         | Op::Touch { .. }
         | Op::Total { .. }

@@ -3,7 +3,7 @@
 //! What has ended is not there, whether or not it was swept yet.
 
 use super::tables::{COUNTERS, LIVES, RANKS, RECORDS, STREAMS};
-use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk};
+use crate::ops::{CallAllowance, EnterResult, EnterStep, EntryVerdict, Op, OpResult, StreamId, StreamWalk};
 use crate::{RecordVersion, StoredRecord};
 use domain::Moment;
 use redb::{AccessGuard, ReadTransaction, ReadableTable, StorageError};
@@ -102,25 +102,49 @@ pub(super) fn counter(
     Ok(counters.get(key)?.map(|counter| counter.value()).filter(|(_, end)| now.millis() < *end))
 }
 
-/// Whether the rate of a call that would be opened is used up, and for how long.
-pub(super) fn exceeded(
+/// Why a call may not be opened, if it may not; `used` are the bytes stored for the tenant.
+pub(super) fn refused(
     counters: &impl ReadableTable<&'static str, (u64, u64)>,
-    open: &OpenStep,
+    minute: &str,
+    allowed: &CallAllowance,
+    used: u64,
     now: Moment,
-) -> Result<Option<OpenResult>, redb::Error> {
-    let left = |end: u64| Duration::from_millis(end.saturating_sub(now.millis()));
-    let tenant = counter(counters, &open.minute, now)?;
-    if let Some((_, end)) = tenant.filter(|(count, _)| *count >= open.tenant_most) {
-        return Ok(Some(OpenResult::TenantExceeded(left(end))));
+) -> Result<Option<EntryVerdict>, redb::Error> {
+    let (tenant, _) = counter(counters, minute, now)?.unwrap_or_default();
+    if tenant >= allowed.tenant_most {
+        return Ok(Some(EntryVerdict::TenantExceeded));
     }
-    let caller = counter(counters, &caller_counter(open), now)?;
+    let (caller, _) = counter(counters, &caller_counter(minute, &allowed.caller), now)?.unwrap_or_default();
     // A caller that is alone may use all of the minute.
-    let others = |count: u64| tenant.is_some_and(|(all, _)| all > count);
-    if let Some((_, end)) = caller.filter(|(count, _)| *count >= open.caller_most && others(*count)) {
-        return Ok(Some(OpenResult::CallerExceeded(left(end))));
+    if caller >= allowed.caller_most && tenant > caller {
+        return Ok(Some(EntryVerdict::CallerExceeded));
     }
-    let full = open.quota.map(|most| Ok::<_, redb::Error>(total(counters, &open.usage)? >= most)).transpose()?;
-    Ok(full.filter(|full| *full).map(|_| OpenResult::QuotaReached))
+    Ok(allowed.quota.filter(|most| used >= *most).map(|_| EntryVerdict::QuotaReached))
+}
+
+/// For how long the calls of the window stay used up.
+pub(super) fn left(
+    counters: &impl ReadableTable<&'static str, (u64, u64)>,
+    minute: &str,
+    now: Moment,
+) -> Result<Duration, redb::Error> {
+    let end = counter(counters, minute, now)?.map_or(0, |(_, end)| end);
+    Ok(Duration::from_millis(end.saturating_sub(now.millis())))
+}
+
+/// What becomes of entries of which none may be written; `None` if one may.
+fn all_refused(
+    counters: &impl ReadableTable<&'static str, (u64, u64)>,
+    step: &EnterStep,
+    now: Moment,
+) -> Result<Option<EnterResult>, redb::Error> {
+    let (used, mut verdicts) = (total(counters, &step.usage)?, Vec::with_capacity(step.entries.len()));
+    for entry in &step.entries {
+        let Some(allowed) = &entry.judged else { return Ok(None) };
+        let Some(verdict) = refused(counters, &step.minute, allowed, used, now)? else { return Ok(None) };
+        verdicts.push(verdict);
+    }
+    Ok(Some(EnterResult { item: None, left: left(counters, &step.minute, now)?, verdicts }))
 }
 
 /// A number that has no end.
@@ -129,8 +153,8 @@ pub(super) fn total(counters: &impl ReadableTable<&'static str, (u64, u64)>, key
 }
 
 /// Where a caller's calls are counted.
-pub(super) fn caller_counter(open: &OpenStep) -> String {
-    format!("{}:{}", open.minute, open.caller)
+pub(super) fn caller_counter(minute: &str, caller: &str) -> String {
+    format!("{minute}:{caller}")
 }
 
 /// Answers a step from a snapshot; `None` if the step has to write.
@@ -161,17 +185,12 @@ pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result
             OpResult::Entries(entries(&snapshot.open_table(STREAMS)?, stream, *walk, limit)?)
         }
         Op::Now => OpResult::Now(now),
-        Op::Open(open) => match exceeded(&snapshot.open_table(COUNTERS)?, open, now)? {
-            Some(exceeded) => OpResult::Opened(exceeded),
+        Op::Enter(step) => match all_refused(&snapshot.open_table(COUNTERS)?, step, now)? {
+            Some(refused) => OpResult::Entered(refused),
             None => return Ok(None),
         },
         Op::Total { key } => OpResult::Count(total(&snapshot.open_table(COUNTERS)?, key)?),
-        Op::Append { .. }
-        | Op::Count { .. }
-        | Op::Rerank { .. }
-        | Op::TakeOut { .. }
-        | Op::Forget { .. }
-        | Op::Publish { .. } => {
+        Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
             return Ok(None);
         }
     }))

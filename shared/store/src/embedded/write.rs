@@ -3,7 +3,9 @@
 use super::read;
 use super::tables::{CLOCK, NEVER, Tables};
 use crate::commit::Score;
-use crate::ops::{Op, OpResult, OpenResult, OpenStep, RawBeside, RawCommit, RawPlacing, StreamId, StreamWalk, millis};
+use crate::ops::{
+    EnterResult, EnterStep, EntryVerdict, Op, OpResult, RawBeside, RawCommit, RawPlacing, StreamId, StreamWalk, millis,
+};
 use crate::{Committed, RecordVersion};
 use domain::Moment;
 use redb::ReadableTable;
@@ -128,12 +130,6 @@ impl Tables<'_> {
                 }
                 OpResult::Record(found)
             }
-            Op::Append { stream, body, lives, usage } => {
-                if let Some(usage) = usage {
-                    self.add(usage, signed(body.len() as u64))?;
-                }
-                OpResult::Appended(self.append(stream, body, *lives, now)?)
-            }
             Op::Total { key } => OpResult::Count(read::total(&self.counters, key)?),
             Op::Rerank { index, members } => {
                 for (member, rank) in members {
@@ -143,7 +139,7 @@ impl Tables<'_> {
                 }
                 OpResult::Done
             }
-            Op::Open(open) => OpResult::Opened(self.open_call(open, now)?),
+            Op::Enter(step) => OpResult::Entered(self.enter(step, now)?),
             Op::Count { key, window } => OpResult::Count(self.count(key, *window, now)?),
             Op::Range { index, from, to, limit } => {
                 let limit = if read::lives(&self.lives, index, now)? { *limit } else { 0 };
@@ -270,20 +266,43 @@ impl Tables<'_> {
         }
     }
 
-    /// Judges the rate, then counts the call and appends its entry.
-    fn open_call(&mut self, open: &OpenStep, now: Moment) -> RedbResult<OpenResult> {
-        if let Some(exceeded) = read::exceeded(&self.counters, open, now)? {
-            return Ok(exceeded);
+    /// Writes entries together as one item, those of calls only if they are within rate and quota.
+    fn enter(&mut self, step: &EnterStep, now: Moment) -> RedbResult<EnterResult> {
+        let used = read::total(&self.counters, &step.usage)?;
+        let (mut lines, mut verdicts) = (Vec::<&[u8]>::new(), Vec::with_capacity(step.entries.len()));
+        let mut grown = 0;
+        for entry in &step.entries {
+            let verdict = match &entry.judged {
+                None => EntryVerdict::Written(0),
+                Some(allowed) => match read::refused(&self.counters, &step.minute, allowed, used + grown, now)? {
+                    Some(refused) => refused,
+                    None => EntryVerdict::Written(self.count_call(step, &allowed.caller, now)?),
+                },
+            };
+            if let EntryVerdict::Written(_) = verdict {
+                // With the line's end between two entries; the last one has none.
+                grown += entry.body.len() as u64 + u64::from(!lines.is_empty());
+                lines.push(&entry.body);
+            }
+            verdicts.push(verdict);
         }
-        let (calls, window) = read::counter(&self.counters, &open.minute, now)?.unwrap_or((0, end(now, open.window)));
-        let caller = read::caller_counter(open);
+        self.add(&step.usage, signed(grown))?;
+        let left = read::left(&self.counters, &step.minute, now)?;
+        let item = match lines.is_empty() {
+            true => None,
+            false => Some(self.append(&step.stream, &lines.join(&b'\n'), None, now)?),
+        };
+        Ok(EnterResult { item, left, verdicts })
+    }
+
+    /// Counts a call of the tenant and of its caller, whose window ends with the tenant's. Tells the tenant's number.
+    fn count_call(&mut self, step: &EnterStep, caller: &str, now: Moment) -> RedbResult<u64> {
+        let (calls, window) = read::counter(&self.counters, &step.minute, now)?.unwrap_or((0, end(now, step.window)));
+        let caller = read::caller_counter(&step.minute, caller);
         let (callers, _) = read::counter(&self.counters, &caller, now)?.unwrap_or_default();
-        self.put_counter(&open.minute, calls + 1, window)?;
-        // A caller's window ends with the tenant's.
+        self.put_counter(&step.minute, calls + 1, window)?;
         self.put_counter(&caller, callers + 1, window)?;
-        self.add(&open.usage, signed(open.body.len() as u64))?;
-        let id = self.append(&open.stream, &open.body, None, now)?;
-        Ok(OpenResult::Appended(id, calls + 1))
+        Ok(calls + 1)
     }
 
     fn count(&mut self, key: &str, window: Duration, now: Moment) -> RedbResult<u64> {

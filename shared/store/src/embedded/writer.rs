@@ -144,6 +144,7 @@ fn answer(job: WriteJob, given: Result<WriteResult, StoreError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::{EnterStep, EntryStep};
     use redb::ReadableDatabase;
 
     #[test]
@@ -158,7 +159,10 @@ mod tests {
         };
         let (sender, receiver) = mpsc::channel(8);
         let append = |name: &str| {
-            WriterTask::Batch(vec![Op::Append { stream: name.into(), body: vec![], lives: None, usage: None }])
+            let (stream, entries) = (name.to_owned(), vec![EntryStep { body: b"{}".to_vec(), judged: None }]);
+            let (minute, usage) = ("minute".to_owned(), "usage".to_owned());
+            let step = EnterStep { stream, minute, window: Duration::from_secs(60), usage, entries };
+            WriterTask::Batch(vec![Op::Enter(step)])
         };
         let queue = |work| {
             let (reply, answer) = oneshot::channel();

@@ -45,7 +45,7 @@ pub(crate) struct RedisBackend {
     slides: TtlRefresh,
     hub: Arc<Notifier>,
     script: Script,
-    open: Script,
+    enter: Script,
     deadline: Duration,
 }
 
@@ -69,8 +69,8 @@ impl RedisBackend {
             // Without one, calls will say that the store is away.
             drop(timeout(config.deadline, link.connection()).await);
         }
-        let (slides, script, open) = (TtlRefresh::default(), script::load(), script::load_open());
-        Ok(RedisBackend { links, confirming, server, slides, hub, script, open, deadline: config.deadline })
+        let (slides, script, enter) = (TtlRefresh::default(), script::load(), script::load_enter());
+        Ok(RedisBackend { links, confirming, server, slides, hub, script, enter, deadline: config.deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Notifier> {
@@ -80,13 +80,13 @@ impl RedisBackend {
     /// One round trip; two more when the server has forgotten a script.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
-        let (pipe, moved) = pipeline::encode(ops, self.open.get_hash(), |slide| self.slides.due(slide, now));
-        let (pipe, open) = (&pipe, &self.open);
+        let (pipe, moved) = pipeline::encode(ops, self.enter.get_hash(), |slide| self.slides.due(slide, now));
+        let (pipe, enter) = (&pipe, &self.enter);
         let query = |mut connection: MultiplexedConnection| async move {
             match pipe.query_async(&mut connection).await {
-                // The entry was not appended; what stands beside it in such a batch only looks, or moves an end.
+                // Nothing was appended; what stands beside the entries in such a batch only looks, or moves an end.
                 Err(error) if no_script(&error) => {
-                    open.prepare_invoke().load_async(&mut connection).await?;
+                    enter.prepare_invoke().load_async(&mut connection).await?;
                     pipe.query_async(&mut connection).await
                 }
                 answered => answered,

@@ -1,24 +1,22 @@
 //! A batch of steps as one pipeline, and its answers back.
 
 use super::slides::TtlMove;
-use crate::ops::{Op, OpResult, OpenResult, OpenStep, StreamId, StreamWalk, millis};
+use crate::ops::{CallAllowance, EnterResult, EnterStep, EntryVerdict, Op, OpResult, StreamId, StreamWalk, millis};
 use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
 use redis::{Cmd, FromRedisValue, Pipeline, Value};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of another shape" };
+const SHAPE: &str = "an answer of another shape";
 
 /// Writes the steps as commands. Those whose answer tells nothing are ignored, so each step leaves one value.
-/// Tells which records' ends are moved along, of those that `due` asks for. `open` is the digest of `open.lua`.
+/// Tells which records' ends are moved along, of those that `due` asks for. `enter` is the digest of `enter.lua`.
 pub(super) fn encode<'o>(
     ops: &'o [Op],
-    open: &str,
+    enter: &str,
     due: impl Fn(&TtlMove<'_>) -> bool,
 ) -> (Pipeline, Vec<TtlMove<'o>>) {
     let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
-    let mut grown: BTreeMap<&str, usize> = BTreeMap::new();
     for op in ops {
         match op {
             Op::Get { key } => {
@@ -32,19 +30,8 @@ pub(super) fn encode<'o>(
                     moved.push(slide);
                 }
             }
-            Op::Append { stream, body, lives, usage } => {
-                let mut add = sized("XADD", 5, stream.len() + body.len() + 2);
-                add.arg(stream).arg("*").arg("b").arg(body);
-                pipe.add_command(add);
-                if let Some(lives) = lives {
-                    pipe.add_command(ends(stream, *lives)).ignore();
-                }
-                if let Some(usage) = usage {
-                    *grown.entry(usage).or_default() += body.len();
-                }
-            }
-            Op::Open(step) => {
-                pipe.add_command(opening(step, open));
+            Op::Enter(step) => {
+                pipe.add_command(entering(step, enter));
             }
             Op::Count { key, window } => {
                 let mut count = sized("INCR", 2, key.len());
@@ -85,10 +72,6 @@ pub(super) fn encode<'o>(
             }
         }
     }
-    // One command for many entries; they are counted with them, or neither is written.
-    for (usage, bytes) in grown {
-        pipe.cmd("INCRBY").arg(usage).arg(bytes).ignore();
-    }
     (pipe, moved)
 }
 
@@ -99,14 +82,25 @@ fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
     cmd
 }
 
-/// A call of `open.lua` by its digest.
-fn opening(step: &OpenStep, digest: &str) -> Cmd {
-    let OpenStep { stream, body, minute, caller, tenant_most, caller_most, window, usage, quota } = step;
-    let texts = [digest, stream, minute, caller, usage].iter().map(|text| text.len()).sum::<usize>();
-    let mut cmd = sized("EVALSHA", 12, texts + body.len() + 72);
-    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage);
-    cmd.arg(body).arg(tenant_most).arg(caller_most).arg(caller).arg(millis(*window));
-    cmd.arg(quota.map_or_else(String::new, |most| most.to_string()));
+/// A call of `enter.lua` by its digest.
+fn entering(step: &EnterStep, digest: &str) -> Cmd {
+    let EnterStep { stream, minute, window, usage, entries } = step;
+    let texts = [digest, stream, minute, usage].iter().map(|text| text.len()).sum::<usize>();
+    let bodies = entries.iter().map(|entry| entry.body.len() + 128).sum::<usize>();
+    let mut cmd = sized("EVALSHA", 7 + 5 * entries.len(), texts + bodies + 24);
+    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage).arg(millis(*window));
+    for entry in entries {
+        cmd.arg(&entry.body);
+        match &entry.judged {
+            Some(CallAllowance { caller, tenant_most, caller_most, quota }) => {
+                cmd.arg(caller).arg(tenant_most).arg(caller_most);
+                cmd.arg(quota.map_or_else(String::new, |most| most.to_string()));
+            }
+            None => {
+                cmd.arg("").arg("").arg("").arg("");
+            }
+        }
+    }
     cmd
 }
 
@@ -158,19 +152,16 @@ fn most(limit: usize) -> i64 {
 /// Reads the answers, one value per step.
 pub(super) fn decode(ops: &[Op], values: Vec<Value>) -> Result<Vec<OpResult>, StoreError> {
     if ops.len() != values.len() {
-        return Err(SHAPE);
+        return Err(StoreError::Corrupt { what: SHAPE });
     }
-    ops.iter().zip(values).map(|(op, value)| answer(op, value)).collect()
+    // An answer that cannot be read is the matter of whoever asked for it: others may stand in the same batch.
+    Ok(ops.iter().zip(values).map(|(op, value)| answer(op, value).unwrap_or_else(OpResult::Unreadable)).collect())
 }
 
-fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
+fn answer(op: &Op, value: Value) -> Result<OpResult, &'static str> {
     match op {
-        Op::Get { .. } | Op::Touch { .. } => record(value).map(OpResult::Record),
-        Op::Append { .. } => {
-            let id: String = from(value)?;
-            StreamId::parse(&id).map(OpResult::Appended).ok_or(SHAPE)
-        }
-        Op::Open(_) => opened(value).map(OpResult::Opened),
+        Op::Get { .. } | Op::Touch { .. } => read_record(value).map(OpResult::Record),
+        Op::Enter(step) => entered(step, value).map(OpResult::Entered),
         Op::Count { .. } => from(value).map(OpResult::Count),
         Op::Range { .. } | Op::RangeBack { .. } => {
             let members: Vec<(String, f64)> = from(value)?;
@@ -188,27 +179,42 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, StoreError> {
     }
 }
 
-fn opened(value: Value) -> Result<OpenResult, StoreError> {
-    let (way, number): (String, i64) = from(value)?;
-    // A counter without an end says so by a negative number; it is not worth waiting for.
-    let number = u64::try_from(number).unwrap_or_default();
-    match way.as_str() {
-        "tenant" => Ok(OpenResult::TenantExceeded(Duration::from_millis(number))),
-        "caller" => Ok(OpenResult::CallerExceeded(Duration::from_millis(number))),
-        "quota" => Ok(OpenResult::QuotaReached),
-        id => StreamId::parse(id).map(|id| OpenResult::Appended(id, number)).ok_or(SHAPE),
+fn entered(step: &EnterStep, value: Value) -> Result<EnterResult, &'static str> {
+    let mut values = from::<Vec<Value>>(value)?.into_iter();
+    let (item, left): (String, u64) = (from(values.next().ok_or(SHAPE)?)?, from(values.next().ok_or(SHAPE)?)?);
+    let item = if item.is_empty() { None } else { Some(StreamId::parse(&item).ok_or(SHAPE)?) };
+    let verdicts: Vec<EntryVerdict> = values.map(|value| verdict(from(value)?)).collect::<Result<_, _>>()?;
+    let written = verdicts.iter().any(|verdict| matches!(verdict, EntryVerdict::Written(_)));
+    if verdicts.len() != step.entries.len() || written != item.is_some() {
+        return Err(SHAPE);
+    }
+    Ok(EnterResult { item, left: Duration::from_millis(left), verdicts })
+}
+
+fn verdict(number: i64) -> Result<EntryVerdict, &'static str> {
+    match (number, u64::try_from(number)) {
+        (_, Ok(calls)) => Ok(EntryVerdict::Written(calls)),
+        (-1, _) => Ok(EntryVerdict::TenantExceeded),
+        (-2, _) => Ok(EntryVerdict::CallerExceeded),
+        (-3, _) => Ok(EntryVerdict::QuotaReached),
+        (_, Err(_)) => Err(SHAPE),
     }
 }
 
+/// A record that stands alone in its answer.
 pub(super) fn record(value: Value) -> Result<Option<StoredRecord>, StoreError> {
+    read_record(value).map_err(|what| StoreError::Corrupt { what })
+}
+
+fn read_record(value: Value) -> Result<Option<StoredRecord>, &'static str> {
     match from::<(Option<u64>, Option<Vec<u8>>)>(value)? {
         (Some(version), Some(body)) => Ok(Some(StoredRecord { version: RecordVersion::new(version), body })),
         (None, None) => Ok(None),
-        (Some(_), None) | (None, Some(_)) => Err(StoreError::Corrupt { what: "half a record" }),
+        (Some(_), None) | (None, Some(_)) => Err("half a record"),
     }
 }
 
-fn entries(value: Value) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
+fn entries(value: Value) -> Result<Vec<(StreamId, Vec<u8>)>, &'static str> {
     let entries: Vec<(String, Vec<Vec<u8>>)> = from(value)?;
     let entry = |(id, fields): (String, Vec<Vec<u8>>)| match <[Vec<u8>; 2]>::try_from(fields) {
         Ok([_, body]) => Ok((StreamId::parse(&id).ok_or(SHAPE)?, body)),
@@ -217,6 +223,6 @@ fn entries(value: Value) -> Result<Vec<(StreamId, Vec<u8>)>, StoreError> {
     entries.into_iter().map(entry).collect()
 }
 
-fn from<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
+fn from<T: FromRedisValue>(value: Value) -> Result<T, &'static str> {
     T::from_redis_value(value).map_err(|_| SHAPE)
 }

@@ -14,9 +14,9 @@ pub(super) fn load() -> Script {
     Script::new(include_str!("../commit.lua"))
 }
 
-/// The opening of a call, which is one step of a batch.
-pub(super) fn load_open() -> Script {
-    Script::new(include_str!("../open.lua"))
+/// The writing of audit entries, which is one step of a batch.
+pub(super) fn load_enter() -> Script {
+    Script::new(include_str!("../enter.lua"))
 }
 
 pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvocation<'s> {

@@ -1,4 +1,6 @@
 use super::*;
+use crate::StreamId;
+use crate::chain::{KeptLink, LinkBatch};
 use domain::Moment;
 use proptest::prelude::*;
 
@@ -6,25 +8,39 @@ fn acme() -> Tenant {
     Tenant::parse("acme").unwrap()
 }
 
-fn place(number: u64) -> StreamId {
-    StreamId { at: Moment::from_millis(1_000 + number / 3), seq: number % 3 }
+/// Three entries stand in each item.
+fn place(number: u64) -> EntryPlace {
+    let at = Moment::from_millis(1_000 + (number - 1) / 3);
+    EntryPlace { item: StreamId { at, seq: 0 }, index: u32::try_from((number - 1) % 3).unwrap() }
 }
 
 /// An audit log as it can be handed over, and changed before.
 #[derive(Clone)]
 struct AuditLog {
-    entries: Vec<(StreamId, Vec<u8>)>,
-    links: Vec<ChainLink>,
+    entries: Vec<(EntryPlace, Vec<u8>)>,
+    links: Vec<EntryLink>,
+    /// The same, whole.
+    chain: Vec<ChainLink>,
     seal: Option<ChainLink>,
 }
 
-/// That many entries, the first `sealed` of them sealed. Entry `n` stands at `place(n)`, counted from 1.
+/// That many entries, the first `sealed` of them sealed, six in a batch. Entry `n` stands at `place(n)`, counted from 1.
 fn audit_log(entries: u64, sealed: u64) -> AuditLog {
     let mut chain = Chain::of(&acme());
     let entries: Vec<_> = (1..=entries).map(|n| (place(n), format!("entry {n}").into_bytes())).collect();
     let sealed = usize::try_from(sealed).unwrap();
-    let links: Vec<ChainLink> = entries.iter().take(sealed).map(|(id, body)| chain.add(*id, body)).collect();
-    AuditLog { entries, seal: links.last().copied(), links }
+    let chain: Vec<ChainLink> = entries.iter().take(sealed).map(|(id, body)| chain.add(*id, body)).collect();
+    let batches: Vec<LinkBatch> = chain.chunks(6).filter_map(LinkBatch::of).collect();
+    let links = batches.iter().flat_map(LinkBatch::links).collect();
+    AuditLog { entries, seal: chain.last().copied(), links, chain }
+}
+
+/// Changes one bit of what was kept of a link.
+fn edit(link: &mut EntryLink) {
+    match &mut link.kept {
+        KeptLink::Whole(bytes) => bytes[0] ^= 1,
+        KeptLink::Short(bytes) => bytes[0] ^= 1,
+    }
 }
 
 impl AuditLog {
@@ -40,7 +56,7 @@ impl AuditLog {
         walker.finish()
     }
 
-    fn broken(&self) -> (u64, Option<StreamId>, AuditLogFlaw) {
+    fn broken(&self) -> (u64, Option<EntryPlace>, AuditLogFlaw) {
         let ChainBreak { seq, entry, what } = self.verify().unwrap_err();
         (seq, entry, what)
     }
@@ -66,9 +82,11 @@ fn an_edited_entry_is_named() {
 
 #[test]
 fn an_edited_link_is_named_and_so_is_an_edited_seal() {
-    let mut changed = audit_log(5, 5);
-    changed.links[2].link[0] ^= 1;
-    assert_eq!(changed.broken(), (3, Some(place(3)), AuditLogFlaw::Edited));
+    for at in [3, 6] {
+        let mut changed = audit_log(9, 9);
+        edit(&mut changed.links[at - 1]);
+        assert_eq!(changed.broken(), (at as u64, Some(place(at as u64)), AuditLogFlaw::Edited));
+    }
     let mut changed = audit_log(5, 5);
     changed.seal.as_mut().unwrap().link[31] ^= 1;
     assert_eq!(changed.broken(), (5, Some(place(5)), AuditLogFlaw::Edited));
@@ -127,12 +145,12 @@ fn an_audit_log_cut_off_before_its_seal_is_truncated() {
 #[test]
 fn what_was_never_sealed_there_is_inserted() {
     let whole = audit_log(9, 9);
-    let foreign = StreamId { at: place(4).at, seq: 77 };
+    let foreign = EntryPlace { index: 77, ..place(4) };
     let mut entry = whole.clone();
     entry.entries.insert(4, (foreign, b"forged".to_vec()));
     assert_eq!(entry.broken(), (5, Some(foreign), AuditLogFlaw::Inserted));
     let mut unsealed = whole.clone();
-    unsealed.seal = Some(whole.links[6]);
+    unsealed.seal = Some(whole.chain[6]);
     assert_eq!(unsealed.broken(), (8, Some(place(8)), AuditLogFlaw::Inserted));
     let mut again = whole.clone();
     again.links.extend_from_slice(&whole.links);
@@ -150,7 +168,7 @@ fn unsealed_entries_are_held_to_their_order() {
 
 #[test]
 fn another_tenants_audit_log_does_not_pass_for_this_one() {
-    let AuditLog { entries, links, seal } = audit_log(1, 1);
+    let AuditLog { entries, links, seal, .. } = audit_log(1, 1);
     let mut walker = Walker::new(&Tenant::parse("other").unwrap(), seal);
     walker.entry(entries[0].0, entries[0].1.clone()).unwrap();
     walker.link(links[0]).unwrap();
@@ -166,9 +184,23 @@ fn a_side_that_has_ended_is_noticed_long_before_the_other_one_ends() {
 }
 
 #[test]
+fn links_that_were_computed_anew_up_to_the_end_of_a_batch_do_not_hide_an_edit() {
+    let whole = audit_log(12, 12);
+    let mut forged = whole.clone();
+    forged.entries[1].1.push(b'!');
+    let mut chain = Chain::of(&acme());
+    let anew: Vec<ChainLink> = forged.entries.iter().map(|(id, body)| chain.add(*id, body)).collect();
+    let batches = anew[..6].chunks(6).filter_map(LinkBatch::of).collect::<Vec<_>>();
+    forged.links.splice(..6, batches.iter().flat_map(LinkBatch::links));
+    assert_eq!(forged.broken(), (7, Some(place(7)), AuditLogFlaw::Edited), "the next batch does not follow it");
+    forged.links[5] = whole.links[5];
+    assert_eq!(forged.broken(), (6, Some(place(6)), AuditLogFlaw::Edited), "the whole link is another one");
+}
+
+#[test]
 fn a_break_is_told_in_one_sentence() {
     let known = ChainBreak { seq: 12, entry: Some(place(12)), what: AuditLogFlaw::Edited };
-    assert_eq!(known.to_string(), "entry 12 (1004-0) is edited");
+    assert_eq!(known.to_string(), "entry 12 (1003-0.2) is edited");
     let gone = ChainBreak { seq: 12, entry: None, what: AuditLogFlaw::Missing };
     assert_eq!(gone.to_string(), "entry 12 is missing");
 }

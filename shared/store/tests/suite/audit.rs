@@ -190,7 +190,7 @@ async fn a_note_stands_in_the_audit_log_with_its_actor(bench: Bench) {
     let id = audit.note(&AuditEntry { actor: Some(actor), ..AuditEntry::new(Phase::Admin) }).await.unwrap();
     let noted = audit.page(None, 1).await.unwrap().remove(0);
     assert_eq!(noted.id, id);
-    assert_eq!(noted.entry["at"]["store"], id.at.to_string());
+    assert_eq!(noted.entry["at"]["store"], id.item.at.to_string());
     let wanted = serde_json::json!({ "iss": "https://login.example", "sub": "ops", "kind": "person", "scopes": ["tenant:admin"], "token": "hmac:t" });
     assert_eq!(noted.entry["actor"], wanted);
     assert!(domain::AuditId::parse(noted.entry["id"].as_str().unwrap()).is_ok());

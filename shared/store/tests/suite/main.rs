@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod batches;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod carried;

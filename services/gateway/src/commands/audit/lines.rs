@@ -1,14 +1,17 @@
 //! An exported audit log: lines of JSON of three kinds.
 //!
-//! First the head, `{"ledger":1,"tenant":…,"seal":…}`; then the entries, `{"id":…,"entry":…}`, oldest first, each followed
-//! by its link, `{"seq":…,"entry":…,"link":…}`, as far as the seal goes. An entry is kept byte for byte.
+//! First the head, `{"ledger":2,"tenant":…,"seal":…}`; then the entries, `{"id":…,"entry":…}`, oldest first, each followed
+//! by its link, `{"seq":…,"entry":…,"link":…}`, as far as the seal goes. An entry is kept byte for byte. Of most links only
+//! the beginning is kept; under the head `{"ledger":1` of earlier releases all of them were whole, which is read as well.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::ChainLink;
+use store::{ChainLink, EntryLink};
 
 /// The shape of the lines below the head.
-const SHAPE: u8 = 1;
+const SHAPE: u8 = 2;
+/// The shape in which every link is whole and every entry had an item of its own.
+const FORMER_SHAPE: u8 = 1;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,7 +31,7 @@ impl ExportHead {
 
     /// Reads the first line.
     pub(super) fn read(line: &str) -> Option<ExportHead> {
-        serde_json::from_str(line).ok().filter(|head: &ExportHead| head.ledger == SHAPE)
+        serde_json::from_str(line).ok().filter(|head: &ExportHead| matches!(head.ledger, SHAPE | FORMER_SHAPE))
     }
 }
 
@@ -46,7 +49,7 @@ pub(super) struct ExportEntry {
 #[derive(Debug)]
 pub(super) enum ExportLine {
     Entry(ExportEntry),
-    Link(ChainLink),
+    Link(EntryLink),
 }
 
 impl ExportLine {
@@ -95,7 +98,7 @@ mod tests {
         ] {
             assert!(ExportLine::read(bad).is_none(), "{bad}");
         }
-        for bad in ["", "{}", r#"{"ledger":2,"tenant":"acme","seal":null}"#, r#"{"ledger":1,"seal":null}"#] {
+        for bad in ["", "{}", r#"{"ledger":3,"tenant":"acme","seal":null}"#, r#"{"ledger":1,"seal":null}"#] {
             assert!(ExportHead::read(bad).is_none(), "{bad}");
         }
     }

@@ -7,7 +7,7 @@ use super::lines::{self, ExportEntry, ExportHead};
 use crate::commands::api_client::{ApiClient, ApiRefusal, ApiRequest};
 use crate::http::audit::{AuditItem, AuditPage, LONGEST_PAGE};
 use anyhow::Context;
-use store::ChainLink;
+use store::{ChainLink, EntryLink, EntryPlace};
 
 /// Hands the lines of the whole audit log to `take`, a page at a time, unless the service refuses.
 pub(super) async fn export(
@@ -40,13 +40,13 @@ pub(super) async fn export(
 fn write_page(
     out: &mut String,
     entries: Vec<AuditItem>,
-    loose: Vec<ChainLink>,
+    loose: Vec<EntryLink>,
     seal: Option<ChainLink>,
 ) -> anyhow::Result<()> {
-    let sealed = |link: &ChainLink| seal.is_some_and(|seal| link.seq <= seal.seq);
+    let sealed = |link: &EntryLink| seal.is_some_and(|seal| link.seq <= seal.seq);
     let mut loose = loose.into_iter().filter(sealed).peekable();
     for AuditItem { id, entry, link, .. } in entries {
-        let here = store::StreamId::parse(&id).context("the service returned an entry with an unreadable position")?;
+        let here = EntryPlace::parse(&id).context("the service returned an entry with an unreadable position")?;
         while let Some(early) = loose.next_if(|link| link.entry < here) {
             lines::write(out, &early)?;
         }
