@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{SessionConfig, Store, StoreError, TenantStore};
+use telemetry::metrics;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use vault::{Environment, RecordSealer, Sealer, Vault};
@@ -80,6 +81,8 @@ pub struct Gateway {
 impl Gateway {
     /// Builds everything. Fails only on what an operator has to correct; a store that is away is waited for.
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
+        metrics::begin(env!("CARGO_PKG_VERSION"), option_env!("QUARTERMASTER_COMMIT").unwrap_or_default());
+        metrics::label_tenants(settings.telemetry.metrics_by_tenant);
         let secret = std::fs::read(&settings.calls.key_file)
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod fixture;
 pub mod http;
 pub mod in_flight;
+mod measure;
 pub mod network;
 pub mod protocol;
 pub mod reach;

@@ -1,11 +1,12 @@
 //! The HTTP server: HTTP/1.1, bounded, drained.
 
 use crate::app::Gateway;
+use crate::http::metrics::scrape;
 use crate::http::{caller, trace};
 use crate::routes;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{Condition, from_fn};
-use actix_web::web::{Data, QueryConfig};
+use actix_web::web::{self, Data, QueryConfig};
 use actix_web::{App, HttpServer};
 use anyhow::Context;
 use std::net::{SocketAddr, TcpListener};
@@ -14,13 +15,31 @@ use std::sync::Arc;
 /// Connections one worker may hold: streams are cheap, but not free.
 const CONNECTIONS: usize = 25_000;
 
+/// Connections of those who read metrics.
+const SCRAPERS: usize = 64;
+
 /// A server that listens.
 pub struct RunningServer {
     /// Where it listens.
     pub address: SocketAddr,
     gateway: Arc<Gateway>,
+    serving: Listening,
+    metrics: Option<Listening>,
+}
+
+/// One listener and those who serve it.
+struct Listening {
     handle: ServerHandle,
-    serving: tokio::task::JoinHandle<Option<std::io::Result<()>>>,
+    ended: tokio::task::JoinHandle<Option<std::io::Result<()>>>,
+}
+
+impl Listening {
+    async fn stop(self) {
+        self.handle.stop(true).await;
+        if self.ended.await.is_err() {
+            tracing::error!("the server ended without a word");
+        }
+    }
 }
 
 /// Binds and starts to serve.
@@ -49,20 +68,40 @@ pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<RunningServer> {
     .disable_signals()
     .listen(listener)?
     .run();
-    let handle = server.handle();
-    let serving = gateway.tasks.spawn("server", server);
-    Ok(RunningServer { address, gateway: Arc::clone(gateway), handle, serving })
+    let serving = Listening { handle: server.handle(), ended: gateway.tasks.spawn("server", server) };
+    Ok(RunningServer { address, gateway: Arc::clone(gateway), serving, metrics: metrics(gateway)? })
+}
+
+/// Listens for Prometheus, if it is told where.
+fn metrics(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
+    let address = &gateway.settings.telemetry.metrics_listen;
+    if address.is_empty() {
+        return Ok(None);
+    }
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("cannot listen on telemetry.metrics_listen {address}"))?;
+    listener.set_nonblocking(true)?;
+    tracing::info!(address = %listener.local_addr()?, "metrics can be read");
+    let data = Data::from(Arc::clone(gateway));
+    let server = HttpServer::new(move || App::new().app_data(data.clone()).route("/metrics", web::get().to(scrape)))
+        .workers(1)
+        .max_connections(SCRAPERS)
+        .client_request_timeout(gateway.settings.listen.request_timeout)
+        .disable_signals()
+        .listen(listener)?
+        .run();
+    Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("metrics", server) }))
 }
 
 impl RunningServer {
     /// Stops in order: unready first, then streams and background work, then requests, then the queue of audit entries.
     pub async fn stop(self) {
-        let RunningServer { gateway, handle, serving, .. } = self;
+        let RunningServer { gateway, serving, metrics, .. } = self;
         gateway.readiness.drain();
         gateway.tasks.stopping().cancel();
-        handle.stop(true).await;
-        if serving.await.is_err() {
-            tracing::error!("the server ended without a word");
+        serving.stop().await;
+        if let Some(metrics) = metrics {
+            metrics.stop().await;
         }
         if !gateway.tasks.drain(gateway.settings.listen.drain).await {
             tracing::warn!(left = gateway.tasks.len(), "some work was still under way at the end");

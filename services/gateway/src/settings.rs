@@ -262,6 +262,10 @@ impl Settings {
                 return wrong("approvals.webhook_url needs approvals.webhook_secret_file: events must be signed");
             }
         }
+        let metrics = &self.telemetry.metrics_listen;
+        if !metrics.is_empty() && metrics.parse::<SocketAddr>().is_err() {
+            return wrong("telemetry.metrics_listen is no address with a port, such as 127.0.0.1:9464");
+        }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
         }
@@ -362,5 +366,7 @@ mod tests {
         let text = format!("{ISSUER}\n[approvals]\nrenew_every = \"11s\"");
         assert!(read(&text, &[]).unwrap_err().contains("three times"));
         assert!(read("not toml", &[]).unwrap_err().contains("not TOML"));
+        let text = format!("{ISSUER}\n[telemetry]\nmetrics_listen = \"9464\"");
+        assert!(read(&text, &[]).unwrap_err().contains("metrics_listen"));
     }
 }

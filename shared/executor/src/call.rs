@@ -3,6 +3,7 @@
 //! Each step hands the next one proof: the parsed arguments carry the effect, the store's receipt says that the entry is
 //! open, and only a permit reaches the tool. A refusal at any step is an ordinary outcome with its code.
 
+use crate::call_count::CallCount;
 use crate::executor::Executor;
 use crate::failures::random;
 use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry};
@@ -21,13 +22,16 @@ impl Executor {
     /// Carries out one call. One over the rate is refused before anything is read of it, so that a caller who does not
     /// stop costs next to nothing.
     pub async fn call(&self, snapshot: &Arc<Snapshot>, mut request: CallRequest) -> Outcome {
+        let mut count = CallCount::new(&request.caller);
         let rate = self.admission.rate(snapshot.policy.calls_per_minute);
         if let Err(exceeded) = self.admission.call(&request.caller, rate) {
-            return Outcome::Failed(self.refuse(snapshot, &request, exceeded).await);
+            let refusal = Outcome::Failed(self.refuse(snapshot, &request, exceeded).await);
+            count.ended(&refusal);
+            return refusal;
         }
         loop {
             let outcome = match snapshot.catalog.find(&request.tool) {
-                NameMatch::Tool(entry) => self.call_tool(snapshot, entry, request).await,
+                NameMatch::Tool(entry) => self.call_tool(snapshot, entry, request, &mut count).await,
                 // The inner call is an ordinary one: the same path, the same verdict.
                 NameMatch::Virtual(catalog::ControlTool::CallTool) => match call_tool::unwrap(snapshot, request) {
                     Ok(inner) => {
@@ -36,21 +40,26 @@ impl Executor {
                     }
                     Err(failure) => Err(failure),
                 },
-                NameMatch::Virtual(which) => self.call_virtual(snapshot, which, request).await,
+                NameMatch::Virtual(which) => self.call_virtual(snapshot, which, request, &mut count).await,
                 NameMatch::Nothing if snapshot.withheld.contains(&request.tool) => Err(withheld(&request.tool)),
                 NameMatch::Nothing => Err(unknown_tool(snapshot, &request.tool)),
             };
-            return outcome.into();
+            let outcome = outcome.into();
+            count.ended(&outcome);
+            return outcome;
         }
     }
 
-    async fn call_tool(
+    async fn call_tool<'s>(
         &self,
-        snapshot: &Arc<Snapshot>,
-        entry: &Arc<CatalogEntry>,
+        snapshot: &'s Arc<Snapshot>,
+        entry: &'s Arc<CatalogEntry>,
         mut request: CallRequest,
+        count: &mut CallCount<'s>,
     ) -> Result<Outcome, Failure> {
+        count.of_toolset(entry.definition().toolset.as_str());
         let parsed = entry.parse(std::mem::take(&mut request.arguments))?;
+        count.effect(parsed.effect);
         // A call that waits holds no slot: others may call meanwhile.
         let slot = if entry.definition().waits {
             self.admission.waiting(&request.caller)?
@@ -75,6 +84,7 @@ impl Executor {
             None => call,
         };
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
+        count.decided(&decided);
         Ok(match decided {
             Decision::Permit(permit) => {
                 let (executor, entry, progress) = (self.clone(), Arc::clone(entry), request.progress);

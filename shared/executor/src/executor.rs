@@ -1,8 +1,10 @@
 //! The executor itself: what every step of a call needs. The steps are in modules of their own.
 
+use crate::active_sessions::ActiveSessions;
 use crate::keys::ServiceKeys;
 use crate::limits::{CallAdmission, CallLimits, SlotGuard};
 use crate::notice::RunEvents;
+use crate::open_runs::OpenRuns;
 use crate::snapshot::Snapshot;
 use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
@@ -38,6 +40,10 @@ pub struct Executor {
     pub(crate) closed: Arc<AtomicBool>,
     /// What callers use of this process at the moment.
     pub(crate) admission: Arc<CallAdmission>,
+    /// The runs that are not over, as far as the sweep has seen.
+    pub(crate) open_runs: Arc<OpenRuns>,
+    /// The sessions that call.
+    pub(crate) sessions_seen: Arc<ActiveSessions>,
 }
 
 impl Executor {
@@ -54,6 +60,8 @@ impl Executor {
             taints: Arc::default(),
             closed: Arc::default(),
             admission: Arc::new(CallAdmission::new(CallLimits::default())),
+            open_runs: Arc::default(),
+            sessions_seen: Arc::default(),
         }
     }
 

@@ -4,22 +4,27 @@
 //! path), `open_call` (the open audit entry), `perform` (the one place where a tool runs), `clean` (no secret of the
 //! tenant in what comes back), `virtuals` (calls the service answers itself), `run_record` and [`runs`] (calls that wait
 //! for a person), [`sessions`] (opening and reading them), and what all of them stand on: [`executor`], [`limits`],
-//! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `failures`.
+//! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `failures`; and what metrics are read from: `call_count`,
+//! `active_sessions`, `open_runs`, `measure`.
 //!
 //! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `perform`, then
 //! `open_call`, `run_record` and `sessions`, then the rest.
 //!
 //! Not here: HTTP, JSON-RPC, and which tools exist.
 
+mod active_sessions;
 pub mod call;
+mod call_count;
 mod clean;
 pub mod executor;
 mod failpoint;
 mod failures;
 pub mod keys;
 pub mod limits;
+mod measure;
 pub mod notice;
 mod open_call;
+mod open_runs;
 mod perform;
 pub mod request;
 mod run_record;

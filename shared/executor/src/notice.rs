@@ -5,6 +5,7 @@
 use domain::json::hex;
 use domain::run::{Run, RunState};
 use domain::{KeyedDigest, Tenant};
+use telemetry::metrics;
 use tokio::sync::mpsc;
 
 /// Notices that may wait to be sent.
@@ -74,6 +75,10 @@ impl RunEvents {
     }
 
     pub(crate) fn tell(&self, tenant: &Tenant, from: Option<RunState>, run: &Run) {
+        // Whoever moves a run passes here, listened to or not.
+        if from != Some(run.state) {
+            metrics::RUN_TRANSITIONS.add([run.state.as_str(), metrics::tenant_label(tenant.as_str())], 1);
+        }
         let (Some(sender), Some(happened)) = (&self.0, RunEventKind::of(from, run.state)) else { return };
         let notice = Notice { tenant: tenant.clone(), happened, run: run.clone() };
         if sender.try_send(notice).is_err() {

@@ -15,6 +15,7 @@ use store::{
     ApprovalLookup, CallBeginning, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, StoreError,
     TenantStore,
 };
+use telemetry::metrics;
 use tracing::Instrument;
 
 /// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
@@ -86,6 +87,9 @@ impl Executor {
             (None, Handle::Transport(_) | Handle::Told(_)) => Err(no_session(&request.handle)),
         };
         let CallStart { receipt, session: held, now, past, .. } = begun;
+        if let Some(held) = &held {
+            self.sessions_seen.note(held.session.id, std::time::Instant::now());
+        }
         let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
         let open = OpenCall { call: receipt.call(), receipt: Some(receipt), shelf, held, now, tainted };
         match evidence {
@@ -118,10 +122,12 @@ impl Executor {
 
     /// Refuses a call over the rate.
     pub(crate) async fn refuse(&self, snapshot: &Snapshot, request: &CallRequest, exceeded: RateExceeded) -> Failure {
-        let basis = match exceeded {
-            RateExceeded::Tenant(limit) => format!("rate of the tenant: {limit} a minute"),
-            RateExceeded::Caller(limit) => format!("rate of the caller: {limit} a minute"),
+        let (scope, basis) = match exceeded {
+            RateExceeded::Tenant(limit) => ("tenant", format!("rate of the tenant: {limit} a minute")),
+            RateExceeded::Caller(limit) => ("caller", format!("rate of the caller: {limit} a minute")),
         };
+        let tenant = metrics::tenant_label(request.caller.tenant.as_str());
+        metrics::RATE_LIMITED.add([scope, tenant], 1);
         self.note_refusal(snapshot, request, Code::RateLimited, basis).await;
         policy::over_rate(exceeded).0
     }

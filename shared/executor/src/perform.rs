@@ -16,6 +16,7 @@ use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
+use telemetry::metrics;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -110,6 +111,14 @@ impl PerformOutcome {
         }
     }
 
+    /// Whether there is nothing to hand over.
+    fn is_failure(&self) -> bool {
+        match self {
+            PerformOutcome::Done(_) | PerformOutcome::Waiting(_) => false,
+            PerformOutcome::TooLarge { .. } | PerformOutcome::Failed(_) => true,
+        }
+    }
+
     /// How it ended, in one word of a closed list.
     fn word(&self) -> &'static str {
         match self {
@@ -165,9 +174,12 @@ impl Executor {
                 (OpenEntry::Call(_), false) | (OpenEntry::Run(_), _) => performed,
             }
         };
+        let began = Instant::now();
         let performed = performed.instrument(span.clone()).await;
         // Every tool that ever runs passes here once, so this is where its time and its ending are recorded.
         span.record("quartermaster.code", performed.word());
+        let (kind, error) = (tool_type(permit), if performed.is_failure() { "tool_error" } else { "" });
+        metrics::EXECUTE_TOOL.observe_since([tool.as_str(), kind, error], began);
         performed
     }
 
@@ -254,6 +266,11 @@ fn capped(output: ToolOutput, cap: usize) -> PerformOutcome {
     };
     let bytes = output.structured.as_ref().map_or(0, String::len).max(output.content.iter().map(block).sum());
     if bytes <= cap { PerformOutcome::Done(output) } else { PerformOutcome::TooLarge { bytes, cap } }
+}
+
+/// What kind of tool it is, in the words of the GenAI conventions.
+fn tool_type(permit: &Permit) -> &'static str {
+    if permit.call().toolset.as_str() == "memory" { "datastore" } else { "extension" }
 }
 
 /// Whether whoever is handed this reads words that somebody outside chose.

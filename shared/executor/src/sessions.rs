@@ -172,9 +172,8 @@ impl Executor {
         let shelf = self.store.of(&caller.tenant);
         let entry = self.session_entry(caller, id, "close");
         let closed = shelf.sessions().close(id, &caller.principal, &entry).await.map_err(|e| no_store(&e))?;
-        if !closed {
-            return Err(no_session(handle));
-        }
+        let Some(lasted) = closed else { return Err(no_session(handle)) };
+        telemetry::metrics::MCP_SERVER_SESSION.observe(["", ""], lasted.as_secs_f64());
         if shelf.runs().is_under_review(id, &caller.principal).await.map_err(|e| no_store(&e))? {
             return Ok(());
         }

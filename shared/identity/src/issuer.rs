@@ -97,6 +97,14 @@ impl Issuer {
         }
     }
 
+    /// How old the published keys are; `None` if they are not published, or were never fetched.
+    pub(crate) fn key_age(&self, now: Moment) -> Option<std::time::Duration> {
+        match &self.keys {
+            IssuerKeys::Fixed(_) => None,
+            IssuerKeys::Remote(keys) => keys.age(now),
+        }
+    }
+
     pub(crate) async fn warm(&self, now: Moment) {
         match &self.keys {
             IssuerKeys::Remote(keys) => keys.warm(now).await,

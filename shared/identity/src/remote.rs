@@ -128,7 +128,8 @@ impl RemoteKeys {
         }
     }
 
-    fn age(&self, now: Moment) -> Option<Duration> {
+    /// How long ago the keys that are held were asked for.
+    pub(crate) fn age(&self, now: Moment) -> Option<Duration> {
         self.source.held.load().as_ref().map(|held| distance(now, held.asked_at))
     }
 

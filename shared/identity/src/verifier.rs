@@ -98,6 +98,11 @@ impl Verifier {
         self.issuers.iter().map(|issuer| issuer.name.as_str())
     }
 
+    /// How old the keys of each issuer are that publishes them, as far as they were fetched.
+    pub fn key_ages(&self, now: Moment) -> impl Iterator<Item = (&str, std::time::Duration)> {
+        self.issuers.iter().filter_map(move |issuer| Some((issuer.name.as_str(), issuer.key_age(now)?)))
+    }
+
     /// Whether some issuer has a key that may be used now. Published keys count once they have been fetched.
     pub fn usable(&self, now: Moment) -> bool {
         self.issuers.iter().any(|issuer| issuer.usable(now))

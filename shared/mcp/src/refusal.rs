@@ -81,6 +81,11 @@ impl WireError {
         self
     }
 
+    /// The code in the error object.
+    pub fn rpc_code(&self) -> i32 {
+        self.rpc.code
+    }
+
     /// The stable name, for logs and counters.
     pub fn name(&self) -> &'static str {
         self.name

@@ -28,6 +28,7 @@ mod holds;
 mod hub;
 mod keys;
 mod lineage;
+mod measure;
 mod memory;
 mod ops;
 mod place;
@@ -77,7 +78,7 @@ pub use quota::{StoreLimits, StoreQuota};
 pub use random::random_bits;
 pub use references::EvidenceCitation;
 pub use run_list::RunBrief;
-pub use runs::{RunCasOutcome, RunStore, StandingRun, VersionedRun};
+pub use runs::{DueRuns, NEVER_DUE, RunCasOutcome, RunStore, StandingRun, VersionedRun};
 pub use seal::SealedBatch;
 pub use secrets::{MOST_SECRETS, SealedSecret, SecretForgotten, SecretPut, SecretStore};
 pub use servers::{

@@ -59,6 +59,25 @@ pub struct StandingRun {
     pub enough: bool,
 }
 
+/// Runs that are not over, and when somebody has to look at each; [`NEVER_DUE`] if only a person can go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueRuns {
+    /// The store's time.
+    pub now: Moment,
+    /// The runs, those that are due soonest first.
+    pub runs: Vec<(RunId, Moment)>,
+}
+
+impl DueRuns {
+    /// Those that are due by now, the longest overdue first.
+    pub fn by_now(&self) -> impl Iterator<Item = RunId> {
+        self.runs.iter().take_while(|(_, at)| *at <= self.now).map(|(id, _)| *id)
+    }
+}
+
+/// When a run is due that is not over and that nobody looks at again by themselves.
+pub const NEVER_DUE: Moment = Moment::from_millis(FULL);
+
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
 pub struct RunStore(pub(crate) TenantStore);
@@ -165,11 +184,13 @@ impl RunStore {
         self.write(RunChange::of(held.version, &held.run, index), entry).await
     }
 
-    /// Runs somebody has to look at by now, the longest overdue first.
-    pub async fn due(&self, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        let now = self.0.store().now().await?;
-        let members = self.0.range(&IndexName::due(), 0, now.millis(), limit).await?;
-        Ok(members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect())
+    /// Runs that are not over, those that somebody has to look at soonest first; in one round trip.
+    pub async fn due(&self, limit: usize) -> Result<DueRuns, StoreError> {
+        let due = Op::Range { index: self.0.space.index(&IndexName::due()), from: 0, to: FULL, limit };
+        let mut answers = self.0.run(&[due, Op::Now]).await?;
+        let (members, now) = (answers.members()?, answers.now()?);
+        let at = |(id, rank): &(String, u64)| Some((RunId::parse(id).ok()?, Moment::from_millis(*rank)));
+        Ok(DueRuns { now, runs: members.iter().filter_map(at).collect() })
     }
 
     /// Takes a run that is over, or whose record is not authentic, out of what somebody has to look at.

@@ -175,12 +175,18 @@ impl SessionStore {
     }
 
     /// Ends a session, with its audit entry; tells whether there was one of this principal.
-    pub async fn close(&self, id: SessionId, owner: &Principal, entry: &AuditEntry) -> Result<bool, StoreError> {
+    pub async fn close(
+        &self,
+        id: SessionId,
+        owner: &Principal,
+        entry: &AuditEntry,
+    ) -> Result<Option<Duration>, StoreError> {
         let key = RecordKey::session(id);
         let mut found = authentic(self.0.get(&key).await)?;
         while let Some(record) = found {
-            if from_bytes(id, &record.body)?.owner != *owner {
-                return Ok(false);
+            let session = from_bytes(id, &record.body)?;
+            if session.owner != *owner {
+                return Ok(None);
             }
             let member = id.to_string();
             let out = |index| IndexUpdate { index, member: member.clone(), rank: Score::Out };
@@ -191,12 +197,12 @@ impl SessionStore {
                 ..Commit::delete(key.clone(), record.version)
             };
             found = match self.0.commit(delete).await? {
-                Committed::Done(..) => return Ok(true),
+                Committed::Done(_, now) => return Ok(Some(now.since(session.opened_at))),
                 Committed::Conflict(RecordVersion::NONE, _) | Committed::Late(_) | Committed::NoRoom(_) => None,
                 Committed::Conflict(version, body) => Some(StoredRecord { version, body }),
             };
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Takes sessions that are over out of the list of the tenant, or of one owner: at most `limit` are looked at, those

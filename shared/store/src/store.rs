@@ -9,6 +9,7 @@ use crate::health::HealthReport;
 use crate::hub::Notifier;
 use crate::keys::{self, KeySpace};
 use crate::lineage::{StoreEpoch, StoreEpochs};
+use crate::measure;
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
 use crate::seal::Unsealed;
@@ -17,7 +18,8 @@ use domain::{Moment, Tenant, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use telemetry::metrics;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -48,11 +50,28 @@ pub(crate) enum Backend {
 
 impl Backend {
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
-        match self {
+        let began = Instant::now();
+        let results = match self {
             Backend::Redis(redis) => redis.run(ops).await,
             Backend::Embedded(embedded) => embedded.run(ops).await,
+        };
+        self.measured(measure::operation(ops), began, results.as_ref().err());
+        results.map(OpResults::new)
+    }
+
+    /// Notes how long a round trip took, and why it failed.
+    fn measured(&self, operation: &'static str, began: Instant, error: Option<&StoreError>) {
+        metrics::STORE_DURATION.observe_since([self.name(), operation], began);
+        if let Some(kind) = error.and_then(measure::kind) {
+            metrics::STORE_ERRORS.add([kind], 1);
         }
-        .map(OpResults::new)
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Backend::Redis(_) => "redis",
+            Backend::Embedded(_) => "redb",
+        }
     }
 
     /// How long entries that nobody waits for may gather.
@@ -66,10 +85,16 @@ impl Backend {
     }
 
     async fn commit(&self, commit: RawCommit) -> Result<Committed, StoreError> {
-        match self {
+        let began = Instant::now();
+        let committed = match self {
             Backend::Redis(redis) => redis.commit(&commit).await,
             Backend::Embedded(embedded) => embedded.commit(commit).await,
+        };
+        self.measured("cas", began, committed.as_ref().err());
+        if let Ok(Committed::Conflict(..)) = &committed {
+            metrics::STORE_ERRORS.add(["conflict"], 1);
         }
+        committed
     }
 }
 
@@ -190,10 +215,7 @@ impl Store {
 
     /// Which backend this is: `redis` or `redb`.
     pub fn backend(&self) -> &'static str {
-        match self.0.backend.as_ref() {
-            Backend::Redis(_) => "redis",
-            Backend::Embedded(_) => "redb",
-        }
+        self.0.backend.name()
     }
 
     /// The name under which this process writes, drawn at opening.

@@ -46,6 +46,12 @@ impl Breaker {
         }
     }
 
+    /// Whether the way is closed at this moment.
+    pub fn is_closed(&self, now: Instant) -> bool {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.closed_until.is_some_and(|until| now < until)
+    }
+
     fn ended(&self, answered: bool, now: Instant) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if answered {
@@ -102,8 +108,10 @@ mod tests {
         breaker.enter(now).unwrap().answered(now);
         lose(&breaker, FAILURES, now);
         assert_eq!(breaker.enter(now).unwrap_err(), PAUSE);
+        assert!(breaker.is_closed(now));
 
         now += PAUSE;
+        assert!(!breaker.is_closed(now));
         let first = breaker.enter(now).unwrap();
         assert!(breaker.enter(now).is_err(), "one try at a time");
         first.lost(now);

@@ -14,6 +14,10 @@ pub struct Config {
     pub otlp_endpoint: String,
     /// The share of traces that is kept when the caller has not decided: 0 for none, 1 for all.
     pub sample_ratio: f64,
+    /// Where Prometheus reads `/metrics`, such as `127.0.0.1:9464`; empty: nowhere.
+    pub metrics_listen: String,
+    /// Whether tenants are told apart in metrics: 50 of them by name, the others together.
+    pub metrics_by_tenant: bool,
 }
 
 /// What a log line looks like.
@@ -28,7 +32,14 @@ pub enum Format {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { log: "info".to_owned(), format: Format::Json, otlp_endpoint: String::new(), sample_ratio: 1.0 }
+        Config {
+            log: "info".to_owned(),
+            format: Format::Json,
+            otlp_endpoint: String::new(),
+            sample_ratio: 1.0,
+            metrics_listen: String::new(),
+            metrics_by_tenant: false,
+        }
     }
 }
 

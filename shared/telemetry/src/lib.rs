@@ -5,13 +5,16 @@
 //!
 //! Telemetry never slows or fails a call: queues are bounded, and what does not fit is dropped.
 //!
-//! Not here: metrics and the audit, which is an audit log and not a log (see `store`).
+//! [`metrics`] counts, and is read by Prometheus.
+//!
+//! Not here: the audit log, which is no log (see `store`).
 
 pub mod config;
 pub mod context;
 mod fields;
 mod line;
 mod listed;
+pub mod metrics;
 pub mod names;
 pub mod setup;
 

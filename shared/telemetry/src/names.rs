@@ -5,6 +5,8 @@
 //!
 //! Deliberately absent: arguments, results, descriptions, addresses of people, and anything a caller wrote freely.
 
+pub mod metrics;
+
 /// Defines constants together with the list of all of them, so that neither can be forgotten.
 macro_rules! names {
     ($(#[$about:meta])* $list:ident: $($(#[$doc:meta])* $name:ident = $text:literal;)*) => {

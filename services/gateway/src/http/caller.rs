@@ -17,6 +17,7 @@ use serde_json::json;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use telemetry::metrics;
 
 /// An authenticated principal of a tenant that is served here.
 pub struct AuthedRequest {
@@ -115,14 +116,16 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<C
     let counted = known.is_none().then(|| gateway.addresses.address_of(request));
     if counted.is_some_and(|address| !gateway.addresses.admit(address)) {
         gateway.refusals.note("address_limit");
+        metrics::RATE_LIMITED.add(["address", ""], 1);
         return Err(Failure::new(Code::RateLimited, "too many requests of this address had no valid token")
             .next("wait, then send a valid token")
             .retry_after_ms(10_000));
     }
     if !guard::admits(gateway, request) {
+        metrics::AUTH_FAILURES.add(["bad_origin"], 1);
         return Err(Failure::new(Code::BadOrigin, "this host or origin is not served here"));
     }
-    let token = token?;
+    let token = token.inspect_err(|_| metrics::AUTH_FAILURES.add(["no_token"], 1))?;
     let verified = match known {
         Some(known) => known,
         None => gateway.verifier.new_caller(token, now).await,
@@ -135,6 +138,9 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<C
     }
     let caller = verified.map_err(|refused| {
         gateway.refusals.note(refused.reason());
+        if matches!(refused, TokenRefused::ForeignTenant) {
+            metrics::CROSS_TENANT_DENIED.add([], 1);
+        }
         refusal(refused)
     })?;
     let snapshot = gateway.tenants.get_when_read(&caller.tenant).await?;

@@ -105,7 +105,7 @@ fn respond(
     first: Option<Bytes>,
 ) -> HttpResponse {
     match (answer, frames) {
-        (McpAnswer::Message(McpMessage { reply, failure, session }), _) => {
+        (McpAnswer::Message(McpMessage { reply, failure, session, .. }), _) => {
             let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
             let mut response = reply::start(status, &authed.trace_id).content_type("application/json").body(reply.body);
             if let Some(value) = session.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {

@@ -12,6 +12,7 @@ pub mod health;
 pub mod mcp;
 pub mod memory;
 pub mod metadata;
+pub mod metrics;
 pub mod refusal_log;
 pub mod reply;
 pub mod runs;

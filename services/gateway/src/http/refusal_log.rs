@@ -21,6 +21,7 @@ struct ReasonCount {
 impl RefusalLog {
     /// Notes a refusal, and logs it unless the same reason was logged a moment ago.
     pub fn note(&self, reason: &'static str) {
+        telemetry::metrics::AUTH_FAILURES.add([reason], 1);
         if let Some(times) = self.due(reason, Instant::now()) {
             tracing::info!(reason, times, "requests were refused before a call");
         }

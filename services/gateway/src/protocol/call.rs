@@ -5,6 +5,7 @@
 
 use crate::protocol::cancel::{self, CancelRegistration};
 use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+use crate::protocol::operation::McpOperation;
 use crate::protocol::pace::ProgressPace;
 use crate::protocol::sink::{self, Sink};
 use bytes::Bytes;
@@ -38,18 +39,20 @@ pub(super) struct ToolsCall {
 type OutcomeFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Carries out a call, and answers it in one message or through the sink.
-pub(super) async fn call(request: &McpRequest<'_>, call: ToolsCall) -> McpAnswer {
+pub(super) async fn call(request: &McpRequest<'_>, call: ToolsCall, operation: &mut McpOperation) -> McpAnswer {
     let found = request.exchange.snapshot.catalog.find(&call.name);
     if call.era == Era::Modern
         && let Some(refusal) = refused_by_tool(request, &call, &found)
     {
         return request.exchange.refuse_with(&refusal, None);
     }
+    // The work may go on when this answer has begun, so it notes its own end.
+    let call_operation = operation.of_call();
     let (frames, progress) = mpsc::channel(sink::QUEUE);
     let cancel = CancellationToken::new();
     let registered = cancel::register(request, call.era, &call.id, &cancel);
     let (era, id, trace_id) = (call.era, call.id.clone(), request.exchange.trace_id.clone());
-    let work = work(request, call, &found, frames, cancel);
+    let work = work(request, call, &found, WorkParts { frames, cancel, operation: call_operation });
     let mut pending = PendingCall { era, id, trace_id, work, progress, _registered: registered };
     let Some(sink) = &request.sink else {
         let outcome = pending.work.await;
@@ -98,14 +101,16 @@ fn refused_by_tool(request: &McpRequest<'_>, call: &ToolsCall, found: &NameMatch
     (!declared).then(|| mcp::ladder::missing_capability(call.id.clone(), needed))
 }
 
-/// The call itself, under its span.
-fn work(
-    request: &McpRequest<'_>,
-    call: ToolsCall,
-    found: &NameMatch<'_>,
+/// What goes with a call into the background.
+struct WorkParts {
     frames: mpsc::Sender<Bytes>,
     cancel: CancellationToken,
-) -> OutcomeFuture {
+    operation: McpOperation,
+}
+
+/// The call itself, under its span.
+fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts: WorkParts) -> OutcomeFuture {
+    let WorkParts { frames, cancel, operation } = parts;
     let ToolsCall { era, id, name, arguments, meta, selection } = call;
     let McpExchange { gateway, caller, snapshot, trace_id } = &request.exchange;
     let handle = match (request.handle(era), meta.session) {
@@ -115,6 +120,7 @@ fn work(
     // A name that is not in the catalog is the caller's own text and is not recorded.
     let listed_name = (!matches!(found, NameMatch::Nothing)).then_some(name.as_str());
     let span = span(&request.exchange, era, &id, listed_name, &handle);
+    let named = listed_name.map(str::to_owned).unwrap_or_default();
     if let Some(parent) = &meta.traceparent
         && telemetry::set_parent(&span, parent, meta.tracestate.as_deref())
     {
@@ -140,6 +146,7 @@ fn work(
     let (executor, snapshot, recorded) = (gateway.executor.clone(), Arc::clone(snapshot), span.clone());
     let work = async move {
         let outcome = executor.call(&snapshot, request).await;
+        operation.end_call(&named, if outcome.failure().is_some() { "tool_error" } else { "" });
         record(&recorded, &outcome);
         outcome
     };

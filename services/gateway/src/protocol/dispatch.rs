@@ -2,6 +2,7 @@
 
 use crate::protocol::call::{self, ToolsCall};
 use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+use crate::protocol::operation::McpOperation;
 use crate::protocol::selection::{self, NoSelection};
 use crate::protocol::{cancel, list, stream};
 use bytes::Bytes;
@@ -14,19 +15,22 @@ use std::panic::AssertUnwindSafe;
 
 /// Answers one message. A panic ends this message and nothing else: it becomes a JSON-RPC error.
 pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
-    let answered = AssertUnwindSafe(request.dispatch(message)).catch_unwind().await;
-    answered.unwrap_or_else(|_| {
+    let mut operation = McpOperation::begin(request.headers.is_some());
+    let answered = AssertUnwindSafe(request.dispatch(message, &mut operation)).catch_unwind().await;
+    let answer = answered.unwrap_or_else(|_| {
         let trace_id = &request.exchange.trace_id;
         tracing::error!(trace_id, "a handler panicked");
         let failure = Failure::new(Code::Internal, "the request failed inside the service");
         let body = Refusal::before_call(Era::Modern, None, &failure).body(Some(trace_id));
         McpAnswer::message(FinishedReply { status: 200, body }, None)
-    })
+    });
+    operation.end(&answer);
+    answer
 }
 
 impl McpRequest<'_> {
     /// Decodes the message, checks what its address and its token allow, and lets the method's own function answer.
-    async fn dispatch(&self, message: &[u8]) -> McpAnswer {
+    async fn dispatch(&self, message: &[u8], operation: &mut McpOperation) -> McpAnswer {
         let exchange = &self.exchange;
         let decoded = match &self.headers {
             Some(headers) => mcp::decode(headers, message),
@@ -62,6 +66,7 @@ impl McpRequest<'_> {
             Incoming::Response(_) if self.session.is_some() => return McpAnswer::Accepted,
             Incoming::Response(_) => return exchange.refuse_with(&Refusal::unexpected_response(), None),
         };
+        operation.is(&request, era);
         // The executor counts calls; everything else is counted here.
         let _place = match self.admit(&request) {
             Ok(place) => place,
@@ -75,7 +80,7 @@ impl McpRequest<'_> {
             }
             Request::ToolsList { cursor } => self.list(era, selection, cursor.as_deref()).await,
             Request::ToolsCall { name, arguments } => {
-                return call::call(self, ToolsCall { era, id, name, arguments, meta, selection }).await;
+                return call::call(self, ToolsCall { era, id, name, arguments, meta, selection }, operation).await;
             }
             Request::Listen { tools_list_changed } => {
                 return match &self.sink {
@@ -112,7 +117,12 @@ impl McpRequest<'_> {
                 let text = instructions(&snapshot.catalog, false) + &carried_over(&opened);
                 let result = mcp::encode::initialize_result(revision, &text);
                 let reply = FinishedReply { status: 200, body: mcp::encode::result(&id, &result) };
-                McpAnswer::Message(McpMessage { reply, failure: None, session: Some(opened.session.id) })
+                McpAnswer::Message(McpMessage {
+                    reply,
+                    failure: None,
+                    session: Some(opened.session.id),
+                    rpc_code: None,
+                })
             }
             Err(failure) => self.exchange.refuse(Era::Legacy(revision), Some(id), failure),
         }

@@ -45,7 +45,11 @@ impl McpExchange {
 
     /// The answer around a refusal that is already written, with the failure behind it if there is one.
     pub fn refuse_with(&self, refusal: &Refusal, failure: Option<Failure>) -> McpAnswer {
-        McpAnswer::message(refusal.reply(Some(&self.trace_id)), failure)
+        let mut answer = McpAnswer::message(refusal.reply(Some(&self.trace_id)), failure);
+        if let McpAnswer::Message(message) = &mut answer {
+            message.rpc_code = Some(refusal.error.rpc_code());
+        }
+        answer
     }
 }
 
@@ -106,12 +110,14 @@ pub struct McpMessage {
     pub failure: Option<Box<Failure>>,
     /// The session that this message opens.
     pub session: Option<SessionId>,
+    /// The code of the error object, if the message is one.
+    pub rpc_code: Option<i32>,
 }
 
 impl McpAnswer {
     /// An answer in one message.
     pub(super) fn message(reply: FinishedReply, failure: Option<Failure>) -> McpAnswer {
-        McpAnswer::Message(McpMessage { reply, failure: failure.map(Box::new), session: None })
+        McpAnswer::Message(McpMessage { reply, failure: failure.map(Box::new), session: None, rpc_code: None })
     }
 
     /// An answer around a finished result.

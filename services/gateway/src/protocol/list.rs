@@ -46,7 +46,7 @@ pub fn page(
         Era::Modern => ListForm::Modern,
     };
     let at = ListKey::new(catalog, loaded, view, form as u8, page);
-    Ok(gateway.lists.page(at, || {
+    Ok(cached(gateway, at, || {
         let first = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(PAGE);
         let mut lines = catalog.listed(loaded, view).skip(first);
         let shown: Vec<_> = lines.by_ref().take(PAGE).collect();
@@ -54,6 +54,17 @@ pub fn page(
         let tools: Vec<&[u8]> = shown.iter().map(|line| line.mcp.as_bytes()).collect();
         (mcp::list::page(era, &tools, more.as_deref()), shown.iter().map(|line| line.tokens).sum())
     }))
+}
+
+/// A list from the cache, made if it is not there.
+fn cached(gateway: &Gateway, at: ListKey, make: impl FnOnce() -> (Bytes, u32)) -> CachedToolsPage {
+    let mut result = "hit";
+    let page = gateway.lists.page(at, || {
+        result = "miss";
+        make()
+    });
+    telemetry::metrics::CACHE_REQUESTS.add(["l1", result], 1);
+    page
 }
 
 /// A whole list for the REST turn.
@@ -64,7 +75,7 @@ pub fn whole(
     view: ListAudience,
     form: ListForm,
 ) -> CachedToolsPage {
-    gateway.lists.page(ListKey::new(catalog, loaded, view, form as u8, 0), || {
+    cached(gateway, ListKey::new(catalog, loaded, view, form as u8, 0), || {
         let mut tokens = 0;
         let mut text = String::from(r#"{"tools":["#);
         for (n, line) in catalog.listed(loaded, view).enumerate() {

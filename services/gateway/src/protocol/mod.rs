@@ -17,6 +17,7 @@ pub mod cancel;
 pub mod dispatch;
 pub mod exchange;
 pub mod list;
+mod operation;
 mod pace;
 pub mod selection;
 pub mod sink;

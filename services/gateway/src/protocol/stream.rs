@@ -30,7 +30,8 @@ pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: b
     let mut changes = exchange.gateway.tenants.changes();
     let (gateway, caller) = (Arc::clone(&exchange.gateway), Arc::clone(&exchange.caller));
     exchange.gateway.tasks.spawn("listen", async move {
-        let (_place, stopping) = (place, gateway.tasks.stopping().clone());
+        let (_place, _open) = (place, telemetry::metrics::STREAMS_OPEN.enter(["modern"]));
+        let stopping = gateway.tasks.stopping().clone();
         sink.send(mcp::frames::acknowledged(&id, list_changed)).await;
         loop {
             tokio::select! {
@@ -94,6 +95,7 @@ struct Follower {
 
 impl Follower {
     async fn run(self, sink: Sink, mut watch: store::TenantWatch) {
+        let _open = telemetry::metrics::STREAMS_OPEN.enter(["legacy"]);
         let mut changes = self.gateway.tenants.changes();
         let stopping = self.gateway.tasks.stopping().clone();
         let mut look = tokio::time::interval_at(tokio::time::Instant::now() + STILL_THERE, STILL_THERE);

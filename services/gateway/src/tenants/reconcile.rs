@@ -7,14 +7,17 @@ use super::{
     ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known_names,
     lock, over_http,
 };
+use crate::clock::SystemClock;
 use catalog::CatalogEntry;
 use catalog::catalog::CatalogError;
 use domain::Tenant;
 use executor::SecretsNow;
 use external::{ServerCatalog, TenantExternal};
 use memory::TenantMemory;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::TenantText;
+use telemetry::metrics;
 use tenancy::{Problem, TenantConfig, TenantFiles};
 use toolset::AttachedToolset;
 
@@ -30,6 +33,7 @@ impl TenantRegistry {
         problems.extend(files.problems.iter().cloned());
         if **self.problems.load() != problems {
             problems.iter().for_each(|problem| tracing::warn!(%problem, "a file is not used"));
+            metrics::CONFIG_RELOAD_FAILED.add([], problems.len() as u64);
             self.problems.store(Arc::new(problems));
         }
         (reconcile.files, reconcile.curated) = (files, curated);
@@ -126,6 +130,7 @@ impl TenantRegistry {
             }
             Err(problems) => {
                 if old.unusable.get(tenant) != Some(&problems) {
+                    metrics::CONFIG_RELOAD_FAILED.add([], 1);
                     let first = problems.first().map(ToString::to_string).unwrap_or_default();
                     tracing::error!(%tenant, problems = problems.len(), first, "the configuration set over HTTP cannot be used");
                 }
@@ -217,6 +222,7 @@ impl TenantRegistry {
         let problem = Problem { file, line: 1, column: 1, code: "attach_failed", message, hint };
         let refused = RefusedConfig { config, problem };
         if old.refused.get(&tenant) != Some(&refused) {
+            metrics::CONFIG_RELOAD_FAILED.add([], 1);
             let reason = refused.problem.message.as_str();
             tracing::error!(%tenant, reason, "the tenant's configuration cannot be put to use");
         }
@@ -252,6 +258,7 @@ impl TenantRegistry {
         let review = toolset::find::<TenantMemory>(&attached).and_then(|memory| memory.review());
         let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review };
         let snapshot = Arc::new(build(&config, &tools, inputs)?);
+        measure(&tools);
         next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
         Ok(())
     }
@@ -275,6 +282,18 @@ impl TenantRegistry {
             self.changes.send(tenant).ok();
         }
     }
+}
+
+/// Notes what the schemas of the toolsets cost, and that a configuration was taken over.
+fn measure(tools: &[Arc<CatalogEntry>]) {
+    let mut tokens: BTreeMap<&str, u32> = BTreeMap::new();
+    for tool in tools {
+        *tokens.entry(tool.definition().toolset.as_str()).or_default() += tool.tokens();
+    }
+    for (toolset, tokens) in tokens {
+        metrics::TOOLSET_TOKENS.set([toolset], f64::from(tokens));
+    }
+    metrics::CONFIG_LOADED.set([], SystemClock.now().millis() as f64 / 1_000.0);
 }
 
 impl TenantsState {

@@ -82,6 +82,8 @@ mod memory_people;
 #[cfg(test)]
 mod memory_sessions;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod modern;
 #[cfg(test)]
 mod new_toolset;

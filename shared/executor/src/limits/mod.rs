@@ -18,6 +18,7 @@ use slots::{SlotPools, SlotsTaken};
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use store::CallRate;
+use telemetry::metrics;
 use tokio::time::Instant;
 
 /// How many callers' rates are remembered at once.
@@ -161,7 +162,7 @@ impl CallAdmission {
                 SlotsTaken::Tenant => "all of the tenant's call slots are in use".to_owned(),
                 SlotsTaken::Caller => format!("this caller's share of the tenant's call slots, {share}, is in use"),
             };
-            busy(message, "wait for a running call to end, then call again")
+            busy(caller, message, "wait for a running call to end, then call again")
         })
     }
 
@@ -173,7 +174,7 @@ impl CallAdmission {
                 SlotsTaken::Tenant => format!("{waiting_per_tenant} calls of the tenant are waiting already"),
                 SlotsTaken::Caller => format!("{waiting_per_caller} calls of this caller are waiting already"),
             };
-            busy(message, "wait with fewer calls at once")
+            busy(caller, message, "wait with fewer calls at once")
         })
     }
 
@@ -185,7 +186,7 @@ impl CallAdmission {
                 SlotsTaken::Tenant => format!("{streams_per_tenant} event streams of the tenant are open already"),
                 SlotsTaken::Caller => format!("{streams_per_caller} event streams of this caller are open already"),
             };
-            busy(message, "close a stream that is not needed")
+            busy(caller, message, "close a stream that is not needed")
         })
     }
 
@@ -202,12 +203,15 @@ impl CallAdmission {
             take(&self.requests, counted, rate, Instant::now())
         };
         taken.map_err(|exceeded| {
-            let message = match exceeded {
-                RateExceeded::Tenant(limit) => format!("the tenant's limit of {limit} requests a minute is used up"),
+            let (scope, message) = match exceeded {
+                RateExceeded::Tenant(limit) => {
+                    ("tenant", format!("the tenant's limit of {limit} requests a minute is used up"))
+                }
                 RateExceeded::Caller(limit) => {
-                    format!("this caller's limit of {limit} requests a minute is used up")
+                    ("caller", format!("this caller's limit of {limit} requests a minute is used up"))
                 }
             };
+            metrics::RATE_LIMITED.add([scope, metrics::tenant_label(caller.tenant.as_str())], 1);
             Failure::new(Code::RateLimited, message).next("wait, then ask again").retry_after_ms(10_000)
         })?;
         let share = self.share(slots);
@@ -217,7 +221,7 @@ impl CallAdmission {
                 SlotsTaken::Tenant => "as many requests of the tenant as may be are under way".to_owned(),
                 SlotsTaken::Caller => format!("{share} requests of this caller are under way already"),
             };
-            busy(message, "wait for one of them to end, then ask again")
+            busy(caller, message, "wait for one of them to end, then ask again")
         })
     }
 
@@ -237,7 +241,8 @@ fn take(buckets: &TokenBuckets<u64>, counted: CountedAs, rate: CallRate, now: In
     Ok(())
 }
 
-fn busy(message: String, next: &str) -> Failure {
+fn busy(caller: &Caller, message: String, next: &str) -> Failure {
+    metrics::RATE_LIMITED.add(["slots", metrics::tenant_label(caller.tenant.as_str())], 1);
     Failure::new(Code::RateLimited, message).next(next).retry_after_ms(500)
 }
 

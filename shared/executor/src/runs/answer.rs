@@ -10,6 +10,7 @@ use domain::{Caller, Code, Failure, Principal, RunId, Session, Tenant, TokenScop
 use serde_json::json;
 use std::sync::Arc;
 use store::{AuditEntry, Phase, RunCasOutcome};
+use telemetry::metrics;
 
 /// How many runs are taken back in one step.
 const AT_ONCE: usize = 256;
@@ -32,6 +33,26 @@ impl Executor {
         id: RunId,
         said: RunDecision,
     ) -> Result<Run, Failure> {
+        let verdict = recorded_verdict(said.verdict);
+        let answered = self.take_answer(snapshot, decider, id, said).await;
+        let result = match &answered {
+            Ok((_, TakenAs::Won)) => "won",
+            Ok((_, TakenAs::Repeated)) => "repeated",
+            Err(failure) if failure.code == Code::AlreadyDecided => "lost",
+            Err(failure) if failure.code == Code::DecisionNotDurable => "not_durable",
+            Err(_) => "refused",
+        };
+        metrics::DECISIONS.add([verdict, result], 1);
+        answered.map(|(run, _)| run)
+    }
+
+    async fn take_answer(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        decider: &Caller,
+        id: RunId,
+        said: RunDecision,
+    ) -> Result<(Run, TakenAs), Failure> {
         may_decide(decider)?;
         let (held, now) = self.find_run(&decider.tenant, id).await?;
         if held.run.asked.reviewed && !explains(&said) {
@@ -46,14 +67,18 @@ impl Executor {
             // The same person saying the same again is no second decision, and no error.
             RunUpdate::No(NotAnEdge::Repeated, held) => {
                 self.confirm_answer(&shelf, id, &answer, before).await?;
-                return Ok(held.run);
+                return Ok((held.run, TakenAs::Repeated));
             }
             RunUpdate::No(no, held) => return Err(refused(no, &held.run)),
             RunUpdate::Late(held) => return Err(refused(NotAnEdge::Late, &held.run)),
         };
         self.confirm_answer(&shelf, id, &answer, before).await?;
         tracing::info!(run = %id, state = decided.run.state.as_str(), "a person answered");
-        match decided.run.state {
+        if decided.run.state != RunState::PendingApproval {
+            let waited = decided.run.changed_at.since(decided.run.asked.asked_at);
+            metrics::RUN_WAIT.observe([recorded_verdict(answer.verdict)], waited.as_secs_f64());
+        }
+        let run = match decided.run.state {
             RunState::Approved => self.begin(Arc::clone(snapshot), decider.tenant.clone(), decided, now).await,
             RunState::Rejected
             | RunState::PendingApproval
@@ -65,7 +90,8 @@ impl Executor {
             | RunState::OutcomeUnknown
             | RunState::ReconciledSucceeded
             | RunState::ReconciledFailed => Ok(decided.run),
-        }
+        };
+        run.map(|run| (run, TakenAs::Won))
     }
 
     /// The exact arguments of a run, for somebody who decides it. Who read them is in the audit log before they are
@@ -172,6 +198,22 @@ impl Executor {
         }
         // What is approved or under way is left to its own end; a page of nothing else would be read for ever.
         Ok(full && cancelled > 0)
+    }
+}
+
+/// How a decision that counts was taken.
+enum TakenAs {
+    /// As a new one.
+    Won,
+    /// As one that the same person had made before.
+    Repeated,
+}
+
+/// A verdict as metrics and the audit log name it.
+fn recorded_verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Approve => "approve",
+        Verdict::Reject => "reject",
     }
 }
 

@@ -313,6 +313,7 @@ impl Executor {
     /// Puts into the audit log that this replica was too late: others hold or have settled the run it had claimed. What it
     /// wrote to the run was refused, so nothing depends on this entry; it tells whoever asks why an effect has two senders.
     async fn note_fenced(&self, tenant: &Tenant, id: RunId, claim: &Claim) {
+        telemetry::metrics::RUN_FENCED.add([], 1);
         tracing::warn!(run = %id, epoch = claim.epoch, "a run is no longer this replica's");
         let noted = async {
             let (held, _) = self.find_run(tenant, id).await?;

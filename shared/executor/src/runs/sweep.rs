@@ -17,6 +17,8 @@ use store::VersionedRun;
 
 /// How many runs are looked at in one sweep of one tenant.
 const AT_ONCE: usize = 128;
+/// How many runs that are not over are seen of one tenant, due or not.
+const MOST_OPEN: usize = 1_000;
 /// How many of the oldest runs are looked at in one tidying.
 const TIDIED_AT_ONCE: usize = 256;
 /// When an unknown outcome is looked at again after it became unknown; then only a person can settle it.
@@ -25,12 +27,13 @@ const PROBES: [Duration; 3] = [Duration::from_secs(5), Duration::from_secs(30), 
 impl Executor {
     /// Looks at everything of one tenant that is due.
     pub async fn sweep(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant) {
-        let due = match self.store.of(tenant).runs().due(AT_ONCE).await {
+        let due = match self.store.of(tenant).runs().due(MOST_OPEN).await {
             Ok(due) => due,
             // A store that is away is told of elsewhere; the next sweep tries again.
             Err(_) => return,
         };
-        for id in due {
+        self.open_runs.note(tenant, &due);
+        for id in due.by_now().take(AT_ONCE) {
             let Err(failure) = self.look(snapshot, tenant, id).await else { continue };
             tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
             if failure.code == Code::RecordNotAuthentic
@@ -130,7 +133,9 @@ impl Executor {
             }
             ProbeResult::Unknown => {
                 let entry = self.moved(tenant, Some(&held.run), &held.run, None);
-                let looked = self.store.of(tenant).runs().look_again(&held, next_look(&held.run, now), &entry).await;
+                // Not over, so it stays among those that are not.
+                let next = next_look(&held.run, now).unwrap_or(store::NEVER_DUE);
+                let looked = self.store.of(tenant).runs().look_again(&held, Some(next), &entry).await;
                 looked.map(|_| ()).map_err(|e| no_store(&e))
             }
         }

@@ -28,7 +28,16 @@ impl Executor {
         let names = known(&snapshot.catalog, args.toolset.names())?;
         let wanted: Vec<(ToolsetName, Level)> = names.into_iter().map(|name| (name, args.level())).collect();
         let mode = open.held.as_ref().map_or(SessionMode::Write, |held| held.session.mode);
-        policy::decide_load(&snapshot.policy, &request.caller, mode, &wanted).map_err(|reason| reason.0)?;
+        let count = |result| {
+            for (toolset, level) in &wanted {
+                let mode = if *level == Level::Write { "write" } else { "read" };
+                telemetry::metrics::TOOLSET_LOADS.add([toolset.as_str(), mode, result], 1);
+            }
+        };
+        if let Err(reason) = policy::decide_load(&snapshot.policy, &request.caller, mode, &wanted) {
+            count("denied");
+            return Err(reason.0);
+        }
         let (session, before) = match &open.held {
             Some(_) => {
                 let (session, before) = self.fold(open, &request.caller, |session| session.load(&wanted)).await?;
@@ -42,6 +51,7 @@ impl Executor {
                 (self.keep(caller, loaded, carried).await?.session, None)
             }
         };
+        count("ok");
         let growing = matches!(request.handle, Handle::Transport(_));
         Ok(ToolOutput::structured(answer(&snapshot.catalog, &session, before.as_ref(), &wanted, growing)))
     }

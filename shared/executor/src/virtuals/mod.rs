@@ -7,6 +7,7 @@ mod load_toolset;
 mod search_tools;
 mod unload_toolset;
 
+use crate::call_count::CallCount;
 use crate::executor::Executor;
 use crate::failures::random;
 use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry};
@@ -23,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a call of one may take beyond the store's own deadlines.
 const DEADLINE: Duration = Duration::from_secs(5);
+/// What they are counted and recorded under.
+const TOOLSET: &str = "virtual";
 
 impl Executor {
     /// Takes the same steps as any other call: arguments, slot, open audit entry, verdict, and the one place where tools
@@ -32,7 +35,9 @@ impl Executor {
         snapshot: &Arc<Snapshot>,
         which: ControlTool,
         mut request: CallRequest,
+        count: &mut CallCount<'_>,
     ) -> Result<Outcome, Failure> {
+        count.of_toolset(TOOLSET);
         let arguments = snapshot.catalog.check_virtual(which, request.arguments)?;
         request.arguments = Map::new();
         take_session(&arguments, &mut request.handle);
@@ -47,7 +52,10 @@ impl Executor {
         let session = read_handle(&request.handle)?;
         let call = call_of(which, Arc::clone(&request.caller), session, &arguments)?;
         let (open, evidence, _) = self.open(snapshot, &call, None, &request).await?;
-        let outcome = match policy::decide(&snapshot.policy, call, &evidence) {
+        count.effect(call.effect);
+        let decided = policy::decide(&snapshot.policy, call, &evidence);
+        count.decided(&decided);
+        let outcome = match decided {
             Decision::Permit(permit) => {
                 let deadline = match which {
                     ControlTool::AwaitRun => await_run::LONGEST + DEADLINE,
@@ -102,7 +110,7 @@ fn call_of(
 ) -> Result<Call, Failure> {
     let broken = || Failure::new(Code::Internal, "a virtual tool has no proper name");
     let tool = ToolName::parse(which.name()).map_err(|_| broken())?;
-    let toolset = ToolsetName::parse("virtual").map_err(|_| broken())?;
+    let toolset = ToolsetName::parse(TOOLSET).map_err(|_| broken())?;
     let id = CallId::from_random(random()?);
     Ok(Call::of_control_tool(id, caller, session, (tool, toolset), &json::canonical(arguments)))
 }

@@ -69,6 +69,7 @@ impl<'a> EntryRecord<'a> {
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        telemetry::metrics::AUDIT_RECORDS.add([self.phase], 1);
         let mut bytes = Vec::with_capacity(USUAL);
         // Only maps with odd keys and failing writers can fail here, and there are neither.
         let written = serde_json::to_writer(&mut bytes, self);

@@ -7,7 +7,10 @@ use crate::health::{HealthFinding, HealthReport};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
 use std::time::Duration;
+use telemetry::metrics;
 
+/// What this store is called in metrics: the one that holds the truth.
+const LEDGER: &str = "ledger";
 /// How long the probe's key stays. Only writing it matters.
 const PROBE: Duration = Duration::from_secs(1);
 
@@ -58,6 +61,12 @@ async fn write(mut connection: MultiplexedConnection, probe: &str) -> Result<(),
 fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) {
     let number = |name: &str| field(info, name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
     let (used, most) = (number("used_memory"), number("maxmemory"));
+    if most > 0 {
+        metrics::STORE_MEMORY_RATIO.set([LEDGER], used as f64 / most as f64);
+    }
+    if field(info, "connected_slaves").is_some() {
+        metrics::STORE_REPLICAS.set([LEDGER], number("connected_slaves") as f64);
+    }
     // A tenth is kept in reserve, so that decisions and outcomes can still be written when nothing new is taken.
     if most > 0 && used.saturating_mul(10) >= most.saturating_mul(9) {
         health.warn(HealthFinding::StoreFull);

@@ -6,8 +6,13 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 pub(super) fn fault(error: RedisError) -> StoreError {
     match code(&error).as_deref() {
         Some("OOM") => return StoreError::Full,
+        Some("NOREPLICAS") => {
+            // To its callers a store that takes no changes; an operator looks elsewhere for the cause.
+            telemetry::metrics::STORE_ERRORS.add(["noreplicas"], 1);
+            return StoreError::ReadOnly;
+        }
         // MISCONF: the server cannot save and therefore refuses writes.
-        Some("READONLY" | "MISCONF" | "NOREPLICAS") => return StoreError::ReadOnly,
+        Some("READONLY" | "MISCONF") => return StoreError::ReadOnly,
         Some("WRONGTYPE") => return StoreError::Corrupt { what: "a key of another kind" },
         Some(_) | None => {}
     }

@@ -86,6 +86,7 @@ impl RedisBackend {
             match pipe.query_async(&mut connection).await {
                 // Nothing was appended; what stands beside the entries in such a batch only looks, or moves an end.
                 Err(error) if no_script(&error) => {
+                    telemetry::metrics::STORE_ERRORS.add(["noscript"], 1);
                     enter.prepare_invoke().load_async(&mut connection).await?;
                     pipe.query_async(&mut connection).await
                 }

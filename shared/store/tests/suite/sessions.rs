@@ -131,7 +131,13 @@ async fn a_change_to_a_session_that_is_over_is_told_so(bench: Bench) {
     let sessions = bench.acme().sessions();
     let now = bench.store.now().await.unwrap();
     let held = sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
-    assert!(sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
+    assert!(
+        sessions
+            .close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition))
+            .await
+            .unwrap()
+            .is_some()
+    );
     let next = load(&held.session, "k8s");
     assert_eq!(sessions.commit(&held, &next, LIVES, &entry(), None).await.unwrap(), SessionUpdate::Gone);
 }
@@ -140,10 +146,28 @@ async fn only_its_owner_closes_a_session(bench: Bench) {
     let sessions = bench.acme().sessions();
     let now = bench.store.now().await.unwrap();
     sessions.open(&session(1, now), LIVES, &AuditEntry::new(Phase::Transition)).await.unwrap();
-    assert!(!sessions.close(session_id(1), &principal("other"), &AuditEntry::new(Phase::Transition)).await.unwrap());
+    assert!(
+        sessions
+            .close(session_id(1), &principal("other"), &AuditEntry::new(Phase::Transition))
+            .await
+            .unwrap()
+            .is_none()
+    );
     assert!(sessions.find(session_id(1), &principal("agent"), LIVES).await.unwrap().is_some());
-    assert!(sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
-    assert!(!sessions.close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition)).await.unwrap());
+    assert!(
+        sessions
+            .close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        sessions
+            .close(session_id(1), &principal("agent"), &AuditEntry::new(Phase::Transition))
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 async fn the_last_to_take_a_stream_holds_it(bench: Bench) {

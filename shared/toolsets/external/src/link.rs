@@ -137,7 +137,7 @@ impl ServerLinks {
         target: &LinkTarget,
         limits: &LinkLimits,
     ) -> Result<ServerToolList, Failure> {
-        let span = span(key, "tools/list", None);
+        let (span, began) = (span(key, "tools/list", None), Instant::now());
         let listing = async {
             let slot = self.pool.slot(key, target);
             let mut attempt = Attempt::First;
@@ -154,7 +154,9 @@ impl ServerLinks {
                 }
             }
         };
-        told(listing.instrument(span.clone()).await, &span)
+        let listed = told(listing.instrument(span.clone()).await, &span);
+        measured(key, target, ("tools/list", ""), began, listed.as_ref().err());
+        listed
     }
 
     /// Calls one tool. What may have been processed is not sent again: a second time only if it is certain that nothing
@@ -168,7 +170,8 @@ impl ServerLinks {
         call: ToolCall<'_>,
         limits: &LinkLimits,
     ) -> Result<CallResult, Failure> {
-        let span = span(key, "tools/call", Some(permit.call().tool.as_str()));
+        let tool = permit.call().tool.as_str();
+        let (span, began) = (span(key, "tools/call", Some(tool)), Instant::now());
         let calling = async {
             match permit.extent() {
                 PermitMode::Act if *permit.tenant() == key.tenant => {}
@@ -197,7 +200,9 @@ impl ServerLinks {
                 }
             }
         };
-        told(calling.instrument(span.clone()).await, &span)
+        let called = told(calling.instrument(span.clone()).await, &span);
+        measured(key, target, ("tools/call", tool), began, called.as_ref().err());
+        called
     }
 
     /// Who said that its tools changed. A listener that falls behind misses some and should look at all.
@@ -222,6 +227,23 @@ fn span(key: &LinkKey, method: &'static str, tool: Option<&str>) -> Span {
         quartermaster.tenant = key.tenant.as_str(),
         error.type = Empty,
     )
+}
+
+/// Counts an exchange. The server goes by the name it is configured under: its address may be a tenant's own affair.
+fn measured(
+    key: &LinkKey,
+    target: &LinkTarget,
+    (method, tool): (&str, &str),
+    began: Instant,
+    failed: Option<&Failure>,
+) {
+    let transport = match &target.reach {
+        TargetReach::Http { .. } => "tcp",
+        TargetReach::Process { .. } => "pipe",
+    };
+    let error = failed.map_or("", |failure| failure.code.as_str());
+    let seconds = began.elapsed().as_secs_f64();
+    telemetry::metrics::MCP_CLIENT_OPERATION.observe([method, tool, error, "", transport, &key.server], seconds);
 }
 
 /// Notes how the exchange ended.

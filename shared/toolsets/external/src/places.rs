@@ -13,6 +13,7 @@ const TOGETHER: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ServerSlots {
     free: Arc<Semaphore>,
+    most: usize,
     waiting: AtomicUsize,
     most_waiting: usize,
 }
@@ -39,9 +40,15 @@ impl ServerSlots {
         let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         ServerSlots {
             free: Arc::new(Semaphore::new(wide(in_flight))),
+            most: wide(in_flight),
             waiting: AtomicUsize::new(0),
             most_waiting: wide(waiting),
         }
+    }
+
+    /// How many calls are at the server, and how many wait.
+    pub(crate) fn in_use(&self) -> (usize, usize) {
+        (self.most.saturating_sub(self.free.available_permits()), self.waiting.load(Ordering::Relaxed))
     }
 
     /// The next place that is free, at the server and among all tenants.

@@ -5,6 +5,7 @@
 
 mod accept;
 mod health;
+mod measure;
 mod refresh;
 
 pub use accept::AcceptedTools;

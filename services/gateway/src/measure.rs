@@ -1,0 +1,28 @@
+//! The gauges of this process, set when somebody is about to read them.
+//!
+//! What costs nothing to know is read from memory; the store is asked only about tenants that have runs which are not
+//! over.
+
+use crate::app::Gateway;
+use telemetry::metrics;
+
+/// What the state store is called in metrics: the one that holds the truth.
+const LEDGER: &str = "ledger";
+
+/// Sets every gauge that is not kept up to date by whatever it measures.
+pub(crate) async fn measure(gateway: &Gateway) {
+    let Gateway { store, verifier, clock, readiness, upstreams, executor, .. } = gateway;
+    let (now, report) = (clock.now(), readiness.now());
+    metrics::NOT_READY.replace(report.reasons.iter().map(|reason| ([*reason], 1.0)));
+    metrics::JWKS_AGE.replace(verifier.key_ages(now).map(|(issuer, age)| ([issuer], age.as_secs_f64())));
+    metrics::AUDIT_OPEN.set([], store.open_receipts() as f64);
+    let is_unsafe = |finding: &&str| matches!(*finding, "store_evicts" | "store_not_persistent");
+    let is_unsafe = report.reasons.iter().chain(&report.warnings).any(|finding| is_unsafe(&finding));
+    metrics::STORE_UNSAFE.set([LEDGER], f64::from(u8::from(is_unsafe)));
+    let epoch = store.lineages().now();
+    // A loss of all records moves the first part, a restart or a failover the second.
+    let since = epoch.since.map_or(0, |since| since.millis() / 1_000);
+    metrics::STORE_GENERATION.set([LEDGER], (epoch.generation + since) as f64);
+    upstreams.measure();
+    executor.measure().await;
+}

@@ -1,0 +1,66 @@
+//! The gauges that only this crate can set; set when somebody is about to read them.
+//!
+//! Only tenants that have runs which are not over are looked at, so a tenant that is idle costs nothing.
+
+use crate::executor::Executor;
+use domain::run::RunState;
+use domain::{Moment, RunId};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+use telemetry::metrics;
+
+/// How long after it was due a run counts as overdue: by then a sweep should have seen to it.
+const OVERDUE: Duration = Duration::from_secs(30);
+/// The states a run can be in before it is over.
+const NOT_FINAL: [RunState; 4] =
+    [RunState::PendingApproval, RunState::Approved, RunState::Executing, RunState::OutcomeUnknown];
+
+/// What is known of the runs in one state.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct StateCount {
+    runs: u32,
+    overdue: u32,
+    oldest: Duration,
+}
+
+impl Executor {
+    /// Sets the gauges of sessions and runs.
+    pub async fn measure(&self) {
+        metrics::SESSIONS_ACTIVE.set([], self.sessions_seen.count(Instant::now()) as f64);
+        self.measure_runs().await;
+    }
+
+    /// A store that does not answer leaves the gauges as they were.
+    async fn measure_runs(&self) {
+        let mut states: BTreeMap<RunState, StateCount> = NOT_FINAL.map(|state| (state, StateCount::default())).into();
+        for (tenant, due) in self.open_runs.all() {
+            let ids: Vec<RunId> = due.runs.iter().map(|(id, _)| *id).collect();
+            let Ok(briefs) = self.store.of(&tenant).runs().briefs(&ids).await else { return };
+            let due_at: HashMap<RunId, Moment> = due.runs.into_iter().collect();
+            for brief in briefs {
+                // It may have ended since the sweep.
+                let Some(count) = states.get_mut(&brief.state) else { continue };
+                count.runs += 1;
+                count.oldest = count.oldest.max(due.now.since(brief.asked_at));
+                count.overdue += u32::from(due_at.get(&brief.id).is_some_and(|at| due.now.since(*at) > OVERDUE));
+            }
+        }
+        for (state, StateCount { runs, overdue, oldest }) in states {
+            metrics::RUNS.set([state.as_str()], f64::from(runs));
+            metrics::RUNS_OVERDUE.set([state.as_str()], f64::from(overdue));
+            metrics::RUNS_OLDEST.set([state.as_str()], oldest.as_secs_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_is_final_or_counted() {
+        for state in RunState::ALL {
+            assert_ne!(state.is_final(), NOT_FINAL.contains(&state), "{state:?}");
+        }
+    }
+}
