@@ -183,6 +183,9 @@ pub struct RunRequest {
     pub execute_within_ms: u64,
     /// The trace of the request.
     pub trace: Option<String>,
+    /// The span of the request, as a `traceparent`, for links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<String>,
 }
 
 impl RunRequest {
@@ -236,6 +239,7 @@ impl RunRequest {
             expires_at: asked_at,
             execute_within_ms: 0,
             trace: None,
+            span: None,
         }
     }
 }
@@ -310,6 +314,8 @@ pub struct Run {
     pub delivered: bool,
     /// When it last changed.
     pub changed_at: Moment,
+    /// The span of its execution, as a `traceparent`, for links.
+    pub executed_in: Option<String>,
 }
 
 impl Run {
@@ -326,6 +332,7 @@ impl Run {
             ending: None,
             delivered: false,
             changed_at,
+            executed_in: None,
         }
     }
 

@@ -1,8 +1,11 @@
-//! What is counted of a call, once, however it ends: a call whose client vanished is dropped and counted too.
+//! What is counted of a call, once, however it ends: a call whose client vanished is dropped and counted too. The same
+//! facts are noted on its span.
 
 use domain::{Caller, Code, Outcome};
 use std::sync::Arc;
 use telemetry::metrics::{self, GaugeGuard};
+use telemetry::names;
+use tracing::Span;
 
 /// A call that is under way.
 pub(crate) struct CallCount<'s> {
@@ -24,12 +27,14 @@ impl<'s> CallCount<'s> {
     /// It is of a tool of this toolset.
     pub(crate) fn of_toolset(&mut self, toolset: &'s str) {
         self.toolset = toolset;
+        Span::current().record(names::TOOLSET, toolset);
         self.in_flight = Some(metrics::CALLS_IN_FLIGHT.enter([toolset]));
     }
 
     /// It would do this.
     pub(crate) fn effect(&mut self, effect: domain::Effect) {
         self.effect = effect.as_str();
+        Span::current().record(names::EFFECT, self.effect);
     }
 
     /// This was decided: permit, ask or deny.
@@ -39,6 +44,7 @@ impl<'s> CallCount<'s> {
             policy::Decision::Ask(..) => "ask",
             policy::Decision::Deny(_) => "deny",
         };
+        Span::current().record(names::DECISION, self.decision);
     }
 
     /// It ended.

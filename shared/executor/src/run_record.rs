@@ -79,9 +79,10 @@ impl Executor {
         shelf: &TenantStore,
         held: VersionedRun,
         now: Moment,
+        span: Option<String>,
     ) -> Result<ClaimOutcome, RunError> {
         let owner = self.store.replica().to_owned();
-        let event = RunEvent::Claimed { owner, lease_until: now.plus(self.leases.lease) };
+        let event = RunEvent::Claimed { owner, lease_until: now.plus(self.leases.lease), span };
         let held = match self.fold_run(shelf, held, &event, now, None).await? {
             RunUpdate::Done(held) => held,
             RunUpdate::No(_, held) | RunUpdate::Late(held) => return Ok(ClaimOutcome::Not(held)),
@@ -227,7 +228,7 @@ mod tests {
 
     fn answer(verdict: Verdict) -> Answer {
         let (by, reason) = (domain::Principal::new("i", "ana"), Some("because".to_owned()));
-        Answer { by, verdict, reason, at: Moment::from_secs(150) }
+        Answer { by, verdict, reason, at: Moment::from_secs(150), span: None }
     }
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
         let last = |end: u64| Some(Moment::from_millis(end * 1_000 - 1));
         let answered = RunEvent::Answered(answer(Verdict::Approve));
         assert_eq!(not_after(&answered, &example::run(RunState::PendingApproval)), last(200));
-        let claimed = RunEvent::Claimed { owner: "a".into(), lease_until: Moment::from_secs(300) };
+        let claimed = RunEvent::Claimed { owner: "a".into(), lease_until: Moment::from_secs(300), span: None };
         let begun_by = |state| Run { execute_by: Some(Moment::from_secs(250)), ..example::run(state) };
         assert_eq!(not_after(&claimed, &begun_by(RunState::Approved)), last(250));
         assert_eq!(not_after(&claimed, &begun_by(RunState::Executing)), None, "what began in time may be taken over");

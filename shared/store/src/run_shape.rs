@@ -25,20 +25,23 @@ struct StoredRun {
     ending: Option<Ending>,
     delivered: bool,
     changed_at: Moment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    executed_in: Option<String>,
 }
 
 const UNREADABLE: StoreError = StoreError::Corrupt { what: "a run's record" };
 
 pub(crate) fn to_bytes(run: &Run) -> Result<Vec<u8>, StoreError> {
-    let Run { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } = run.clone();
-    let shape = StoredRun { v: 1, asked, state, answers, execute_by, claim, ending, delivered, changed_at };
+    let Run { asked, state, answers, execute_by, claim, ending, delivered, changed_at, executed_in, .. } = run.clone();
+    let shape =
+        StoredRun { v: 1, asked, state, answers, execute_by, claim, ending, delivered, changed_at, executed_in };
     serde_json::to_vec(&shape).map_err(|_| UNREADABLE)
 }
 
 pub(crate) fn from_bytes(id: RunId, bytes: &[u8]) -> Result<Run, StoreError> {
-    let StoredRun { asked, state, answers, execute_by, claim, ending, delivered, changed_at, .. } =
+    let StoredRun { asked, state, answers, execute_by, claim, ending, delivered, changed_at, executed_in, .. } =
         serde_json::from_slice(bytes).map_err(|_| UNREADABLE)?;
-    Ok(Run { id, asked, state, answers, execute_by, claim, ending, delivered, changed_at })
+    Ok(Run { id, asked, state, answers, execute_by, claim, ending, delivered, changed_at, executed_in })
 }
 
 /// What the store answered, as a run.

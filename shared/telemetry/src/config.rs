@@ -12,8 +12,10 @@ pub struct Config {
     pub format: Format,
     /// The collector that takes spans by OTLP over gRPC; empty: spans go nowhere.
     pub otlp_endpoint: String,
-    /// The share of traces that is kept when the caller has not decided: 0 for none, 1 for all.
+    /// The share of traces that is kept: 0 for none, 1 for all. Gated calls and failures are kept beyond it.
     pub sample_ratio: f64,
+    /// How many traces of one tenant are kept in a minute because its callers ask for it, beyond the share.
+    pub caller_samples_per_minute: u32,
     /// Where Prometheus reads `/metrics`, such as `127.0.0.1:9464`; empty: nowhere.
     pub metrics_listen: String,
     /// Whether tenants are told apart in metrics: 50 of them by name, the others together.
@@ -37,6 +39,7 @@ impl Default for Config {
             format: Format::Json,
             otlp_endpoint: String::new(),
             sample_ratio: 1.0,
+            caller_samples_per_minute: 60,
             metrics_listen: String::new(),
             metrics_by_tenant: false,
         }

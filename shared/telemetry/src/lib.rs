@@ -1,7 +1,8 @@
 //! Tracing and OpenTelemetry set-up, and the one list of names.
 //!
 //! Reading order: [`names`] (every name that may leave), [`config`], [`setup`] (what is started), [`context`] (the
-//! trace a call belongs to). Beneath them `line` writes log lines and `listed` keeps unlisted attributes inside.
+//! trace a call belongs to). Beneath them `line` writes log lines, `sampling` decides which
+//! traces are kept, and `listed` keeps unlisted attributes inside.
 //!
 //! Telemetry never slows or fails a call: queues are bounded, and what does not fit is dropped.
 //!
@@ -16,8 +17,11 @@ mod line;
 mod listed;
 pub mod metrics;
 pub mod names;
+mod sampling;
 pub mod setup;
 
 pub use config::{Config, Format};
-pub use context::{current_trace_id, link, set_parent, trace_headers};
+pub use context::{
+    asks_to_be_kept, current_span, current_trace_id, link, link_to, set_parent, span_reference, trace_headers,
+};
 pub use setup::{NotFlushed, TelemetryError, TelemetryGuard, start};

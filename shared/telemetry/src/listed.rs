@@ -3,7 +3,9 @@
 //! It stands in front of the exporter instead of at each call site, because a library or a forgotten field can add
 //! an attribute that nobody here ever saw.
 
+use crate::metrics::TELEMETRY_DROPPED;
 use crate::names;
+use crate::sampling::WaitingCount;
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -22,7 +24,11 @@ impl DroppedCount {
     }
 
     fn add(&self, number: usize) {
-        self.0.fetch_add(u64::try_from(number).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        self.0.fetch_add(number, Ordering::Relaxed);
+        if number > 0 {
+            TELEMETRY_DROPPED.add(["attributes"], number);
+        }
     }
 }
 
@@ -31,11 +37,12 @@ impl DroppedCount {
 pub(crate) struct AllowListExporter<E> {
     exporter: E,
     dropped: DroppedCount,
+    waiting: WaitingCount,
 }
 
 impl<E: SpanExporter> AllowListExporter<E> {
-    pub(crate) fn new(exporter: E, dropped: DroppedCount) -> AllowListExporter<E> {
-        AllowListExporter { exporter, dropped }
+    pub(crate) fn new(exporter: E, dropped: DroppedCount, waiting: WaitingCount) -> AllowListExporter<E> {
+        AllowListExporter { exporter, dropped, waiting }
     }
 
     fn strip(&self, span: &mut SpanData) {
@@ -60,6 +67,7 @@ impl<E: SpanExporter> AllowListExporter<E> {
 
 impl<E: SpanExporter> SpanExporter for AllowListExporter<E> {
     fn export(&self, mut batch: Vec<SpanData>) -> impl Future<Output = OTelSdkResult> + Send {
+        self.waiting.fetch_sub(batch.len(), Ordering::Relaxed);
         batch.iter_mut().for_each(|span| self.strip(span));
         self.exporter.export(batch)
     }

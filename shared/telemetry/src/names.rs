@@ -97,7 +97,15 @@ names! {
     AUDIT_SEQ = "quartermaster.audit.seq";
     /// The run a call became.
     RUN_ID = "quartermaster.run.id";
-    /// What a link points to: request, decision, previous_epoch or transport.
+    /// Where the run stands.
+    RUN_STATE = "quartermaster.run.state";
+    /// How often the run was claimed.
+    RUN_EPOCH = "quartermaster.run.epoch";
+    /// Seconds from the request to the decision.
+    RUN_WAIT = "quartermaster.run.wait_s";
+    /// A pseudonym of whoever decided, of its own for each tenant; never a name.
+    RUN_DECIDER = "quartermaster.run.decider";
+    /// What a link points to: request, decision, execution, previous_epoch or transport.
     LINK = "quartermaster.link";
 }
 
@@ -112,6 +120,10 @@ names! {
     SPAN_AUDIT_OPEN = "audit open";
     /// The decision.
     SPAN_DECIDE = "decide";
+    /// A person's decision about a run.
+    SPAN_DECISION = "decision";
+    /// Waiting for what becomes of a run.
+    SPAN_AWAIT_RUN = "await_run";
     /// Redacting and capping the result.
     SPAN_REDACT = "redact";
     /// Closing the audit entry.
@@ -130,6 +142,9 @@ names! {
     /// The fixed sentence that goes with a status.
     OTEL_STATUS_DESCRIPTION = "otel.status_description";
 }
+
+/// The code of an execution that another replica was quicker to claim: nothing happened, so nothing is told.
+pub const NOT_CLAIMED: &str = "not_claimed";
 
 /// Whether an attribute may leave the process.
 pub fn may_leave(attribute: &str) -> bool {
@@ -202,6 +217,10 @@ mod tests {
         quartermaster.catalog.digest
         quartermaster.audit.seq
         quartermaster.run.id
+        quartermaster.run.state
+        quartermaster.run.epoch
+        quartermaster.run.wait_s
+        quartermaster.run.decider
         quartermaster.link
     ");
         insta::assert_snapshot!(SPANS.join("\n"), @"
@@ -209,6 +228,8 @@ mod tests {
         resolve
         audit open
         decide
+        decision
+        await_run
         redact
         audit close
     ");

@@ -5,9 +5,11 @@
 //! Sending happens on a thread of its own behind a bounded queue. A full queue drops spans and never makes a call wait.
 
 use crate::config::Config;
+use crate::context;
 use crate::fields::SpanFieldsLayer;
 use crate::line::LineFormat;
 use crate::listed::{AllowListExporter, DroppedCount};
+use crate::sampling::{KeepProcessor, KeepSampler, WaitingCount};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
@@ -16,7 +18,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{
-    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanExporter, TracerProviderBuilder,
+    BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider, SpanExporter, TracerProviderBuilder,
 };
 use std::time::Duration;
 use tracing::{Level, Metadata, Subscriber};
@@ -100,6 +102,7 @@ pub fn start(config: &Config, replica: &str) -> Result<TelemetryGuard, Telemetry
         return Err(TelemetryError::Ratio { ratio });
     }
     let dropped = DroppedCount::default();
+    context::begin(config);
     let exporter = config.is_traced().then(|| collector(&config.otlp_endpoint)).transpose()?;
     // Without a collector nothing is recorded: a span that nobody will see should cost next to nothing.
     let provider = exporter.map(|exporter| sending(config, replica, exporter, &dropped));
@@ -149,18 +152,20 @@ pub(crate) fn sending<E: SpanExporter + 'static>(
         .with_max_export_batch_size(BATCH)
         .with_scheduled_delay(SEND_EVERY)
         .build();
-    let exporter = AllowListExporter::new(exporter, dropped.clone());
+    let waiting = WaitingCount::default();
+    let exporter = AllowListExporter::new(exporter, dropped.clone(), WaitingCount::clone(&waiting));
+    let batches = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
     TracerProviderBuilder::default()
-        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample_ratio))))
+        .with_sampler(KeepSampler::new(config.sample_ratio))
         .with_resource(resource(replica))
-        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+        .with_span_processor(KeepProcessor::new(batches, waiting, QUEUE))
         .build()
 }
 
 /// A provider that gives out ids and records nothing.
 #[cfg(test)]
 pub(crate) fn silent() -> SdkTracerProvider {
-    TracerProviderBuilder::default().with_sampler(Sampler::AlwaysOff).build()
+    TracerProviderBuilder::default().with_sampler(opentelemetry_sdk::trace::Sampler::AlwaysOff).build()
 }
 
 /// Who sends; written out rather than detected, since the environment is read in one place only.
@@ -187,10 +192,14 @@ fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, Telemet
 
 /// Spans for a collector: the same, and the steps of a call, which only our own crates tell.
 fn is_step(metadata: &Metadata<'_>) -> bool {
-    const OURS: [&str; 9] =
-        ["gateway", "executor", "store", "target", "kubernetes", "helm", "jenkins", "memory", "external"];
-    let ours = || OURS.iter().any(|name| metadata.target().split("::").next() == Some(name));
+    let ours = || metadata.file().is_some_and(is_ours);
     is_span(metadata) || (metadata.is_span() && *metadata.level() <= Level::DEBUG && ours())
+}
+
+/// Whether a file is of this workspace. The compiler names its files by where they stand in the checkout, and those of
+/// third parties by where they stand on the machine, so a new toolset is ours without being named here.
+fn is_ours(file: &str) -> bool {
+    file.starts_with("shared/") || file.starts_with("services/")
 }
 
 fn is_span(metadata: &Metadata<'_>) -> bool {

@@ -10,7 +10,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{AUTHORIZATION, RETRY_AFTER};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
-use domain::{Caller, Code, Failure, TokenScope};
+use domain::{Caller, Code, Failure, Tenant, TokenScope};
 use executor::{SlotGuard, Snapshot};
 use identity::TokenRefused;
 use serde_json::json;
@@ -95,14 +95,24 @@ impl FromRequest for AuthedRequest {
                 return Err(refused(&request, None, failure, trace_id));
             };
             match authenticate(gateway, &request).await {
-                Ok((caller, snapshot)) => match admission::admit(gateway, &request, &caller, &snapshot) {
-                    Ok(place) => Ok(AuthedRequest { caller, snapshot, trace_id, place }),
-                    Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
-                },
+                Ok((caller, snapshot)) => {
+                    tracing::Span::current().record("quartermaster.tenant", caller.tenant.as_str());
+                    match admission::admit(gateway, &request, &caller, &snapshot) {
+                        Ok(place) => Ok(AuthedRequest { caller, snapshot, trace_id, place }),
+                        Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
+                    }
+                }
                 Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
             }
         })
     }
+}
+
+/// The tenant of a caller whose token was verified before; of any other request nobody knows it yet.
+pub(super) async fn known_tenant(request: &HttpRequest) -> Option<Tenant> {
+    let gateway = request.app_data::<Data<Gateway>>()?;
+    let caller = gateway.verifier.known_caller(bearer(request).ok()?, gateway.clock.now()).await?;
+    caller.ok().map(|caller| caller.tenant.clone())
 }
 
 async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<Caller>, Arc<Snapshot>), Failure> {

@@ -1,11 +1,13 @@
 //! The trace of a request: the caller's own where it sent one, so that both sides' logs and spans meet.
 
+use crate::http::caller;
 use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::HeaderName;
 use actix_web::middleware::Next;
+use domain::Tenant;
 use tracing::Instrument;
 
 /// The header with the trace id.
@@ -31,11 +33,17 @@ pub async fn in_span<B: MessageBody>(
         http.request.method = method,
         http.route = route,
         http.response.status_code = tracing::field::Empty,
+        // Set once it is known who asks. A span without it is a stranger's, and there are few of those.
+        quartermaster.tenant = tracing::field::Empty,
         error.type = tracing::field::Empty,
     );
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     if let Some(parent) = header("traceparent") {
-        telemetry::set_parent(&span, parent, header("tracestate"));
+        let tenant = match telemetry::asks_to_be_kept(parent) {
+            true => caller::known_tenant(request.request()).await,
+            false => None,
+        };
+        telemetry::set_parent(&span, parent, header("tracestate"), tenant.as_ref().map(Tenant::as_str));
     }
     let response = next.call(request).instrument(span.clone()).await?;
     let status = response.status();

@@ -122,7 +122,7 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
     let span = span(&request.exchange, era, &id, listed_name, &handle);
     let named = listed_name.map(str::to_owned).unwrap_or_default();
     if let Some(parent) = &meta.traceparent
-        && telemetry::set_parent(&span, parent, meta.tracestate.as_deref())
+        && telemetry::set_parent(&span, parent, meta.tracestate.as_deref(), Some(caller.tenant.as_str()))
     {
         // The message has its own idea of the trace; the request that carried it is beside it.
         telemetry::link(&span, &tracing::Span::current(), "transport");
@@ -169,6 +169,9 @@ fn span(exchange: &McpExchange, era: Era, id: &Id, name: Option<&str>, handle: &
             Handle::None => None,
             Handle::Transport(text) | Handle::Told(text) => SessionId::parse(text).ok().map(|id| id.to_string()),
         },
+        quartermaster.toolset = tracing::field::Empty,
+        quartermaster.effect = tracing::field::Empty,
+        quartermaster.decision = tracing::field::Empty,
         quartermaster.code = tracing::field::Empty,
         error.type = tracing::field::Empty,
     )

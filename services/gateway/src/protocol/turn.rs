@@ -130,6 +130,9 @@ pub async fn call(exchange: &McpExchange, session: String, turn: TurnCall) -> Re
         quartermaster.tenant = %exchange.caller.tenant,
         quartermaster.entry = "rest",
         quartermaster.session.id = SessionId::parse(&session).ok().map(|id| id.to_string()),
+        quartermaster.toolset = tracing::field::Empty,
+        quartermaster.effect = tracing::field::Empty,
+        quartermaster.decision = tracing::field::Empty,
         quartermaster.code = tracing::field::Empty,
         error.type = tracing::field::Empty,
     );

@@ -62,7 +62,8 @@ async fn r2_a_lease_that_still_runs_is_left_alone() {
         yard.approved_by_the_dead(&here.store, run).await;
         let now = here.store.now().await.unwrap();
         let lease_until = now.plus(Duration::from_secs(60));
-        yard.force(&here.store, run, &RunEvent::Claimed { owner: "rep_slow".into(), lease_until }, now).await;
+        yard.force(&here.store, run, &RunEvent::Claimed { owner: "rep_slow".into(), lease_until, span: None }, now)
+            .await;
         yard.sweep(&here.executor).await;
         let seen = yard.run(&here.store, run).await;
         assert_eq!((seen.state, seen.claim.unwrap().owner.as_str()), (RunState::Executing, "rep_slow"));
@@ -251,11 +252,12 @@ fn yes() -> RunEvent {
         verdict: Verdict::Approve,
         reason: None,
         at: Moment::from_millis(1),
+        span: None,
     })
 }
 
 fn claim_that_is_over() -> RunEvent {
-    RunEvent::Claimed { owner: "rep_dead".into(), lease_until: Moment::from_millis(1) }
+    RunEvent::Claimed { owner: "rep_dead".into(), lease_until: Moment::from_millis(1), span: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -246,7 +246,7 @@ async fn d7_a_yes_that_nobody_acted_on_in_time_is_void() {
     let now = a.store.now().await.unwrap();
     let long_ago = domain::Moment::from_millis(now.millis() - 600_000);
     let by = crate::runs_yard::principal("ana");
-    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: long_ago };
+    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: long_ago, span: None };
     yard.force(&a.store, run, &RunEvent::Answered(answer), long_ago).await;
 
     yard.sweep(&b.executor).await;
@@ -419,8 +419,10 @@ async fn d10_a_tenant_that_was_switched_off_is_not_acted_for_and_what_waited_is_
     let run = waiting.id.to_string();
     let at = world.part(0).store.now().await.unwrap();
     let by = crate::runs_yard::principal("ana");
-    let next =
-        held.run.apply(&RunEvent::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at }), at).unwrap();
+    let next = held
+        .run
+        .apply(&RunEvent::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at, span: None }), at)
+        .unwrap();
     assert!(matches!(runs.commit(&held, &next, None, &entry).await.unwrap(), store::RunCasOutcome::Done(_)));
     // Another tenant's run is carried out meanwhile, so sweeps have come by.
     let other = world.tenant("other");

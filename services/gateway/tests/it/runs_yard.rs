@@ -500,7 +500,7 @@ impl Yard {
     /// A yes that nobody has acted on: whoever took it is dead.
     pub(crate) async fn approved_by_the_dead(&self, store: &Store, run: RunId) -> Run {
         let at = store.now().await.unwrap();
-        let answer = Answer { by: principal("ana"), verdict: Verdict::Approve, reason: None, at };
+        let answer = Answer { by: principal("ana"), verdict: Verdict::Approve, reason: None, at, span: None };
         self.force(store, run, &RunEvent::Answered(answer), at).await
     }
 
@@ -509,7 +509,7 @@ impl Yard {
         self.approved_by_the_dead(store, run).await;
         let now = store.now().await.unwrap();
         let lease_until = Moment::from_millis(now.millis() - 1);
-        self.force(store, run, &RunEvent::Claimed { owner: "rep_dead".into(), lease_until }, now).await
+        self.force(store, run, &RunEvent::Claimed { owner: "rep_dead".into(), lease_until, span: None }, now).await
     }
 
     /// The states a run went through, as the audit log has them: one entry per move.

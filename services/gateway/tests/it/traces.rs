@@ -2,12 +2,13 @@
 
 use crate::here::processes;
 use crate::k8s_yard::{Draft, Yard, deployment, manifest};
-use crate::runs_desk::{approve, ended};
+use crate::runs_desk::{approve, await_run, ended};
 use crate::upstream_yard::{Shelf, draw, ours};
 use sandbox::Seed;
 use serde_json::json;
+use std::collections::BTreeSet;
 use testkit::upstream::{Era, McpServer};
-use testkit::{CollectedSpan, Collector, Plan, Process, until};
+use testkit::{CollectedSpan, Collector, Plan, Process, Request, until};
 
 /// A `traceparent` in a trace of its own.
 fn parent(trace: char) -> String {
@@ -39,6 +40,92 @@ fn way_to(spans: &[CollectedSpan], span: &CollectedSpan) -> Vec<String> {
         at = above;
     }
     way
+}
+
+/// A service that keeps no trace by itself, with as many of a tenant's callers' as this.
+async fn sparing(collector: &Collector, callers: u32) -> Yard<Process> {
+    let draft = Draft::simulated(Seed::empty()).await;
+    let draft = draft.setting("QM_TELEMETRY__OTLP_ENDPOINT", &collector.url());
+    let draft = draft.setting("QM_TELEMETRY__CALLER_SAMPLES_PER_MINUTE", &callers.to_string());
+    draft.setting("QM_TELEMETRY__SAMPLE_RATIO", "0.0").start_as(processes()).await
+}
+
+/// The traces and spans that a span is linked to as this.
+fn linked(span: &CollectedSpan, what: &str) -> Vec<(String, String)> {
+    let links = span.links.iter().filter(|(.., attributes)| attributes["quartermaster.link"] == what);
+    links.map(|(trace, id, _)| (trace.clone(), id.clone())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_told_by_linked_traces_that_are_always_kept() {
+    let collector = Collector::start().await;
+    let yard = sparing(&collector, 0).await;
+    let run = yard.ask("k8s_apply", json!({ "manifest": manifest(&[deployment("web", 1)]) })).await;
+    approve(&yard.ana, &run).await;
+    ended(&yard.ana, &run).await;
+    await_run(&yard.agent, &run).await;
+
+    let find = async |name: &str, key: &str, value: &str| {
+        let find = async || {
+            let spans = collector.spans().into_iter();
+            spans.filter(|span| span.name == name).find(|span| span.attributes.get(key).is_some_and(|own| own == value))
+        };
+        until(&format!("the span {name}"), find).await
+    };
+    let place = |span: &CollectedSpan| (span.trace.clone(), span.id.clone());
+    let request = find("tools/call k8s_apply", "quartermaster.decision", "ask").await;
+    let decision = find("decision approve", "quartermaster.run.id", &run).await;
+    let execution = find("execute_tool k8s_apply", "quartermaster.run.id", &run).await;
+    let wait = find("await_run", "quartermaster.run.id", &run).await;
+    assert_eq!((execution.parent.as_str(), execution.attributes["quartermaster.run.epoch"].as_str()), ("", "1"));
+    assert_eq!(linked(&execution, "request"), [place(&request)]);
+    assert_eq!(linked(&execution, "decision"), [place(&decision)]);
+    assert_eq!(linked(&wait, "execution"), [place(&execution)]);
+    let traces = [&request, &decision, &execution, &wait].map(|span| span.trace.clone());
+    assert_eq!(BTreeSet::from(traces).len(), 4, "four short traces");
+    assert_eq!(decision.attributes["quartermaster.run.state"], "executing");
+    let decider = &decision.attributes["quartermaster.run.decider"];
+    assert!(!decider.is_empty() && !decider.contains("ana"), "a pseudonym: {decider}");
+    // What is above them is kept too, and what the execution did.
+    let spans = collector.spans();
+    for (inner, first) in [(&request, "POST /mcp"), (&decision, "POST /v1/runs/{run}/approve")] {
+        let find = async || {
+            let spans = collector.spans();
+            (way_to(&spans, inner).first().map(String::as_str) == Some(first)).then_some(())
+        };
+        until(first, find).await;
+    }
+    assert!(
+        spans.iter().any(|span| span.trace == execution.trace && span.kind == 3),
+        "the cluster was asked: {spans:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_callers_wish_to_be_kept_counts_up_to_a_rate_and_a_strangers_does_not() {
+    let collector = Collector::start().await;
+    let yard = sparing(&collector, 2).await;
+    let call = json!({ "name": "k8s_get", "arguments": { "kind": "Pod" } });
+    for trace in ['1', '2', '3', '4'] {
+        let call = yard.agent.prepare("tools/call", call.clone()).with("traceparent", parent(trace));
+        assert_eq!(yard.agent.send(&call).await.status, 200);
+    }
+    for _ in 0..20 {
+        let stranger = Request::new("GET", "/v1/runs").header("traceparent", parent('a'));
+        assert_eq!(stranger.send(yard.world.address(0)).await.status, 401);
+        let forged = Request::new("GET", "/v1/runs").header("traceparent", parent('b'));
+        assert_eq!(forged.header("authorization", "Bearer a.b.c").send(yard.world.address(0)).await.status, 401);
+    }
+    // A failure is kept whatever the share, and comes last.
+    yard.agent.call("k8s_get", json!({ "kind": "NoSuchKind" })).await;
+    let failed = async || collector.spans().into_iter().find(|span| span.attributes.contains_key("error.type"));
+    until("the failed call", failed).await;
+
+    let spans = collector.spans();
+    let kept = |trace: char| spans.iter().any(|span| span.trace == trace_of(trace));
+    assert_eq!(['1', '2', '3', '4'].map(kept), [true, true, false, false]);
+    assert_eq!(['a', 'b'].map(kept), [false, false]);
+    assert!(!spans.iter().any(|span| span.name.contains("/v1/runs")), "{spans:#?}");
 }
 
 const LISTING: &str = "GET /api/{version}/namespaces/{namespace}/{resource}";

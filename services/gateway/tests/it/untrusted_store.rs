@@ -98,7 +98,7 @@ async fn put_back(store: &Store, tenant: &Tenant, key: &RecordKey, record: &Stor
 /// A yes of somebody who was never asked, written in clear as earlier releases did.
 async fn approve_in_clear(store: &Store, yard: &Yard, pending: VersionedRun) {
     let at = store.now().await.unwrap();
-    let answer = Answer { by: principal("mallory"), verdict: Verdict::Approve, reason: None, at };
+    let answer = Answer { by: principal("mallory"), verdict: Verdict::Approve, reason: None, at, span: None };
     let next = pending.run.apply(&RunEvent::Answered(answer), at).unwrap();
     assert_eq!(next.state, RunState::Approved);
     let entry = AuditEntry::new(Phase::Transition);

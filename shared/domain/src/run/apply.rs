@@ -14,7 +14,9 @@ impl Run {
                 let run = self.from(RunState::PendingApproval)?;
                 Ok(Run { delivered: true, ..run.to(RunState::Cancelled, at) })
             }
-            RunEvent::Claimed { owner, lease_until } => self.claimed(owner, *lease_until, at),
+            RunEvent::Claimed { owner, lease_until, span } => {
+                Ok(Run { executed_in: span.clone(), ..self.claimed(owner, *lease_until, at)? })
+            }
             RunEvent::Renewed { owner, epoch, lease_until } => {
                 let claim = Claim { lease_until: *lease_until, ..self.held(owner, *epoch)?.clone() };
                 Ok(Run { claim: Some(claim), changed_at: at, ..self.clone() })

@@ -25,6 +25,9 @@ pub struct Answer {
     pub reason: Option<String>,
     /// When, by the store's clock.
     pub at: Moment,
+    /// The span of the decision, as a `traceparent`, for links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<String>,
 }
 
 /// One thing that happened to a run.
@@ -46,6 +49,9 @@ pub enum RunEvent {
         owner: String,
         /// Until when it may be silent.
         lease_until: Moment,
+        /// The span in which it acts, as a `traceparent`, for links.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        span: Option<String>,
     },
     /// The owner still lives.
     Renewed {

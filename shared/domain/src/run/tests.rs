@@ -44,16 +44,17 @@ fn run(idempotent: bool, deciders: u32) -> Run {
         expires_at: at(EXPIRES),
         execute_within_ms: 5_000,
         trace: None,
+        span: None,
     };
     Run::new(RunId::from_random([1; 16]), asked)
 }
 
 fn answer(n: usize, verdict: Verdict, millis: u64) -> RunEvent {
-    RunEvent::Answered(Answer { by: person(n), verdict, reason: None, at: at(millis) })
+    RunEvent::Answered(Answer { by: person(n), verdict, reason: None, at: at(millis), span: None })
 }
 
 fn claim(owner: &str, until: u64) -> RunEvent {
-    RunEvent::Claimed { owner: owner.into(), lease_until: at(until) }
+    RunEvent::Claimed { owner: owner.into(), lease_until: at(until), span: None }
 }
 
 fn finish(owner: &str, epoch: u64) -> RunEvent {
@@ -145,14 +146,16 @@ fn the_requester_never_answers_its_own_request() {
 #[test]
 fn a_second_account_is_no_second_person() {
     let account = |issuer: &str| Principal { person: Some("ana@acme".into()), ..Principal::new(issuer, "x") };
-    let yes = |by: Principal| RunEvent::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at: at(T0) });
+    let yes = |by: Principal| {
+        RunEvent::Answered(Answer { by, verdict: Verdict::Approve, reason: None, at: at(T0), span: None })
+    };
     let mut own = run(true, 1);
     own.asked.requester = account("home");
     assert_eq!(own.apply(&yes(account("work")), at(T0)), Err(NotAnEdge::OwnRequest));
 
     let once = run(true, 2).apply(&yes(account("home")), at(T0)).unwrap();
     assert_eq!(once.apply(&yes(account("work")), at(T0)), Err(NotAnEdge::Repeated));
-    let no = Answer { by: account("work"), verdict: Verdict::Reject, reason: None, at: at(T0) };
+    let no = Answer { by: account("work"), verdict: Verdict::Reject, reason: None, at: at(T0), span: None };
     let withdrawn = once.apply(&RunEvent::Answered(no), at(T0)).unwrap();
     assert_eq!((withdrawn.state, withdrawn.yeses()), (RunState::Rejected, 0));
     let twice = once.apply(&answer(2, Verdict::Approve, T0), at(T0)).unwrap();

@@ -10,7 +10,8 @@ use domain::{Caller, Code, Failure, Principal, RunId, Session, Tenant, TokenScop
 use serde_json::json;
 use std::sync::Arc;
 use store::{AuditEntry, Phase, RunCasOutcome};
-use telemetry::metrics;
+use telemetry::{metrics, names};
+use tracing::Instrument;
 
 /// How many runs are taken back in one step.
 const AT_ONCE: usize = 256;
@@ -34,7 +35,28 @@ impl Executor {
         said: RunDecision,
     ) -> Result<Run, Failure> {
         let verdict = recorded_verdict(said.verdict);
-        let answered = self.take_answer(snapshot, decider, id, said).await;
+        let tenant = &decider.tenant;
+        let span = tracing::info_span!(
+            "decision",
+            otel.name = format!("{} {verdict}", names::SPAN_DECISION),
+            quartermaster.tenant = %tenant,
+            quartermaster.run.id = %id,
+            quartermaster.run.decider = self.keys.audit_digest(tenant, &decider.principal.subject),
+            quartermaster.run.state = tracing::field::Empty,
+            quartermaster.run.wait_s = tracing::field::Empty,
+            quartermaster.code = tracing::field::Empty,
+            error.type = tracing::field::Empty,
+        );
+        let answered = self.take_answer(snapshot, decider, id, said).instrument(span.clone()).await;
+        match &answered {
+            Ok((run, _)) => {
+                span.record(names::CODE, "ok").record(names::RUN_STATE, run.state.as_str());
+                span.record(names::RUN_WAIT, run.changed_at.since(run.asked.asked_at).as_secs_f64());
+            }
+            Err(failure) => {
+                span.record(names::CODE, failure.code.as_str()).record(names::ERROR_TYPE, "tool_error");
+            }
+        }
         let result = match &answered {
             Ok((_, TakenAs::Won)) => "won",
             Ok((_, TakenAs::Repeated)) => "repeated",
@@ -59,7 +81,13 @@ impl Executor {
             return Err(Failure::new(Code::InvalidArgument, "a no to what was proposed needs a reason")
                 .next("say why; whoever proposed it reads that"));
         }
-        let answer = Answer { by: decider.principal.clone(), verdict: said.verdict, reason: said.reason, at: now };
+        let answer = Answer {
+            by: decider.principal.clone(),
+            verdict: said.verdict,
+            reason: said.reason,
+            at: now,
+            span: telemetry::current_span(),
+        };
         let shelf = self.store.of(&decider.tenant);
         let (event, before) = (RunEvent::Answered(answer.clone()), self.store.lineages().now());
         let decided = match self.fold_run(&shelf, held, &event, now, Some(decider)).await? {

@@ -140,6 +140,7 @@ impl Executor {
             expires_at: open.now.plus(review.unwrap_or(approvals.expires)),
             execute_within_ms: u64::try_from(approvals.execute_within.as_millis()).unwrap_or(u64::MAX),
             trace: request.trace.clone(),
+            span: telemetry::current_span(),
             ..RunRequest::new(call, open.now)
         };
         let key = request.idempotency_key.as_deref();

@@ -18,8 +18,10 @@ use domain::{Code, Content, Failure, Moment, RunId, Tenant, ToolOutput};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AuditEntry, Phase, StoreEpoch, VersionedRun};
+use telemetry::names;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 /// How long until a lease that could not be renewed is tried again.
 const SOON: Duration = Duration::from_millis(500);
@@ -42,33 +44,28 @@ impl Executor {
         // All before the claim: what the lease is counted from, whose word it is, and what it writes over.
         let (taken, lineage) = (tokio::time::Instant::now(), self.store.lineages().now());
         let approved_at = (held.run.state == RunState::Approved).then_some(held.run.changed_at);
-        match self.claim_run(&self.store.of(&tenant), held, now).await? {
+        let span = execution_span(&tenant, &held.run);
+        match self.claim_run(&self.store.of(&tenant), held, now, telemetry::span_reference(&span)).await? {
             ClaimOutcome::Mine(held, proof) => {
                 let run = held.run.clone();
                 let executor = self.clone();
                 let lease = Lease { held: *held, proof, renewed: taken, lineage, approved_at, sent: false };
                 self.tasks.spawn_lasting("run", async move {
-                    Box::pin(executor.carry_out(&snapshot, &tenant, lease)).await;
+                    Box::pin(executor.carry_out(&snapshot, &tenant, lease, span)).await;
                 });
                 Ok(run)
             }
-            ClaimOutcome::Not(held) => Ok(held.run),
+            ClaimOutcome::Not(held) => {
+                span.record(names::CODE, names::NOT_CLAIMED);
+                Ok(held.run)
+            }
         }
     }
 
-    async fn carry_out(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, lease: Lease) {
+    async fn carry_out(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, lease: Lease, span: Span) {
         stop_at!("after_claim");
-        let run = &lease.held.run;
         let claim = lease.proof.claim().clone();
-        let span = tracing::info_span!(
-            "execute_tool",
-            otel.name = format!("execute_tool {}", run.asked.tool),
-            gen_ai.operation.name = "execute_tool",
-            gen_ai.tool.name = run.asked.tool.as_str(),
-            quartermaster.tenant = %tenant,
-            quartermaster.run.id = %run.id,
-            quartermaster.run.epoch = claim.epoch,
-        );
+        span.record(names::RUN_EPOCH, claim.epoch);
         let carried = self.carry(snapshot, tenant, lease, &claim);
         if let Err(failure) = tracing::Instrument::instrument(carried, span).await {
             // The record says "executing" until the lease is over; the sweep then finds out what happened.
@@ -162,11 +159,15 @@ impl Executor {
         };
         lease.sent = true;
         let (executor, proof) = (self.clone(), lease.proof.clone());
-        let mut work = self.tasks.spawn_lasting("tool of a run", async move {
-            let progress = Progress::default();
-            let call = BoundCall::Tool { entry: &entry, parsed, progress: &progress };
-            executor.perform(OpenEntry::Run(&proof), &permit, call, bounds).await
-        });
+        let mut work = self.tasks.spawn_lasting(
+            "tool of a run",
+            async move {
+                let progress = Progress::default();
+                let call = BoundCall::Tool { entry: &entry, parsed, progress: &progress };
+                executor.perform(OpenEntry::Run(&proof), &permit, call, bounds).await
+            }
+            .in_current_span(),
+        );
         stop_at!("in_flight");
         let ended = tokio::select! {
             biased; // an answer that is there wins a tie against its own deadline
@@ -361,6 +362,34 @@ impl Executor {
     pub(super) async fn time(&self) -> Result<Moment, Failure> {
         self.store.now().await.map_err(|e| no_store(&e))
     }
+}
+
+/// The span of an execution: a trace of its own, since hours may have passed, linked to the request, to each decision and
+/// to whoever held the run before.
+fn execution_span(tenant: &Tenant, run: &Run) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "execute_tool",
+        otel.name = format!("{} {}", names::SPAN_EXECUTE_TOOL, run.asked.tool),
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = run.asked.tool.as_str(),
+        quartermaster.tenant = %tenant,
+        quartermaster.toolset = run.asked.toolset.as_str(),
+        quartermaster.effect = run.asked.effect.as_str(),
+        quartermaster.run.id = %run.id,
+        quartermaster.run.epoch = tracing::field::Empty,
+        quartermaster.code = tracing::field::Empty,
+    );
+    if let Some(request) = &run.asked.span {
+        telemetry::link_to(&span, request, "request");
+    }
+    for decision in run.answers.iter().filter_map(|answer| answer.span.as_deref()) {
+        telemetry::link_to(&span, decision, "decision");
+    }
+    if let Some(before) = &run.executed_in {
+        telemetry::link_to(&span, before, "previous_epoch");
+    }
+    span
 }
 
 /// Whether this replica can tell what a run is about: the tool is there, or a rule of the tenant took it away.

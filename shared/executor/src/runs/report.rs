@@ -189,7 +189,7 @@ mod tests {
 
     fn answered(state: RunState, verdict: Verdict, reason: Option<&str>) -> Run {
         let by = Principal::new("i", "ana");
-        let answer = Answer { by, verdict, reason: reason.map(str::to_owned), at: Moment::from_secs(150) };
+        let answer = Answer { by, verdict, reason: reason.map(str::to_owned), at: Moment::from_secs(150), span: None };
         Run { answers: vec![answer], ..example::run(state) }
     }
 

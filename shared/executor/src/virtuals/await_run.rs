@@ -11,6 +11,7 @@ use domain::run::Run;
 use domain::{Code, Failure, Outcome, RunId};
 use serde_json::Value;
 use std::time::Duration;
+use tracing::Instrument;
 
 /// The longest wait: common clients give up at a minute.
 pub(super) const LONGEST: Duration = Duration::from_millis(55_000);
@@ -32,14 +33,19 @@ impl Executor {
         // Another principal's run answers like one that never was.
         let may_see = |run: &Run| run.asked.requester == caller.principal;
         let waiting = RunWait { until: WaitUntil::Settled, patience, may_see: &may_see, progress: &request.progress };
+        // A span of its own, kept like everything about a run, that leads to the execution.
+        let span = tracing::info_span!("await_run", quartermaster.tenant = %caller.tenant, quartermaster.run.id = %id);
         let held = tokio::select! {
-            run = self.wait_for(&caller.tenant, id, waiting) => match run {
+            run = self.wait_for(&caller.tenant, id, waiting).instrument(span.clone()) => match run {
                 Ok(held) => held,
                 Err(RunError::Gone) => return Err(unknown()),
                 Err(RunError::Failed(failure)) => return Err(failure),
             },
             () = request.cancel.cancelled() => return Err(Failure::new(Code::Cancelled, "the caller cancelled the wait")),
         };
+        if let Some(execution) = &held.run.executed_in {
+            telemetry::link_to(&span, execution, "execution");
+        }
         self.hand_over(open, caller, &held, false).await
     }
 }

@@ -159,7 +159,7 @@ fn a_refusal_to_load_names_what_is_missing() {
 fn approved(call: &Call, deciders: u32) -> Option<CallEvidence> {
     let at = Moment::from_secs(7);
     let by = Principal::new("i", "ana");
-    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
+    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     let asked = RunRequest { deciders, ..RunRequest::new(call, at) };
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run(), asked) })
 }

@@ -98,7 +98,8 @@ async fn the_bytes_of_runs_are_bounded_per_caller_and_per_tenant(bench: Bench) {
     assert_eq!(runs.ids(None, None, 9).await.unwrap().len(), 2, "what was refused left nothing behind");
 
     // What was begun can be decided, however much that adds.
-    let said = Answer { by: principal("po"), verdict: Verdict::Reject, reason: Some("y".repeat(20_000)), at: now };
+    let said =
+        Answer { by: principal("po"), verdict: Verdict::Reject, reason: Some("y".repeat(20_000)), at: now, span: None };
     let next = held.run.apply(&RunEvent::Answered(said), now).unwrap();
     assert!(matches!(runs.commit(&held, &next, None, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
     let bolt = bench.store.of(&tenant("bolt")).runs();
@@ -127,7 +128,7 @@ async fn a_tenant_that_has_reached_its_quota_is_refused_while_others_and_decisio
     let run = acme.runs().open(&large(2, "ana", 10, now), None, 9, &entry()).await;
     assert_eq!(quota(run.unwrap_err()), full);
 
-    let said = Answer { by: principal("po"), verdict: Verdict::Approve, reason: None, at: now };
+    let said = Answer { by: principal("po"), verdict: Verdict::Approve, reason: None, at: now, span: None };
     let next = held.run.apply(&RunEvent::Answered(said), now).unwrap();
     assert!(matches!(acme.runs().commit(&held, &next, None, &entry()).await.unwrap(), RunCasOutcome::Done(_)));
     assert!(!acme.audit().page(None, 10).await.unwrap().is_empty() && acme.seal(100).await.unwrap().count > 0);

@@ -92,6 +92,7 @@ fn asked(at: Moment) -> RunRequest {
         expires_at: at.plus(Duration::from_secs(1800)),
         execute_within_ms: 600_000,
         trace: Some("4bf9".into()),
+        span: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
     }
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn entry() -> AuditEntry {
 }
 
 pub(crate) fn said(subject: &str, verdict: Verdict, at: Moment) -> RunEvent {
-    RunEvent::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at })
+    RunEvent::Answered(Answer { by: principal(subject), verdict, reason: Some("fine".into()), at, span: None })
 }
 
 pub(crate) async fn open(runs: &RunStore, run: &Run) -> VersionedRun {
@@ -173,7 +174,13 @@ async fn a_run_reads_back_as_it_was_written(bench: Bench) {
     let mut full = run(1, now);
     full.state = RunState::ReconciledFailed;
     full.answers = [("ana", Verdict::Approve, Some("go")), ("bo", Verdict::Reject, None)]
-        .map(|(by, verdict, why)| Answer { by: principal(by), verdict, reason: why.map(str::to_owned), at: now })
+        .map(|(by, verdict, why)| Answer {
+            by: principal(by),
+            verdict,
+            reason: why.map(str::to_owned),
+            at: now,
+            span: None,
+        })
         .into();
     full.execute_by = Some(now.plus(Duration::from_secs(7)));
     full.claim = Some(Claim { owner: "rep_1".into(), epoch: 3, lease_until: now });
@@ -262,7 +269,8 @@ async fn due_runs_come_longest_overdue_first_and_leave_when_nobody_need_look(ben
     let approved = fold(&runs, &one, &said("bo", Verdict::Approve, now), now).await;
     assert_eq!(due(&runs, 10).await, [run_id(1), run_id(3)]);
     let lease_until = now.plus(Duration::from_secs(30));
-    let claimed = fold(&runs, &approved, &RunEvent::Claimed { owner: "rep_1".into(), lease_until }, now).await;
+    let claimed =
+        fold(&runs, &approved, &RunEvent::Claimed { owner: "rep_1".into(), lease_until, span: None }, now).await;
     assert_eq!(due(&runs, 10).await, [run_id(1)]);
     let over = RunEvent::Renewed { owner: "rep_1".into(), epoch: 1, lease_until: ago(1) };
     let silent = fold(&runs, &claimed, &over, now).await;
@@ -722,7 +730,8 @@ async fn what_is_reviewed_is_counted_apart_until_nothing_more_can_come_of_it(ben
     let approved = fold(&runs, &held, &said("ana", Verdict::Approve, now), now).await;
     assert!(under_review(1, "agent").await, "it is still to be carried out");
     let lease_until = now.plus(Duration::from_secs(30));
-    let claimed = fold(&runs, &approved, &RunEvent::Claimed { owner: "rep".into(), lease_until }, now).await;
+    let claimed =
+        fold(&runs, &approved, &RunEvent::Claimed { owner: "rep".into(), lease_until, span: None }, now).await;
     assert!(under_review(1, "agent").await);
     let done = RunEvent::Finished { owner: "rep".into(), epoch: 1, ending: Ending::done(None) };
     fold(&runs, &claimed, &done, now).await;

@@ -1,7 +1,8 @@
 //! What leaves by the exporter, and what does not.
 
 use super::*;
-use crate::{current_trace_id, names, set_parent};
+use crate::context::join;
+use crate::{current_trace_id, names};
 use opentelemetry::trace::{SpanContext, SpanKind, Status};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::SpanData;
@@ -89,15 +90,79 @@ fn whoever_receives_spans_knows_who_sent_them() {
 }
 
 #[test]
-fn a_ratio_of_zero_keeps_what_callers_do_not_ask_for() {
+fn a_callers_word_is_believed_only_if_it_counts() {
     let (spans, _) = left(&Config { sample_ratio: 0.0, ..Config::default() }, || {
         info_span!("ours").in_scope(|| assert!(current_trace_id().is_some()));
-        let asked = info_span!("asked");
-        set_parent(&asked, PARENT, None);
-        asked.in_scope(|| {});
+        for (name, counts) in [("believed", true), ("not believed", false)] {
+            let asked = info_span!("asked", { names::OTEL_NAME } = name);
+            assert!(join(&asked, PARENT, None, |_| counts), "it is part of the caller's trace either way");
+            asked.in_scope(|| info_span!("step").in_scope(|| {}));
+        }
+        let silent = info_span!("silent");
+        join(&silent, &PARENT.replace("-01", "-00"), None, |_| true);
+        silent.in_scope(|| {});
     });
 
-    assert_eq!(spans.iter().map(|span| span.name.as_ref()).collect::<Vec<_>>(), ["asked"]);
+    assert_eq!(names_of(&spans), ["step", "believed"]);
+}
+
+fn names_of(spans: &[SpanData]) -> Vec<&str> {
+    spans.iter().map(|span| span.name.as_ref()).collect()
+}
+
+#[test]
+fn what_failed_or_waits_for_a_person_is_kept_whatever_the_share() {
+    let request = |name: &str| {
+        info_span!(
+            "request",
+            { names::OTEL_NAME } = name,
+            { names::OTEL_KIND } = "server",
+            { names::HTTP_ROUTE } = "/mcp",
+            { names::TENANT } = "acme"
+        )
+    };
+    let (spans, _) = left(&Config { sample_ratio: 0.0, ..Config::default() }, || {
+        for (ending, key, value) in [
+            ("failed", names::ERROR_TYPE, "tool_error"),
+            ("asked", names::DECISION, "ask"),
+            ("fine", names::DECISION, "permit"),
+        ] {
+            request(&format!("request {ending}")).in_scope(|| {
+                let call = info_span!("call", { names::OTEL_NAME } = ending, { names::OTEL_KIND } = "server");
+                call.in_scope(|| info_span!("step").in_scope(|| {}));
+                call.set_attribute(key, value);
+            });
+        }
+        let claimed = |code: &str| info_span!("run", { names::RUN_ID } = "run_1", { names::CODE } = code);
+        claimed("ok").in_scope(|| info_span!("step of a run").in_scope(|| {}));
+        claimed(names::NOT_CLAIMED).in_scope(|| {});
+    });
+
+    assert_eq!(names_of(&spans), ["failed", "request failed", "asked", "request asked", "step of a run", "run"]);
+    assert!(spans.iter().all(|span| span.span_context.is_sampled()), "a collector drops what says that it is not");
+}
+
+#[test]
+fn strangers_cannot_fill_the_queue() {
+    let (spans, _) = left(&Config::default(), || {
+        for _ in 0..1_000 {
+            let span = info_span!("GET /", { names::OTEL_KIND } = "server", { names::HTTP_REQUEST_METHOD } = "GET");
+            join(&span, PARENT, None, |_| false);
+            span.in_scope(|| {});
+            info_span!("GET", { names::OTEL_KIND } = "server", { names::HTTP_REQUEST_METHOD } = "GET").in_scope(|| {});
+        }
+        let known = info_span!(
+            "known",
+            { names::OTEL_KIND } = "server",
+            { names::HTTP_REQUEST_METHOD } = "GET",
+            { names::TENANT } = "acme"
+        );
+        known.in_scope(|| {});
+    });
+
+    assert_eq!(spans.iter().filter(|span| span.name == "GET").count(), 60);
+    assert_eq!(spans.iter().filter(|span| span.name == "GET /").count(), 0);
+    assert_eq!(spans.last().map(|span| span.name.as_ref()), Some("known"));
 }
 
 /// The trace of a span that was given this parent, without a collector.
@@ -105,7 +170,7 @@ fn trace_under(traceparent: &str, tracestate: Option<&str>) -> String {
     let subscriber = subscriber(&Config::default(), "replica-1", Some(&silent()), std::io::sink).unwrap();
     tracing::subscriber::with_default(subscriber, || {
         let span = info_span!("request");
-        set_parent(&span, traceparent, tracestate);
+        join(&span, traceparent, tracestate, |_| true);
         span.in_scope(|| current_trace_id().expect("a trace"))
     })
 }
@@ -187,10 +252,15 @@ async fn spans_reach_the_collector_over_http_2() {
 fn the_steps_of_a_call_reach_a_collector_and_those_of_libraries_do_not() {
     let config = Config { sample_ratio: 1.0, ..Config::default() };
     let (spans, _) = left(&config, || {
-        tracing::debug_span!(target: "executor::call", "decide").in_scope(|| ());
-        tracing::debug_span!(target: "h2::codec", "frame").in_scope(|| ());
+        tracing::debug_span!(target: "a_toolset_nobody_has_heard_of", "decide").in_scope(|| ());
         tracing::trace_span!(target: "executor::call", "detail").in_scope(|| ());
     });
 
-    assert_eq!(spans.iter().map(|span| span.name.as_ref()).collect::<Vec<_>>(), ["decide"]);
+    assert_eq!(names_of(&spans), ["decide"]);
+    assert!(is_ours("shared/toolsets/one_more/src/lib.rs") && is_ours("services/gateway/src/app.rs"));
+    for library in
+        ["/home/a/.cargo/registry/src/index/h2-0.4.0/src/codec/mod.rs", "vendor/h2/src/lib.rs", "/rustc/std.rs"]
+    {
+        assert!(!is_ours(library), "{library}");
+    }
 }

@@ -221,7 +221,7 @@ fn granted(entry: &CatalogEntry, parsed: &ParsedCall, assignment: Assignment, ap
     let call = call.with_session_facts(false, Arc::new(assignment));
     let evidence = if approved && parsed.effect > Effect::Read {
         let at = Moment::from_secs(7);
-        let answer = run::Answer { by: admin().principal, verdict: Verdict::Approve, reason: None, at };
+        let answer = run::Answer { by: admin().principal, verdict: Verdict::Approve, reason: None, at, span: None };
         let asked = run::RunRequest::new(&call, at);
         let run = Run { answers: vec![answer], ..Run::new(RunId::from_random([2; 16]), asked) };
         CallEvidence::of_approved_run(&run).unwrap()

@@ -133,7 +133,7 @@ fn decided(effect: Effect, approved: bool) -> Decision {
     let call = Call::new(CallId::from_random([1; 16]), Arc::new(caller), None, used);
     let evidence = if approved {
         let at = Moment::from_secs(1);
-        let answer = Answer { by: principal, verdict: Verdict::Approve, reason: None, at };
+        let answer = Answer { by: principal, verdict: Verdict::Approve, reason: None, at, span: None };
         let asked = RunRequest::new(&call, at);
         let run = Run { answers: vec![answer], ..Run::new(RunId::from_random([7; 16]), asked) };
         CallEvidence::of_approved_run(&run).unwrap()

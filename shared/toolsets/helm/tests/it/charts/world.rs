@@ -207,7 +207,7 @@ fn approval() -> PermitApproval {
 fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
     let somebody = Principal::new("https://login.example", "ana");
     let by = approval.by.first().cloned().unwrap_or(somebody);
-    let answer = run::Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at };
+    let answer = run::Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at, span: None };
     let asked = RunRequest::new(call, approval.at);
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(approval.run, asked) }).unwrap()
 }

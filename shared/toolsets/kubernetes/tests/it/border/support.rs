@@ -295,7 +295,7 @@ pub(crate) async fn place(cluster: &Cluster<'_>, kind: &str, namespace: Option<&
 fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let at = Moment::from_secs(1_763_280_000);
     let by = Principal::new("i", "ana");
-    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
+    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     let run = Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) };
     CallEvidence::of_approved_run(&run).expect("an approved run")
 }

@@ -159,7 +159,7 @@ impl Who {
 fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let at = Moment::from_secs(7);
     let by = Principal::new("https://login.example", "ada");
-    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at };
+    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) }).unwrap()
 }
 
