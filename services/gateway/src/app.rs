@@ -8,6 +8,7 @@ use crate::http::refusal_log::RefusalLog;
 use crate::in_flight::InFlight;
 use crate::readiness::{self, Readiness};
 use crate::settings::{SessionSettings, Settings};
+use crate::switches;
 use crate::tenants::{TenantRegistry, TenantsParts};
 use crate::toolsets::{self, ExternalServers, Toolsets};
 use crate::webhooks::{self, Webhook};
@@ -138,6 +139,9 @@ impl Gateway {
             tasks,
             lives,
         });
+        // A store that is away is told of elsewhere, and no call is judged before the switches were read.
+        gateway.store.switches().refresh().await.ok();
+        switches::watch(&gateway);
         gateway.readiness.look(&gateway).await;
         readiness::watch(&gateway);
         gateway.tenants.watch(&gateway.tasks, gateway.settings.tenants.reload_every);

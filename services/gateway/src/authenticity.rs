@@ -14,6 +14,10 @@ const VERSIONS: usize = 50;
 /// Puts what was found since the last time into the audit logs.
 pub(crate) async fn record(gateway: &Gateway) {
     for record in gateway.store.newly_unauthentic() {
+        // The service's own records are nobody's; the log of the process and `/readyz` tell of them.
+        if record.tenant == Tenant::of_service() {
+            continue;
+        }
         let what = format!("record {} at version {}: {}; it is not used", record.name, record.version, record.why);
         let entry = AuditEntry { target: Some(what), ..entry(gateway, Phase::Denied) };
         if let Err(error) = gateway.store.of(&record.tenant).audit().note(&entry).await {

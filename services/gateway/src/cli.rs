@@ -46,6 +46,8 @@ pub enum Command {
     Runs(RunsCommand),
     /// List external MCP servers, show which tools changed, and accept them.
     Servers(ServersCommand),
+    /// List, set and lift kill switches.
+    Switch(SwitchCommand),
     /// Export a tenant's audit log and verify that nobody changed it.
     Audit(AuditCommand),
     /// Export a tenant's documents as files, and import them.
@@ -121,6 +123,9 @@ pub struct Explain {
     /// A file of external servers (servers.yaml, *.server.yaml), in addition to those of the settings.
     #[arg(long, value_name = "FILE")]
     pub servers: Vec<PathBuf>,
+    /// A file with kill switches, as `switch list --output json` prints them.
+    #[arg(long, value_name = "FILE")]
+    pub switches: Option<PathBuf>,
     /// The scopes of the caller's token, separated by blanks.
     #[arg(long, default_value = "tools:read tools:write")]
     pub scope: String,
@@ -252,6 +257,55 @@ pub enum ServersAction {
         /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
+    },
+}
+
+/// `switch`.
+#[derive(Debug, clap::Args)]
+pub struct SwitchCommand {
+    /// The service's address.
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// A file with a token that has the scope tenant:admin or operator:switch, and no tool scope.
+    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
+    pub token_file: PathBuf,
+    /// What to do. Default: list the switches.
+    #[command(subcommand)]
+    pub action: Option<SwitchAction>,
+}
+
+/// What to do with kill switches.
+#[derive(Debug, Subcommand)]
+pub enum SwitchAction {
+    /// List the switches that are set.
+    List,
+    /// Set a switch; it replaces your own switch on the same subject.
+    Set {
+        /// The subject: tenant, toolset:NAME, tool:NAME, target:KIND/NAME (such as target:cluster/prod) or server:ID.
+        on: String,
+        /// read-only: calls that only read go on. stop: nothing does.
+        #[arg(long, value_parser = ["read-only", "stop"])]
+        mode: String,
+        /// The reason; agents receive it.
+        #[arg(long)]
+        reason: String,
+        /// How long the switch lasts, such as 2h. Default: until it is cleared.
+        #[arg(long = "for", value_name = "SPAN", conflicts_with = "until")]
+        lasts: Option<String>,
+        /// When the switch ends, in RFC 3339.
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        /// The tenant, for an operator's token. Default: the tenant of the token.
+        #[arg(long, conflicts_with = "all_tenants")]
+        tenant: Option<String>,
+        /// Switch all tenants, for an operator's token.
+        #[arg(long)]
+        all_tenants: bool,
+    },
+    /// Lift a switch.
+    Clear {
+        /// The switch's id.
+        id: String,
     },
 }
 

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
-use store::HealthFinding;
+use store::{HealthFinding, Store};
 
 /// How often it is looked at. Calls fail fast by themselves; this only steers where new ones go.
 const EVERY: Duration = Duration::from_secs(1);
@@ -73,6 +73,7 @@ impl Readiness {
         if store.unauthentic() > 0 {
             report.warnings.push("records_not_authentic");
         }
+        report.warnings.extend(switch_warnings(store));
         let before = self.report.load();
         if before.reasons == ["draining"] {
             return;
@@ -81,6 +82,16 @@ impl Readiness {
             tracing::info!(ready = report.ready(), reasons = ?report.reasons, warnings = ?report.warnings, "readiness changed");
             self.report.store(Arc::new(report));
         }
+    }
+}
+
+/// Whether anything is switched, without a word on whose it is: anybody may ask.
+fn switch_warnings(store: &Store) -> Option<&'static str> {
+    let switches = store.switches();
+    match (switches.is_good(), switches.all().is_empty()) {
+        (false, _) => Some("switches_unreadable"),
+        (true, false) => Some("switches_set"),
+        (true, true) => None,
     }
 }
 

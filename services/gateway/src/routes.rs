@@ -2,10 +2,12 @@
 //!
 //! The table says whom a route answers; the check itself stands in the handler, and a test compares the two.
 
-use crate::http::{audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, tenant};
+use crate::http::{
+    audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, switches, tenant,
+};
 use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
-use domain::TokenScope::{self, AuditRead, RunsDecide, TenantAdmin, ToolsRead};
+use domain::TokenScope::{self, AuditRead, OperatorSwitch, RunsDecide, TenantAdmin, ToolsRead};
 
 /// Whom a route answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub enum RouteAccess {
     OneOf(&'static [TokenScope]),
     /// A person: a token with this scope and none that calls tools.
     Person(TokenScope),
+    /// A person: a token with one of these scopes and none that calls tools.
+    OnePerson(&'static [TokenScope]),
 }
 
 /// One method of one address.
@@ -37,6 +41,7 @@ const CATALOG: RouteAccess = RouteAccess::OneOf(&[ToolsRead, TenantAdmin]);
 const AUDIT: RouteAccess = RouteAccess::OneOf(&[AuditRead]);
 const DECIDER: RouteAccess = RouteAccess::Person(RunsDecide);
 const ADMIN: RouteAccess = RouteAccess::Person(TenantAdmin);
+const SWITCHES: RouteAccess = RouteAccess::OnePerson(&[TenantAdmin, OperatorSwitch]);
 
 /// All routes. The first that fits a request answers it.
 pub static ROUTES: &[ApiRoute] = &[
@@ -87,6 +92,9 @@ pub static ROUTES: &[ApiRoute] = &[
     post("/v1/tenant/servers/{server}/refresh", ADMIN, || web::to(servers::refresh)),
     get("/v1/schemas/tenant.json", RouteAccess::Caller, || web::to(schemas::tenant)),
     get("/v1/audit", AUDIT, || web::to(audit::list)),
+    get("/v1/switches", SWITCHES, || web::to(switches::list)),
+    post("/v1/switches", SWITCHES, || web::to(switches::set)),
+    delete("/v1/switches/{switch}", SWITCHES, || web::to(switches::lift)),
     get("/v1/catalog", CATALOG, || web::to(catalog::list)),
     get("/runs/{run}", RUNS, || web::to(runs::show)),
     post("/runs/{run}/approve", DECIDER, || web::to(runs::approve)),

@@ -2,7 +2,7 @@
 //!
 //! [`OpenedCall`] is what policy wants to see before it judges one: the audit entry is open, and this was read beside it.
 
-use crate::{Assignment, CallId, Caller, Effect, Level, Session, SessionId, ToolsetName};
+use crate::{Assignment, CallId, Caller, Effect, KnownSwitches, Level, Session, SessionId, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -101,6 +101,8 @@ pub struct Call {
     pub effect: Effect,
     /// What the arguments are about, where a rule may single it out (`k8s_get:secrets`).
     pub about: Option<String>,
+    /// What it is aimed at, as the audit log names it (`cluster/prod`, `server/wiki`).
+    pub target: Option<String>,
     digest: String,
     control: bool,
 }
@@ -111,8 +113,8 @@ impl Call {
     pub fn new(id: CallId, caller: Arc<Caller>, session: Option<SessionId>, used: ToolUse<'_>) -> Call {
         let ToolUse { tool, toolset, needs, effect, about, schema, arguments } = used;
         let digest = digest(&caller, session, &tool, schema, arguments);
-        let (tainted, assignment, control) = (false, Arc::default(), false);
-        Call { id, caller, session, tainted, assignment, tool, toolset, needs, effect, about, digest, control }
+        let (tainted, assignment, target, control) = (false, Arc::default(), None, false);
+        Call { id, caller, session, tainted, assignment, tool, toolset, needs, effect, about, target, digest, control }
     }
 
     /// A call of a tool that the service answers itself. Every session has those tools and no rule is about them, so the
@@ -133,6 +135,12 @@ impl Call {
     #[must_use]
     pub fn with_session_facts(self, tainted: bool, assignment: Arc<Assignment>) -> Call {
         Call { tainted, assignment, ..self }
+    }
+
+    /// The same call with what it is aimed at.
+    #[must_use]
+    pub fn aimed_at(self, target: Option<String>) -> Call {
+        Call { target, ..self }
     }
 
     /// SHA-256, in hex, of who asks for what: two calls that differ in any of it have different digests.
@@ -158,7 +166,7 @@ fn digest(caller: &Caller, session: Option<SessionId>, tool: &ToolName, schema: 
 ///
 /// The store implements it for what `begin` returns, and nothing else outside of tests does: whoever has one has opened
 /// the entry. Rust cannot say "only that crate", so a new `impl OpenedCall` is what a reviewer has to look for.
-pub trait OpenedCall {
+pub trait OpenedCall: KnownSwitches {
     /// The caller's session, if the call named a live one of its own.
     fn session(&self) -> Option<&Session>;
 

@@ -18,16 +18,19 @@ pub enum TokenScope {
     TenantAdmin,
     /// Read the tenant's audit log.
     AuditRead,
+    /// Set kill switches for every tenant. An issuer grants it only if its settings name it.
+    OperatorSwitch,
 }
 
 impl TokenScope {
     /// Every scope there is.
-    pub const ALL: [TokenScope; 5] = [
+    pub const ALL: [TokenScope; 6] = [
         TokenScope::ToolsRead,
         TokenScope::ToolsWrite,
         TokenScope::RunsDecide,
         TokenScope::TenantAdmin,
         TokenScope::AuditRead,
+        TokenScope::OperatorSwitch,
     ];
 
     /// As it stands in a token.
@@ -38,7 +41,13 @@ impl TokenScope {
             TokenScope::RunsDecide => "runs:decide",
             TokenScope::TenantAdmin => "tenant:admin",
             TokenScope::AuditRead => "audit:read",
+            TokenScope::OperatorSwitch => "operator:switch",
         }
+    }
+
+    /// Whether it reaches beyond the tenant of the token. Such a scope is never granted by default.
+    pub const fn is_of_operator(self) -> bool {
+        matches!(self, TokenScope::OperatorSwitch)
     }
 
     const fn bit(self) -> u8 {
@@ -48,6 +57,7 @@ impl TokenScope {
             TokenScope::RunsDecide => 4,
             TokenScope::TenantAdmin => 8,
             TokenScope::AuditRead => 16,
+            TokenScope::OperatorSwitch => 32,
         }
     }
 }

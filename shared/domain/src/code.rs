@@ -148,6 +148,10 @@ codes! {
     QuotaExceeded = "quota_exceeded": Conflict,
     /// A rule of the tenant or of the product says no.
     PolicyDenied = "policy_denied": Forbidden,
+    /// A kill switch lets nothing through.
+    SwitchedOff = "switched_off": Forbidden,
+    /// A kill switch lets only reads through.
+    SwitchedReadOnly = "switched_read_only": Forbidden,
     /// A person said no.
     Rejected = "rejected": Conflict,
     /// Nobody answered, or nobody began, in time.

@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
-//! [`code`], [`run`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
+//! [`code`], [`run`], [`switch`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -17,6 +17,7 @@ pub mod moment;
 pub mod outcome;
 pub mod run;
 pub mod session;
+pub mod switch;
 pub mod tenant;
 pub mod text;
 pub mod tokens;
@@ -33,5 +34,6 @@ pub use moment::Moment;
 pub use outcome::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 pub use run::Run;
 pub use session::Session;
+pub use switch::{KnownSwitches, Switch, SwitchMode, SwitchOwner, SwitchSubject};
 pub use tenant::Tenant;
 pub use toolset::{Level, LoadedToolsets, ToolsetName};

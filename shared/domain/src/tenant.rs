@@ -1,11 +1,13 @@
 //! The tenant: who owns everything below it. A checked slug, so that a store key can hold nothing else.
 
 use crate::text::is_label;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
 /// A tenant's name: 1 to 63 of `a-z`, `0-9` and `-`, neither first nor last a dash.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Tenant(Arc<str>);
 
 /// The text is not a tenant's name.
@@ -19,9 +21,27 @@ impl Tenant {
         if is_label(text) { Ok(Tenant(text.into())) } else { Err(NotATenant) }
     }
 
+    /// The service itself, whose own records stand beside those of the tenants. No token and no file can name it.
+    pub fn of_service() -> Tenant {
+        Tenant("~".into())
+    }
+
     /// The slug.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for Tenant {
+    type Error = NotATenant;
+    fn try_from(text: String) -> Result<Tenant, NotATenant> {
+        Tenant::parse(&text)
+    }
+}
+
+impl From<Tenant> for String {
+    fn from(tenant: Tenant) -> String {
+        tenant.0.as_ref().to_owned()
     }
 }
 
@@ -50,7 +70,7 @@ mod tests {
 
     #[test]
     fn what_could_bend_a_key_is_refused() {
-        for bad in ["", "-a", "a-", "A", "a:b", "{x}", "*", "a b", "ä", "а", "a\n", "a/b", &"x".repeat(64)] {
+        for bad in ["", "-a", "a-", "A", "a:b", "{x}", "*", "a b", "ä", "а", "a\n", "a/b", "~", &"x".repeat(64)] {
             assert_eq!(Tenant::parse(bad), Err(NotATenant), "{bad:?}");
         }
     }

@@ -76,8 +76,9 @@ impl Executor {
             schema: entry.schema_digest(),
             arguments: &parsed.arguments,
         };
-        let call = Call::new(CallId::from_random(random()?), Arc::clone(&request.caller), session, used);
         let target = entry.target(&parsed);
+        let call = Call::new(CallId::from_random(random()?), Arc::clone(&request.caller), session, used)
+            .aimed_at(target.clone());
         let (open, evidence, past) = self.open(snapshot, &call, target, &request).await?;
         let call = match &open.held {
             Some(held) => call.with_session_facts(held.session.tainted, Arc::new(held.session.assignment.clone())),

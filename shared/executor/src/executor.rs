@@ -105,6 +105,11 @@ impl Executor {
         self.closed.store(closed, Ordering::Relaxed);
     }
 
+    /// A person who does something besides calling tools, as the audit log names them.
+    pub fn person(&self, caller: &Caller) -> Actor {
+        Actor { kind: ActorKind::Person, ..self.actor(caller) }
+    }
+
     /// Who acts, as the audit log names them.
     pub(crate) fn actor(&self, caller: &Caller) -> Actor {
         let token = caller.token.map(|token| self.keys.token_digest(&caller.tenant, &token));

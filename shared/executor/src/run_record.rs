@@ -226,6 +226,14 @@ mod tests {
     use crate::runs::example;
     use domain::run::{Ending, RunState, Verdict};
 
+    struct Opened;
+
+    impl domain::KnownSwitches for Opened {
+        fn switches(&self) -> &[domain::Switch] {
+            &[]
+        }
+    }
+
     fn answer(verdict: Verdict) -> Answer {
         let (by, reason) = (domain::Principal::new("i", "ana"), Some("because".to_owned()));
         Answer { by, verdict, reason, at: Moment::from_secs(150), span: None }
@@ -295,7 +303,7 @@ mod tests {
             require_approval: Vec::new(),
             calls_per_minute: 1,
         };
-        let evidence = policy::CallEvidence::of_approved_run(&approved).unwrap();
+        let evidence = policy::CallEvidence::of_approved_run(&approved, &Opened).unwrap();
         let policy::Decision::Permit(permit) = policy::decide(&policy, example::call(), &evidence) else { panic!() };
         let claim = Claim { owner: "a".into(), epoch: 1, lease_until: Moment::from_secs(300) };
         assert!(RunClaim { run: approved.id, claim: claim.clone() }.covers(&permit));

@@ -51,7 +51,7 @@ pub struct IssuerConfig {
     /// The tenants it may vouch for: names, or `prefix-*`. Absent: all.
     #[serde(default)]
     pub tenants: Option<Vec<String>>,
-    /// The most its tokens may be used for. Absent: every scope.
+    /// The most its tokens may be used for. Absent: every scope but `operator:switch`.
     #[serde(default)]
     pub scopes: Option<Vec<String>>,
     /// The claim that names the human behind a token, such as `email`. Accounts of one human count as one person when
@@ -275,7 +275,8 @@ impl IssuerConfig {
     /// The bounds of a checked configuration. What could not be read grants nothing.
     pub(crate) fn bounds(&self) -> IssuerBounds {
         let patterns = |texts: &Vec<String>| texts.iter().filter_map(|text| TenantPattern::parse(text)).collect();
-        let every = || TokenScope::ALL.into_iter().collect();
+        // Who may reach beyond a tenant is for the operator to say, by name.
+        let every = || TokenScope::ALL.into_iter().filter(|scope| !scope.is_of_operator()).collect();
         let scopes = |names: &Vec<String>| names.iter().filter_map(|name| scope_named(name)).collect();
         IssuerBounds {
             tenants: self.tenants.as_ref().map(patterns),

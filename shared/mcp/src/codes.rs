@@ -43,6 +43,8 @@ pub const fn travel(code: Code) -> CodeTransport {
         | Code::TooLarge
         | Code::QuotaExceeded
         | Code::PolicyDenied
+        | Code::SwitchedOff
+        | Code::SwitchedReadOnly
         | Code::Rejected
         | Code::Expired
         | Code::RunCancelled

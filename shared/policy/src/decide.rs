@@ -3,7 +3,8 @@
 use crate::{Basis, CallEvidence, Gate, Pattern, Permit, PermitMode};
 use domain::run::OnReject;
 use domain::{
-    Call, Caller, Code, Effect, Failure, Level, LoadedToolsets, RateExceeded, SessionMode, TokenScope, ToolsetName,
+    Call, Caller, Code, Effect, Failure, Level, LoadedToolsets, RateExceeded, SessionMode, Switch, SwitchMode,
+    TokenScope, ToolsetName, switch,
 };
 
 /// A tenant's rules. They only tighten.
@@ -76,15 +77,24 @@ pub fn decide(policy: &Policy, call: Call, evidence: &CallEvidence) -> Decision 
     }
 }
 
-/// What [`decide`] would say to a call in a session of this mode that has loaded its tool and made no call before.
-pub fn explain(policy: &Policy, call: &Call, mode: SessionMode) -> Explanation {
+/// What [`decide`] would say to a call in a session of this mode that has loaded its tool and made no call before, while
+/// these switches are set.
+pub fn explain(policy: &Policy, call: &Call, mode: SessionMode, switches: &[Switch]) -> Explanation {
     let loaded = LoadedToolsets::from_iter([(call.toolset.clone(), Level::Write)]);
-    let evidence = CallEvidence { loaded, mode, calls_this_minute: 1, stopped: false, approved: None };
+    let evidence = CallEvidence {
+        loaded,
+        mode,
+        calls_this_minute: 1,
+        stopped: false,
+        switches: switches.to_vec(),
+        approved: None,
+    };
     judge(policy, call, &evidence)
 }
 
 fn judge(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Explanation {
-    let refusal = scope(call).or_else(|| rate(policy, evidence));
+    // A switch is for everything, the tools the service answers itself included.
+    let refusal = scope(call).or_else(|| rate(policy, evidence)).or_else(|| switched(call, &evidence.switches));
     // Every session has the tools the service answers itself, they reach no target, and no rule is about them.
     let refusal = refusal.or_else(|| if call.is_control() { None } else { refusal_of_tool(policy, call, evidence) });
     match (refusal, question(policy, call)) {
@@ -180,6 +190,33 @@ pub fn over_rate(exceeded: RateExceeded) -> DenyReason {
         }
     };
     DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
+}
+
+/// Why a switch refuses a call, if one does: what is switched, by whom in general, until when, and why.
+fn switched(call: &Call, switches: &[Switch]) -> Option<DenyReason> {
+    let switch = switch::strictest(switches, call)?;
+    let (code, how) = match switch.mode {
+        SwitchMode::Stop => (Code::SwitchedOff, "stopped"),
+        SwitchMode::ReadOnly => (Code::SwitchedReadOnly, "read-only"),
+    };
+    let until = switch.until.map_or_else(|| "until it is lifted".to_owned(), |until| format!("until {until}"));
+    let (on, by, reason) = (&switch.on, switch.owner.in_words(), &switch.reason);
+    let message = format!("{on} was switched to {how} by {by}, {until}: {reason}");
+    let next = match switch.mode {
+        SwitchMode::Stop => "do not retry; tell the person you work for, who can ask for the switch to be lifted",
+        SwitchMode::ReadOnly => {
+            "go on with reads; tell the person you work for, who can ask for the switch to be lifted"
+        }
+    };
+    let mut reason = DenyReason::new(code, message, next);
+    reason.0.details = Some(serde_json::json!({
+        "switch": switch.id(),
+        "on": on,
+        "mode": switch.mode,
+        "by": switch.owner,
+        "until": switch.until.map(|until| until.to_string()),
+    }));
+    Some(reason)
 }
 
 fn issued(call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {

@@ -3,7 +3,7 @@
 
 use crate::PermitApproval;
 use domain::run::{Run, Verdict};
-use domain::{Level, LoadedToolsets, OpenedCall, SessionMode};
+use domain::{KnownSwitches, Level, LoadedToolsets, OpenedCall, SessionMode, Switch};
 
 /// What is known about a call besides the call itself.
 #[derive(Debug, Clone)]
@@ -12,6 +12,7 @@ pub struct CallEvidence {
     pub(crate) mode: SessionMode,
     pub(crate) calls_this_minute: u64,
     pub(crate) stopped: bool,
+    pub(crate) switches: Vec<Switch>,
     pub(crate) approved: Option<ApprovedCall>,
 }
 
@@ -31,6 +32,7 @@ impl CallEvidence {
             mode: session.mode,
             calls_this_minute: opened.calls_this_minute(),
             stopped: opened.is_stopped(),
+            switches: opened.switches().to_vec(),
             approved: None,
         })
     }
@@ -39,18 +41,20 @@ impl CallEvidence {
     /// may load was judged when the address was read, so it may be for writing.
     pub fn of_address(opened: &impl OpenedCall, loaded: LoadedToolsets) -> CallEvidence {
         let (mode, stopped, approved) = (SessionMode::Write, opened.is_stopped(), None);
-        CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), stopped, approved }
+        let switches = opened.switches().to_vec();
+        CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), stopped, switches, approved }
     }
 
     /// Of a run that as many people have approved as it wants; `None` of any other. What was loaded and how often was
-    /// called was judged when the run was asked for, and today's rules are judged now.
-    pub fn of_approved_run(run: &Run) -> Option<CallEvidence> {
+    /// called was judged when the run was asked for; today's rules and switches are judged now.
+    pub fn of_approved_run(run: &Run, known: &impl KnownSwitches) -> Option<CallEvidence> {
         let approval = PermitApproval::of(run)?;
         Some(CallEvidence {
             loaded: LoadedToolsets::from_iter([(run.asked.toolset.clone(), Level::Write)]),
             mode: SessionMode::Write,
             calls_this_minute: 0,
             stopped: false,
+            switches: known.switches().to_vec(),
             approved: Some(ApprovedCall { approval, digest: run.asked.digest.clone() }),
         })
     }
@@ -79,6 +83,12 @@ mod tests {
     use std::path::Path;
 
     struct Opened(Option<Session>);
+
+    impl KnownSwitches for Opened {
+        fn switches(&self) -> &[Switch] {
+            &[]
+        }
+    }
 
     impl OpenedCall for Opened {
         fn session(&self) -> Option<&Session> {
@@ -123,6 +133,11 @@ mod tests {
     #[test]
     fn only_the_store_proves_that_a_call_is_open() {
         assert_eq!(places("impl OpenedCall for"), ["shared/store/src/begin.rs"]);
+    }
+
+    #[test]
+    fn only_the_store_says_which_switches_are_set() {
+        assert_eq!(places("impl KnownSwitches for"), ["shared/store/src/begin.rs", "shared/store/src/switches.rs"]);
     }
 
     /// Where the product's own sources say this; tests aside.

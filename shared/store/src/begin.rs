@@ -10,8 +10,11 @@ use crate::ops::{CallAllowance, EntryStep, EntryVerdict, Op};
 use crate::runs::{FULL, first};
 use crate::session_shape::owner_mark;
 use crate::sessions::{SessionConfig, VersionedSession, authentic, live};
-use crate::{IndexName, RecordKey, StoreError, StoreQuota, TenantStore, random_bits};
-use domain::{AuditId, Call, Code, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId, ToolName, ToolsetName};
+use crate::{IndexName, RecordKey, StoreError, StoreQuota, SwitchesInForce, TenantStore, random_bits};
+use domain::{
+    AuditId, Call, Code, KnownSwitches, Moment, OpenedCall, RateExceeded, RunId, Session, SessionId, Switch, ToolName,
+    ToolsetName,
+};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -90,6 +93,8 @@ pub struct CallStart {
     pub now: Moment,
     /// Earlier runs, if they were asked for.
     pub past: PriorRuns,
+    /// The kill switches in force.
+    pub switches: SwitchesInForce,
 }
 
 /// How the beginning of a call ended.
@@ -112,6 +117,12 @@ impl CallBeginning {
     }
 }
 
+impl KnownSwitches for CallStart {
+    fn switches(&self) -> &[Switch] {
+        self.switches.switches()
+    }
+}
+
 impl OpenedCall for CallStart {
     fn session(&self) -> Option<&Session> {
         self.session.as_ref().map(|held| &held.session)
@@ -131,6 +142,7 @@ impl TenantStore {
     /// round trip. The rate is judged first: over it nothing is written. No receipt, no action.
     pub async fn begin(&self, opening: &CallOpening<'_>) -> Result<CallBeginning, StoreError> {
         crate::failpoint::audit_open()?;
+        self.store().switches().ensure_read().await?;
         let mut ops = Vec::new();
         if let Some(id) = opening.session {
             let (key, span) = (self.space.record(&RecordKey::session(id)), opening.lives.idle);
@@ -194,7 +206,8 @@ impl TenantStore {
                 PriorRuns { same_digest, same_key, waiting, stopped_by }
             }
         };
-        Ok(CallBeginning::Opened(Box::new(CallStart { receipt, session, calls_this_minute, now, past })))
+        let switches = self.store().switches().in_force(self.tenant(), now);
+        Ok(CallBeginning::Opened(Box::new(CallStart { receipt, session, calls_this_minute, now, past, switches })))
     }
 
     /// Notes that a call was refused before its entry was opened, and by what: one entry per caller and minute, whichever

@@ -75,6 +75,11 @@ impl RecordKey {
         RecordKey(format!("cfgv:{number}"))
     }
 
+    /// The kill switches of all tenants, beside the tenants.
+    pub fn switches() -> RecordKey {
+        RecordKey("switches".into())
+    }
+
     /// A sealed secret of the tenant.
     pub fn tenant_secret(name: &str) -> RecordKey {
         RecordKey(format!("sec:{name}"))
@@ -106,7 +111,10 @@ impl RecordKey {
 
     /// Whether the service seals it before it is written, because something is done by what it says.
     pub(crate) fn is_sealed(&self) -> bool {
-        matches!(self.kind(), "run" | "runb" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses")
+        matches!(
+            self.kind(),
+            "run" | "runb" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses" | "switches"
+        )
     }
 
     /// How many bytes at the beginning of the record stay in clear although it is sealed: by the mark of its owner the
@@ -127,12 +135,12 @@ impl RecordKey {
 
     /// Whether a process remembers its highest version, so that an older one cannot be put back.
     pub(crate) fn is_remembered(&self) -> bool {
-        matches!(self.kind(), "run" | "pin" | "cfg" | "charts" | "sec")
+        matches!(self.kind(), "run" | "pin" | "cfg" | "charts" | "sec" | "switches")
     }
 
     /// Whether the service never deletes it; a secret that is forgotten leaves a mark behind for thirty days.
     pub(crate) fn is_kept_for_good(&self) -> bool {
-        matches!(self.kind(), "pin" | "cfg" | "charts" | "sec")
+        matches!(self.kind(), "pin" | "cfg" | "charts" | "sec" | "switches")
     }
 }
 

@@ -46,6 +46,7 @@ mod session_shape;
 mod sessions;
 mod shelf;
 mod store;
+mod switches;
 mod tenant_text;
 mod topic;
 mod walker;
@@ -87,6 +88,7 @@ pub use servers::{
 pub use sessions::{SessionConfig, SessionStore, SessionUpdate, VersionedSession};
 pub use shelf::TenantStore;
 pub use store::Store;
+pub use switches::{MOST_OF_OPERATOR, MOST_OF_TENANT, SwitchChange, SwitchStore, SwitchesInForce};
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
 pub use walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};

@@ -13,6 +13,7 @@ use crate::measure;
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
 use crate::redis::RedisBackend;
 use crate::seal::Unsealed;
+use crate::switches::{SwitchMemory, SwitchStore};
 use crate::{Committed, Config, StoreLimits, TenantStore};
 use domain::{Moment, Tenant, json};
 use std::collections::BTreeSet;
@@ -40,6 +41,7 @@ struct StoreParts {
     round_trips: Arc<AtomicU64>,
     open_receipts: Arc<AtomicI64>,
     guard: RecordGuard,
+    switches: SwitchMemory,
 }
 
 /// The two backends, closed: everything above sees only this.
@@ -149,6 +151,7 @@ impl Store {
             round_trips,
             open_receipts: Arc::default(),
             guard,
+            switches: SwitchMemory::default(),
         })))
     }
 
@@ -188,6 +191,15 @@ impl Store {
     /// The records that were found not to be authentic since this was last asked, to be put into the audit log.
     pub fn newly_unauthentic(&self) -> Vec<UnauthenticRecord> {
         self.0.guard.take_new()
+    }
+
+    /// The kill switches of all tenants.
+    pub fn switches(&self) -> SwitchStore {
+        SwitchStore::new(self.clone())
+    }
+
+    pub(crate) fn switch_memory(&self) -> &SwitchMemory {
+        &self.0.switches
     }
 
     pub(crate) fn guard(&self) -> &RecordGuard {
@@ -265,6 +277,12 @@ impl Store {
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
         crate::failpoint::round_trip().await?;
         self.0.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.0.backend.run(ops).await
+    }
+
+    /// The same for what belongs to no call: it is not counted among the round trips that somebody waits for.
+    pub(crate) async fn run_apart(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
+        crate::failpoint::round_trip().await?;
         self.0.backend.run(ops).await
     }
 

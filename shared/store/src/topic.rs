@@ -33,6 +33,8 @@ pub enum Topic {
     Config,
     /// The tenant's secrets.
     Secrets,
+    /// The kill switches of all tenants.
+    Switches,
     /// What an external server of the tenant offers, or what of it was accepted.
     Servers,
 }
@@ -48,6 +50,7 @@ impl Topic {
             Topic::Document => "d".to_owned(),
             Topic::Config => "f".to_owned(),
             Topic::Secrets => "k".to_owned(),
+            Topic::Switches => "w".to_owned(),
             Topic::Servers => "u".to_owned(),
         }
     }
@@ -68,6 +71,7 @@ impl Topic {
             "d" if rest.is_empty() => Some(Topic::Document),
             "f" if rest.is_empty() => Some(Topic::Config),
             "k" if rest.is_empty() => Some(Topic::Secrets),
+            "w" if rest.is_empty() => Some(Topic::Switches),
             "u" if rest.is_empty() => Some(Topic::Servers),
             _ => None,
         }
@@ -91,6 +95,7 @@ mod tests {
             Topic::Document,
             Topic::Config,
             Topic::Secrets,
+            Topic::Switches,
             Topic::Servers,
         ] {
             assert_eq!(Topic::parse(&topic.to_text()), Some(topic));

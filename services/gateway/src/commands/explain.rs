@@ -6,6 +6,7 @@
 
 mod external;
 mod rules;
+mod switches;
 mod verdict;
 
 use crate::cli::{Explain, OutputFormat};
@@ -32,7 +33,10 @@ pub(super) fn run(args: &Explain, output: OutputFormat) -> anyhow::Result<Comman
         None => config.mode,
     };
     let answer = match subject(args, &config, &toolsets)? {
-        ExplainSubject::Call(request) => judge(&config, &rules, request, &args.scope, mode),
+        ExplainSubject::Call(request) => {
+            let switches = args.switches.as_deref().map(|file| switches::read(file, &config.tenant)).transpose()?;
+            judge(&config, &rules, request, &args.scope, (mode, &switches.unwrap_or_default()))
+        }
         ExplainSubject::Answered(answer) => rules.place(answer),
     };
     match output {
@@ -107,20 +111,21 @@ fn arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
 /// A call of a built-in tool: its effect follows from the arguments, or from the most it can do.
 fn of_entry(entry: &CatalogEntry, arguments: Option<Map<String, Value>>) -> anyhow::Result<ExplainRequest> {
     let definition = entry.definition();
-    let (effect, about, notes) = match arguments {
+    let (effect, about, target, notes) = match arguments {
         Some(arguments) => {
             let parsed = entry
                 .parse(arguments)
                 .map_err(|failure| anyhow::anyhow!("{}: {}", failure.code.as_str(), failure.message))?;
-            (parsed.effect, parsed.about, Vec::new())
+            let target = entry.target(&parsed);
+            (parsed.effect, parsed.about, target, Vec::new())
         }
-        None if definition.most == Effect::Read => (definition.most, None, Vec::new()),
+        None if definition.most == Effect::Read => (definition.most, None, None, Vec::new()),
         None => {
             let note = "judged by the strongest effect of the tool; --args judges one call";
-            (definition.most, None, vec![note.to_owned()])
+            (definition.most, None, None, vec![note.to_owned()])
         }
     };
     let (tool, toolset): (ToolName, ToolsetName) = (definition.name.clone(), definition.toolset.clone());
     let needs: Level = entry.list();
-    Ok(ExplainRequest { tool, toolset, needs, effect, about, notes })
+    Ok(ExplainRequest { tool, toolset, needs, effect, about, target, notes })
 }

@@ -12,6 +12,7 @@ mod runs;
 mod schema;
 mod serve;
 mod servers;
+mod switch;
 mod token;
 mod tools;
 
@@ -48,6 +49,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tools(args) => tools::run(&args, cli.output),
         Command::Runs(args) => runs::run(&args, cli.output),
         Command::Servers(args) => servers::run(&args, cli.output),
+        Command::Switch(args) => switch::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
         Command::Doctor(args) => doctor::run(&args, cli.output),

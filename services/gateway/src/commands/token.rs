@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) fn run(args: &TokenCommand) -> anyhow::Result<CommandOutcome> {
     Tenant::parse(&args.tenant)?;
     if Scopes::parse(&args.scope) == Scopes::default() {
-        bail!("--scope names none of tools:read, tools:write, runs:decide, tenant:admin, audit:read");
+        bail!("--scope names none of tools:read, tools:write, runs:decide, tenant:admin, audit:read, operator:switch");
     }
     let ttl = span(&args.ttl)?;
     let (key, iss, aud) = match (&args.key, &args.issuer, &args.audience) {

@@ -20,5 +20,6 @@ pub mod schemas;
 pub mod secrets;
 pub mod servers;
 pub mod sessions;
+pub mod switches;
 pub mod tenant;
 pub mod trace;

@@ -95,7 +95,8 @@ impl TenantRegistry {
                 | Topic::Catalog
                 | Topic::Cancel { .. }
                 | Topic::StreamOwner { .. }
-                | Topic::Document,
+                | Topic::Document
+                | Topic::Switches,
             ) => Ok(()),
         }
     }

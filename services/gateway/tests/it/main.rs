@@ -149,6 +149,8 @@ mod stock;
 #[cfg(test)]
 mod store_faults;
 #[cfg(test)]
+mod switches;
+#[cfg(test)]
 mod taint;
 #[cfg(test)]
 mod tenant_config;

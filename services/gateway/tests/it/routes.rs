@@ -53,7 +53,7 @@ async fn every_route_needs_a_caller() {
         let answer = Request::new(method, &path).send(world.address(0)).await;
         let wanted = match route.access {
             RouteAccess::Anyone => 200,
-            RouteAccess::Caller | RouteAccess::OneOf(_) | RouteAccess::Person(_) => 401,
+            RouteAccess::Caller | RouteAccess::OneOf(_) | RouteAccess::Person(_) | RouteAccess::OnePerson(_) => 401,
         };
         assert_eq!(answer.status, wanted, "{method} {path}");
     }
@@ -107,10 +107,16 @@ async fn every_route_wants_the_scope_its_table_names() {
                     TokenScope::ToolsRead
                     | TokenScope::RunsDecide
                     | TokenScope::TenantAdmin
-                    | TokenScope::AuditRead => scopes.contains(scope),
+                    | TokenScope::AuditRead
+                    | TokenScope::OperatorSwitch => scopes.contains(scope),
                 };
                 let (named, others): (Vec<TokenScope>, Vec<TokenScope>) = TokenScope::ALL.into_iter().partition(names);
                 (named.into_iter().map(|scope| vec![scope]).collect(), vec![others])
+            }
+            RouteAccess::OnePerson(scopes) => {
+                let others = TokenScope::ALL.into_iter().filter(|other| !scopes.contains(other)).collect();
+                let with_tools = scopes.iter().map(|scope| vec![*scope, TokenScope::ToolsRead]);
+                (scopes.iter().map(|scope| vec![*scope]).collect(), with_tools.chain([others]).collect())
             }
             RouteAccess::Person(scope) => {
                 let others = TokenScope::ALL.into_iter().filter(|other| *other != scope).collect();

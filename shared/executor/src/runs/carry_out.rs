@@ -14,10 +14,10 @@ use crate::run_record::{ClaimOutcome, RunClaim, RunError, RunUpdate};
 use crate::snapshot::Snapshot;
 use catalog::{ProbeResult, Progress};
 use domain::run::{Claim, Ending, NotAnEdge, Run, RunEvent, RunState};
-use domain::{Code, Content, Failure, Moment, RunId, Tenant, ToolOutput};
+use domain::{Code, Content, Failure, KnownSwitches, Moment, RunId, Tenant, ToolOutput};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AuditEntry, Phase, StoreEpoch, VersionedRun};
+use store::{AuditEntry, Phase, StoreEpoch, SwitchesInForce, VersionedRun};
 use telemetry::names;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,12 @@ impl Executor {
         if !knows(&snapshot, &held.run) {
             // Another replica may know the tool, or this one soon; the yes is good until its time is over.
             tracing::warn!(run = %held.run.id, tool = %held.run.asked.tool, "an approved run waits for its tool");
+            return Ok(held.run);
+        }
+        self.store.switches().ensure_read().await.map_err(|e| no_store(&e))?;
+        if self.is_switched(&snapshot, &tenant, &held.run, now) {
+            // Not executed and not lost: it goes on when the switch is lifted, and expires like any that nobody began.
+            tracing::warn!(run = %held.run.id, tool = %held.run.asked.tool, "an approved run waits for a kill switch");
             return Ok(held.run);
         }
         stop_at!("before_claim");
@@ -100,7 +106,7 @@ impl Executor {
         let somebody_held_it = claim.epoch > 1 || matches!(wanted, PreSendCheck::Proof | PreSendCheck::More);
         let doubted =
             |ending: Ending| Ending { code: Some(Code::OutcomeUnknown.as_str().into()), attempted: true, ..ending };
-        let ready = match prepare(snapshot, tenant, &run) {
+        let ready = match prepare(snapshot, tenant, &run, &self.switches_of(tenant, run.changed_at)) {
             Ok(ready) => ready,
             Err(ending) if somebody_held_it => return self.write_lost(tenant, &lease, claim, doubted(ending)).await,
             Err(ending) => return self.write_end(tenant, &lease, claim, ending).await,
@@ -134,7 +140,25 @@ impl Executor {
             self.note_fenced(tenant, run.id, claim).await;
             return Ok(());
         }
-        self.execute(tenant, lease, claim, ready, snapshot).await
+        // The look may have taken a while, and somebody may have pulled a switch meanwhile.
+        match prepare(snapshot, tenant, &run, &self.switches_of(tenant, run.changed_at)) {
+            Err(ending) if somebody_held_it => self.write_lost(tenant, &lease, claim, doubted(ending)).await,
+            Err(ending) => self.write_end(tenant, &lease, claim, ending).await,
+            Ok(_) => self.execute(tenant, lease, claim, ready, snapshot).await,
+        }
+    }
+
+    fn switches_of(&self, tenant: &Tenant, now: Moment) -> SwitchesInForce {
+        self.store.switches().in_force(tenant, now)
+    }
+
+    /// Whether a kill switch keeps an approved run from being executed.
+    fn is_switched(&self, snapshot: &Snapshot, tenant: &Tenant, run: &Run, now: Moment) -> bool {
+        let switches = self.switches_of(tenant, now);
+        let is_switch = |ending: Ending| {
+            [Code::SwitchedOff, Code::SwitchedReadOnly].iter().any(|code| ending.code.as_deref() == Some(code.as_str()))
+        };
+        !switches.switches().is_empty() && prepare(snapshot, tenant, run, &switches).is_err_and(is_switch)
     }
 
     /// Runs the tool in a task of its own while the lease is renewed. What was sent goes on whatever happens here.
@@ -344,7 +368,9 @@ impl Executor {
 
     /// Looks at the target for what became of a run.
     pub(super) async fn probe(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, run: &Run) -> ProbeResult {
-        match prepare(snapshot, tenant, run) {
+        // To look is to read, so only what is stopped is not looked at.
+        let Ok(now) = self.time().await else { return ProbeResult::Unknown };
+        match prepare(snapshot, tenant, run, &self.switches_of(tenant, now).stops()) {
             Ok(ready) => {
                 let look = ready.permit.for_preview();
                 let probing = ready.parsed.work.probe(&look);

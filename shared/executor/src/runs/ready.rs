@@ -16,6 +16,7 @@ use redact::Scrubber;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use store::SwitchesInForce;
 
 /// Everything that must be there before a byte is sent.
 pub(super) struct PreparedRun {
@@ -26,7 +27,12 @@ pub(super) struct PreparedRun {
 }
 
 /// Finds the tool again, understands the arguments again, and asks today's policy with the yes as evidence.
-pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result<PreparedRun, Ending> {
+pub(super) fn prepare(
+    snapshot: &Snapshot,
+    tenant: &Tenant,
+    run: &Run,
+    switches: &SwitchesInForce,
+) -> Result<PreparedRun, Ending> {
     let asked = &run.asked;
     let stale = |what: &str| Ending::not_attempted(Code::Stale, format!("{what} since it was approved"));
     let NameMatch::Tool(entry) = snapshot.catalog.find(asked.tool.as_str()) else {
@@ -56,8 +62,9 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
         arguments: &parsed.arguments,
     };
     let call = Call::new(id, Arc::new(caller), asked.session, used)
-        .with_session_facts(asked.tainted, Arc::new(asked.assignment.clone()));
-    let Some(evidence) = CallEvidence::of_approved_run(run) else {
+        .with_session_facts(asked.tainted, Arc::new(asked.assignment.clone()))
+        .aimed_at(entry.target(&parsed));
+    let Some(evidence) = CallEvidence::of_approved_run(run, switches) else {
         return Err(Ending::not_attempted(Code::PolicyDenied, "too few people have approved it"));
     };
     match policy::decide(&snapshot.policy, call, &evidence) {
@@ -65,7 +72,7 @@ pub(super) fn prepare(snapshot: &Snapshot, tenant: &Tenant, run: &Run) -> Result
             Ok(PreparedRun { entry: Arc::clone(entry), parsed, permit, deadline: entry.definition().deadline })
         }
         Decision::Ask(..) => Err(stale("what would be done is no longer what was approved")),
-        Decision::Deny(reason) => Err(Ending::not_attempted(Code::PolicyDenied, reason.0.message)),
+        Decision::Deny(reason) => Err(Ending::not_attempted(reason.0.code, reason.0.message)),
     }
 }
 

@@ -53,6 +53,15 @@ async fn an_issuer_grants_no_scope_beyond_its_own() {
 }
 
 #[tokio::test]
+async fn no_issuer_grants_what_reaches_beyond_a_tenant_by_default() {
+    let operator = || claims_with("scope", json!("operator:switch"));
+    let refused = judged(&bound(json!({})).await, &operator()).await;
+    assert_eq!(refused, Err(TokenRefused::ForeignScope), "without a list of scopes");
+    let named = bound(json!({ "scopes": ["operator:switch"] })).await;
+    assert!(judged(&named, &operator()).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_person_is_named_in_one_spelling_and_always() {
     let verifier = bound(json!({ "person_claim": "email" })).await;
     for email in ["ana@acme.example", "Ana@ACME.example", " ana@acme.example "] {

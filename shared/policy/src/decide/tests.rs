@@ -39,9 +39,17 @@ fn policy(mode: SessionMode, rule: &str) -> Policy {
     Policy { mode, deny: rules("deny"), require_approval: gates, calls_per_minute: 10 }
 }
 
+struct NoSwitches;
+
+impl domain::KnownSwitches for NoSwitches {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
+
 fn evidence(level: Option<Level>, mode: SessionMode) -> CallEvidence {
     let loaded: LoadedToolsets = level.map(|level| (ToolsetName::parse("k8s").unwrap(), level)).into_iter().collect();
-    CallEvidence { loaded, mode, calls_this_minute: 10, stopped: false, approved: None }
+    CallEvidence { loaded, mode, calls_this_minute: 10, stopped: false, switches: Vec::new(), approved: None }
 }
 
 fn word(decision: &Decision) -> String {
@@ -161,7 +169,7 @@ fn approved(call: &Call, deciders: u32) -> Option<CallEvidence> {
     let by = Principal::new("i", "ana");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     let asked = RunRequest { deciders, ..RunRequest::new(call, at) };
-    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run(), asked) })
+    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run(), asked) }, &NoSwitches)
 }
 
 fn run() -> RunId {
@@ -196,7 +204,7 @@ fn a_run_that_too_few_approved_is_no_evidence() {
     assert!(approved(&call, 1).is_some());
     assert!(approved(&call, 2).is_none());
     let nobody = Run::new(run(), RunRequest { deciders: 0, ..RunRequest::new(&call, Moment::from_secs(7)) });
-    assert!(CallEvidence::of_approved_run(&nobody).is_none());
+    assert!(CallEvidence::of_approved_run(&nobody, &NoSwitches).is_none());
 }
 
 #[test]
@@ -245,7 +253,7 @@ fn what_is_explained_is_what_would_be_decided() {
         for effect in [Effect::Read, Effect::Change, Effect::Disrupt] {
             for rule in RULES {
                 let (policy, call) = (policy(SessionMode::Write, rule), call(scope, Level::Write, effect));
-                let explained = match explain(&policy, &call, SessionMode::Write) {
+                let explained = match explain(&policy, &call, SessionMode::Write, &[]) {
                     Explanation::Allowed => "permit".to_owned(),
                     Explanation::Asks(Question::Rule) => "ask (rule)".to_owned(),
                     Explanation::Asks(Question::Effect(_)) => "ask".to_owned(),
@@ -267,4 +275,54 @@ fn of_several_rules_the_strictest_says_what_a_no_means() {
     assert_eq!(asked(vec![]), OnReject::Continue);
     assert_eq!(asked(vec![gate("k8s_*", OnReject::Continue), gate("k8s_get", OnReject::Fail)]), OnReject::Fail);
     assert_eq!(asked(vec![gate("helm_*", OnReject::Fail), gate("k8s_get", OnReject::Continue)]), OnReject::Continue);
+}
+
+fn switch(on: &str, mode: domain::SwitchMode, owner: domain::SwitchOwner) -> domain::Switch {
+    domain::Switch {
+        tenant: None,
+        on: domain::SwitchSubject::parse(on).unwrap(),
+        mode,
+        reason: "the disks are full".into(),
+        owner,
+        by: domain::Principal::new("i", "olga"),
+        from: domain::Tenant::parse("ops").unwrap(),
+        at: domain::Moment::from_secs(1),
+        until: Some(domain::Moment::from_secs(1_763_280_000)),
+    }
+}
+
+#[test]
+fn a_switch_refuses_and_says_why_by_whom_and_until_when() {
+    use domain::{SwitchMode, SwitchOwner};
+    let refused = |mode, effect| {
+        let switches = vec![switch("toolset:k8s", mode, SwitchOwner::Operator)];
+        let evidence = CallEvidence { switches, ..evidence(Some(Level::Write), SessionMode::Write) };
+        match decide(&policy(SessionMode::Write, "-"), call("tools:write", Level::Write, effect), &evidence) {
+            Decision::Deny(reason) => Some(reason.0),
+            Decision::Permit(_) | Decision::Ask(..) => None,
+        }
+    };
+    let stopped = refused(SwitchMode::Stop, Effect::Read).unwrap();
+    assert_eq!(stopped.code, Code::SwitchedOff);
+    assert_eq!(
+        stopped.message,
+        "toolset:k8s was switched to stopped by the operator of the service, until 2025-11-16T08:00:00Z: the disks are full"
+    );
+    assert!(stopped.next.is_some() && !stopped.message.contains("olga"));
+    assert_eq!(stopped.details.unwrap()["mode"], "stop");
+    let asks = refused(SwitchMode::ReadOnly, Effect::Change).unwrap();
+    assert_eq!(asks.code, Code::SwitchedReadOnly, "also what would only have waited for a person");
+    assert_eq!(refused(SwitchMode::ReadOnly, Effect::Read), None);
+}
+
+#[test]
+fn an_approval_does_not_open_what_is_switched() {
+    use domain::{SwitchMode, SwitchOwner};
+    let call = call("tools:write", Level::Write, Effect::Change);
+    let switches = vec![switch("tenant", SwitchMode::ReadOnly, SwitchOwner::TenantAdmin)];
+    let evidence = CallEvidence { switches, ..approved(&call, 1).unwrap() };
+    let Decision::Deny(reason) = decide(&policy(SessionMode::Write, "-"), call, &evidence) else {
+        panic!("let through")
+    };
+    assert_eq!(reason.0.code, Code::SwitchedReadOnly);
 }

@@ -35,6 +35,8 @@ mod secrets;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod switches;
+#[cfg(test)]
 mod tenant_text;
 #[cfg(test)]
 mod wakes;

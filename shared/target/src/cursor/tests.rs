@@ -48,6 +48,12 @@ fn permit(who: &Who) -> Permit {
 /// A call whose audit entry counts as open: the first of its minute, without a session.
 struct Opened;
 
+impl domain::KnownSwitches for Opened {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
+
 impl OpenedCall for Opened {
     fn session(&self) -> Option<&Session> {
         None

@@ -106,7 +106,7 @@ fn freedom(config: &TenantConfig, call: &Call) -> u8 {
         require_approval: config.gates(),
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
-    match explain(&policy, call, SessionMode::Write) {
+    match explain(&policy, call, SessionMode::Write, &[]) {
         Explanation::Denied(_) => 0,
         Explanation::Asks(_) if on_reject(&policy, call) == domain::run::OnReject::Fail => 1,
         Explanation::Asks(_) => 2,

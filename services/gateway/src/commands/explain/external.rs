@@ -46,5 +46,13 @@ pub(super) fn subject(server: &ServerUse, tool: &str) -> anyhow::Result<ExplainS
     });
     let toolset = ToolsetName::parse(&server_toolset(&server.id)).context("the server's name cannot name a toolset")?;
     let needs = if effect == Effect::Read { Level::Read } else { Level::Write };
-    Ok(ExplainSubject::Call(ExplainRequest { tool: name, toolset, needs, effect, about: None, notes }))
+    Ok(ExplainSubject::Call(ExplainRequest {
+        tool: name,
+        toolset,
+        needs,
+        effect,
+        about: None,
+        target: Some(format!("server/{}", server.id)),
+        notes,
+    }))
 }

@@ -3,7 +3,8 @@
 use super::rules::{FileRules, RulePosition};
 use domain::run::OnReject;
 use domain::{
-    Call, CallId, Caller, Code, Effect, Level, Moment, Principal, Scopes, SessionMode, ToolName, ToolUse, ToolsetName,
+    Call, CallId, Caller, Code, Effect, Level, Moment, Principal, Scopes, SessionMode, Switch, ToolName, ToolUse,
+    ToolsetName,
 };
 use policy::{Explanation, Policy, Question};
 use serde::Serialize;
@@ -18,6 +19,8 @@ pub(super) struct ExplainRequest {
     pub(super) needs: Level,
     pub(super) effect: Effect,
     pub(super) about: Option<String>,
+    /// What it is aimed at, as far as that can be known here.
+    pub(super) target: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
@@ -111,13 +114,13 @@ impl fmt::Display for ExplainAnswer {
     }
 }
 
-/// Judges the call as the service would, in a session of this mode that has loaded the tool.
+/// Judges the call as the service would, in a session of this mode that has loaded the tool, under these switches.
 pub(super) fn judge(
     config: &TenantConfig,
     rules: &FileRules,
     request: ExplainRequest,
     scope: &str,
-    mode: SessionMode,
+    (mode, switches): (SessionMode, &[Switch]),
 ) -> ExplainAnswer {
     let policy = Policy {
         mode: config.mode,
@@ -125,10 +128,10 @@ pub(super) fn judge(
         require_approval: config.gates(),
         calls_per_minute: u64::from(config.limits.calls_per_minute),
     };
-    let ExplainRequest { tool, toolset, needs, effect, about, notes } = request;
+    let ExplainRequest { tool, toolset, needs, effect, about, target, notes } = request;
     let (name, subject) = (tool.as_str().to_owned(), about.clone());
     let used = ToolUse { tool, toolset, needs, effect, about, schema: "", arguments: "{}" };
-    let call = Call::new(CallId::from_random([0; 16]), Arc::new(caller(config, scope)), None, used);
+    let call = Call::new(CallId::from_random([0; 16]), Arc::new(caller(config, scope)), None, used).aimed_at(target);
     let rejected = policy::on_reject(&policy, &call);
     let base = |verdict, why: String| ExplainAnswer {
         effect: Some(effect),
@@ -136,7 +139,7 @@ pub(super) fn judge(
         notes: notes.clone(),
         ..ExplainAnswer::new(&name, verdict, why)
     };
-    match policy::explain(&policy, &call, mode) {
+    match policy::explain(&policy, &call, mode, switches) {
         Explanation::Allowed => {
             base(ExplainVerdict::Allowed, "it only reads, and no rule requires approval".to_owned())
         }

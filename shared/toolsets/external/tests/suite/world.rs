@@ -224,7 +224,7 @@ fn granted(entry: &CatalogEntry, parsed: &ParsedCall, assignment: Assignment, ap
         let answer = run::Answer { by: admin().principal, verdict: Verdict::Approve, reason: None, at, span: None };
         let asked = run::RunRequest::new(&call, at);
         let run = Run { answers: vec![answer], ..Run::new(RunId::from_random([2; 16]), asked) };
-        CallEvidence::of_approved_run(&run).unwrap()
+        CallEvidence::of_approved_run(&run, &Opened).unwrap()
     } else {
         CallEvidence::of_address(&Opened, [(definition.toolset.clone(), domain::Level::Write)].into_iter().collect())
     };
@@ -260,6 +260,12 @@ pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
 
 /// A call whose audit entry counts as open: the first of its minute, without a session.
 struct Opened;
+
+impl domain::KnownSwitches for Opened {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
 
 impl OpenedCall for Opened {
     fn session(&self) -> Option<&Session> {

@@ -136,7 +136,7 @@ fn decided(effect: Effect, approved: bool) -> Decision {
         let answer = Answer { by: principal, verdict: Verdict::Approve, reason: None, at, span: None };
         let asked = RunRequest::new(&call, at);
         let run = Run { answers: vec![answer], ..Run::new(RunId::from_random([7; 16]), asked) };
-        CallEvidence::of_approved_run(&run).unwrap()
+        CallEvidence::of_approved_run(&run, &Opened).unwrap()
     } else {
         CallEvidence::of_address(&Opened, [(toolset, Level::Write)].into_iter().collect())
     };
@@ -146,6 +146,12 @@ fn decided(effect: Effect, approved: bool) -> Decision {
 
 /// A call whose audit entry counts as open: the first of its minute, without a session.
 struct Opened;
+
+impl domain::KnownSwitches for Opened {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
 
 impl OpenedCall for Opened {
     fn session(&self) -> Option<&Session> {

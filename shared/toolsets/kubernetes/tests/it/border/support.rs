@@ -297,11 +297,17 @@ fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let by = Principal::new("i", "ana");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     let run = Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) };
-    CallEvidence::of_approved_run(&run).expect("an approved run")
+    CallEvidence::of_approved_run(&run, &Opened).expect("an approved run")
 }
 
 /// A call whose audit entry counts as open: the first of its minute, without a session.
 struct Opened;
+
+impl domain::KnownSwitches for Opened {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
 
 impl OpenedCall for Opened {
     fn session(&self) -> Option<&Session> {

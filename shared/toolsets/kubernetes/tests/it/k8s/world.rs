@@ -176,11 +176,17 @@ fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
     let by = approval.by.first().cloned().unwrap_or(somebody);
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at, span: None };
     let asked = RunRequest::new(call, approval.at);
-    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(approval.run, asked) }).unwrap()
+    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(approval.run, asked) }, &Opened).unwrap()
 }
 
 /// A call whose audit entry counts as open: the first of its minute, without a session.
 struct Opened;
+
+impl domain::KnownSwitches for Opened {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
 
 impl OpenedCall for Opened {
     fn session(&self) -> Option<&Session> {

@@ -160,11 +160,18 @@ fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let at = Moment::from_secs(7);
     let by = Principal::new("https://login.example", "ada");
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
-    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) }).unwrap()
+    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) }, &Opened)
+        .unwrap()
 }
 
 /// A call whose audit entry counts as open: the first of its minute, without a session.
 struct Opened;
+
+impl domain::KnownSwitches for Opened {
+    fn switches(&self) -> &[domain::Switch] {
+        &[]
+    }
+}
 
 impl OpenedCall for Opened {
     fn session(&self) -> Option<&Session> {
