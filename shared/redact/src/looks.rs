@@ -187,11 +187,11 @@ impl LineLooker {
             return vec![span(UNSEEN, 0..line.len())];
         }
         pairs::find(line, &mut spans, cost);
-        if self.depth > 0 {
+        if let Some(depth) = self.depth.checked_sub(1) {
             for run in encoded::runs(line) {
                 cost.bytes(run.len());
                 let text = encoded::decode(&line.as_bytes()[run.clone()]);
-                if text.is_some_and(|text| !find_within(&text, self.depth - 1, cost).is_empty()) {
+                if text.is_some_and(|text| !find_within(&text, depth, cost).is_empty()) {
                     spans.push(span("encoded secret", run));
                 }
             }

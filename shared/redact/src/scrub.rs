@@ -91,10 +91,11 @@ impl Scrubber {
         let (mut from, mut hidden) = (0, 0);
         merge(&mut spans);
         for span in spans {
-            let (start, end) = (floor(text, span.start), ceil(text, span.end));
-            out.push_str(&text[from..start]);
+            // A long form may agree with the text up to the middle of a letter.
+            let end = (span.end..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+            out.push_str(&text[from..span.start]);
             out.push_str(MASK);
-            hidden += text[start..end].chars().count();
+            hidden += text[span.start..end].chars().count();
             from = end;
         }
         out.push_str(&text[from..]);
@@ -104,10 +105,11 @@ impl Scrubber {
     /// Where secrets stand in a text, escaped up to so many times.
     fn find(&self, heads: &AhoCorasick, text: &[u8], depth: usize) -> Vec<Range<usize>> {
         let mut spans = self.plain(heads, text);
-        for escape in ESCAPES.into_iter().filter(|_| depth > 0) {
+        let Some(deeper) = depth.checked_sub(1) else { return spans };
+        for escape in ESCAPES {
             // Without its sign the text reads the same.
             let Some(reading) = UnescapedText::of(text, escape) else { continue };
-            let mut inner = self.find(heads, reading.bytes(), depth - 1);
+            let mut inner = self.find(heads, reading.bytes(), deeper);
             merge(&mut inner);
             spans.extend(reading.locate(&inner));
         }
@@ -127,12 +129,8 @@ impl Scrubber {
             let Some(form) = self.forms.get(n) else { continue };
             let end = form.follow(text, hit.start(), followed[n].max(hit.end()));
             followed[n] = end;
-            let span = form.with_edges(text, hit.start()..end);
-            match spans.last_mut() {
-                // Keeps the list as short as what it covers.
-                Some(last) if last.start <= span.start && span.start <= last.end => last.end = last.end.max(span.end),
-                Some(_) | None => spans.push(span),
-            }
+            // Keeps the list as short as what it covers.
+            join(&mut spans, form.with_edges(text, hit.start()..end));
         }
         spans
     }
@@ -149,26 +147,17 @@ fn merge(spans: &mut Vec<Range<usize>>) {
     spans.sort_unstable_by_key(|span| span.start);
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(spans.len());
     for span in spans.drain(..) {
-        match merged.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            Some(_) | None => merged.push(span),
-        }
+        join(&mut merged, span);
     }
     *spans = merged;
 }
 
-fn floor(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
+/// Adds a span that ends no earlier than the last one begins; joins the two if they touch.
+fn join(spans: &mut Vec<Range<usize>>, span: Range<usize>) {
+    match spans.last_mut() {
+        Some(last) if span.start <= last.end => *last = last.start.min(span.start)..last.end.max(span.end),
+        Some(_) | None => spans.push(span),
     }
-    at
-}
-
-fn ceil(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at
 }
 
 #[cfg(test)]

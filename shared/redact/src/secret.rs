@@ -82,3 +82,16 @@ impl fmt::Debug for KeptSecret {
         write!(f, "KeptSecret({})", self.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_secret_is_the_same_by_name_and_source() {
+        let kept = |name: &str| KeptSecret::new(name, || Err(NotAtHand::Gone));
+        assert_eq!(kept("db").name(), "db");
+        assert!(kept("db") == kept("db") && kept("db") != kept("web"));
+        assert!(kept("db") != kept("db").only("file") && kept("db").only("file") == kept("db").only("file"));
+    }
+}

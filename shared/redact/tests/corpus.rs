@@ -21,17 +21,15 @@ fn items(corpus: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The text of a form without the signs, and where its secrets stand in it.
-fn secrets(form: &str) -> (String, Vec<Range<usize>>) {
-    let (mut text, mut ranges) = (String::new(), Vec::new());
-    for (n, part) in form.split('⟦').enumerate() {
-        match part.split_once('⟧').filter(|_| n > 0) {
-            Some((secret, rest)) => {
-                ranges.push(text.len()..text.len() + secret.len());
-                text.push_str(secret);
-                text.push_str(rest);
-            }
-            None => text.push_str(part),
+/// The text of a form without the signs, and what stands before these closing signs in it.
+fn marked(form: &str, closing: &str) -> (String, Vec<Range<usize>>) {
+    let (mut text, mut ranges, mut start) = (String::new(), Vec::new(), 0);
+    for letter in form.chars() {
+        match letter {
+            '⟦' | '‹' => start = text.len(),
+            '⟧' | '›' if closing.contains(letter) => ranges.push(start..text.len()),
+            '⟧' | '›' => {}
+            letter => text.push(letter),
         }
     }
     (text, ranges)
@@ -49,7 +47,7 @@ fn rest(text: &str, secrets: &[Range<usize>]) -> String {
 fn nearly_every_secret_of_the_corpus_is_masked() {
     let (mut all, mut missed, mut left) = (0, Vec::new(), Vec::new());
     for (name, form) in items(include_str!("corpus/secrets.txt")) {
-        let (text, marked) = secrets(&form);
+        let (text, marked) = marked(&form, "⟧");
         assert!(!marked.is_empty(), "{name} has no secret");
         all += 1;
         let rest = rest(&text, &marked);
@@ -60,6 +58,19 @@ fn nearly_every_secret_of_the_corpus_is_masked() {
     }
     assert!(all >= 200, "{all} forms");
     assert_eq!(missed, MISSED, "{} of {all} forms are missed:\n{}", missed.len(), left.join("\n"));
+}
+
+/// A value ends where its form ends: a mask that ran on would hide what people have to read.
+#[test]
+fn nothing_but_what_is_marked_is_masked_with_a_secret() {
+    for (name, form) in items(include_str!("corpus/secrets.txt")) {
+        let (text, marked) = marked(&form, "⟧›");
+        let spans = looks::find(&text);
+        let masked = |at: &usize| spans.iter().any(|span| span.secret.contains(at));
+        let more = text.char_indices().filter(|(at, _)| masked(at) && !marked.iter().any(|range| range.contains(at)));
+        let more: String = more.map(|(_, letter)| letter).collect();
+        assert_eq!(more, "", "{name}: masked in {text:?}");
+    }
 }
 
 #[test]

@@ -70,9 +70,8 @@ impl OpenBlock {
         match std::mem::take(&mut self.state) {
             BlockState::None => {}
             BlockState::Key(left) => {
-                if let Some(at) = line.find("-----END ") {
-                    let end = line[at + 9..].find("-----").map_or(line.len(), |n| at + 9 + n + 5);
-                    return BlockLook::Whole(KEY, content.start..end.max(content.end));
+                if line.contains("-----END ") {
+                    return BlockLook::Whole(KEY, content);
                 }
                 if left > 0 && is_key_line(line) {
                     self.state = BlockState::Key(left - 1);
@@ -80,8 +79,10 @@ impl OpenBlock {
                 }
             }
             BlockState::Lines(left) => {
-                self.state = if left > 1 { BlockState::Lines(left - 1) } else { BlockState::None };
-                return BlockLook::Whole(KEY, content);
+                if let Some(left) = left.checked_sub(1) {
+                    self.state = BlockState::Lines(left);
+                    return BlockLook::Whole(KEY, content);
+                }
             }
             BlockState::Scalar(base) => {
                 if content.is_empty() || indent > base {
@@ -120,7 +121,7 @@ impl OpenBlock {
         let content = content(line);
         let indent = content.start;
         let text = &line[content.clone()];
-        if text.starts_with("---") && text.trim_end() == "---" {
+        if text == "---" {
             self.document(false);
         }
         self.secret |= is_secret_kind(text);
@@ -129,13 +130,13 @@ impl OpenBlock {
         }
         match self.data {
             Some(base) if indent > base => {
-                let value = text.find(':').map_or(content.start, |n| content.start + n + 1);
-                let value = value + line[value..].len() - line[value..].trim_start().len();
-                // An empty value hides nothing, and a comment is none.
-                let none = matches!(line[value..].trim_end(), "''" | "\"\"") || text.starts_with('#');
-                let block =
-                    none || matches!(line[value..].trim_end(), "" | "|" | "|-" | "|+" | ">" | ">-" | ">+" | "{");
-                if block { BlockLook::Alone } else { BlockLook::Whole(CONTENTS, value..content.end) }
+                let value = text.split_once(':').map_or(text, |(_, value)| value.trim_start());
+                // An empty value hides nothing, a comment is none, and a block is in the lines behind.
+                let none = matches!(value, "''" | "\"\"") || text.starts_with('#');
+                if none || matches!(value, "" | "|" | "|-" | "|+" | ">" | ">-" | ">+" | "{") {
+                    return BlockLook::Alone;
+                }
+                BlockLook::Whole(CONTENTS, content.end - value.len()..content.end)
             }
             Some(_) | None => {
                 let key = text.trim_end_matches([' ', '{']).trim_matches('"');
@@ -158,7 +159,7 @@ impl OpenBlock {
         let content = content(line);
         let text = &line[content.clone()];
         if let Some(lines) = text.strip_prefix("Private-Lines:").and_then(|n| n.trim().parse::<usize>().ok()) {
-            self.state = if lines > 0 { BlockState::Lines(lines.min(KEY_LINES)) } else { BlockState::None };
+            self.state = BlockState::Lines(lines.min(KEY_LINES));
             return BlockLook::Alone;
         }
         if matches!(self.state, BlockState::Scalar(_)) {

@@ -14,12 +14,10 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const PLAIN: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
 
-/// The text that this encodes, if it is one that people could read.
+/// The text that this encodes, if it is one.
 pub(super) fn decode(encoded: &[u8]) -> Option<String> {
     let engine = if encoded.iter().any(|b| matches!(b, b'-' | b'_')) { &URL } else { &PLAIN };
-    let text = String::from_utf8(engine.decode(encoded).ok()?).ok()?;
-    let control = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    (!text.is_empty() && !text.contains(control)).then_some(text)
+    String::from_utf8(engine.decode(encoded).ok()?).ok()
 }
 
 /// The runs of a line that could be base64.
@@ -28,7 +26,7 @@ pub(super) fn runs(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_');
     let mut at = 0;
     std::iter::from_fn(move || {
-        while at < bytes.len() {
+        loop {
             let from = at + bytes[at..].iter().position(|b| letter(*b))?;
             let mut to = from + bytes[from..].iter().take_while(|b| letter(**b)).count();
             to += bytes[to..].iter().take(2).take_while(|b| **b == b'=').count();
@@ -37,7 +35,6 @@ pub(super) fn runs(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
                 return Some(from..to);
             }
         }
-        None
     })
 }
 

@@ -39,7 +39,7 @@ const LONGEST: usize = 128;
 pub(crate) fn class(name: &str) -> NameClass {
     let words = words(name);
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-    while words.len() > 1 && words.last().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
+    while words.last().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
         words.pop();
     }
     let Some((last, before)) = words.split_last() else { return NameClass::Plain };
@@ -80,17 +80,14 @@ fn by_last_word(last: &str, previous: &str, before: &[&str]) -> Option<NameClass
         "key" | "keys" if before.is_empty() => NameClass::BareKey,
         "key" | "keys" if WORDS.plain_keys.contains(previous) => NameClass::Plain,
         "key" | "keys" => NameClass::Key,
-        "apppassword" | "authkey" | "deploykey" | "hmackey" | "jwtkey" | "sshkey" | "sharedkey" => NameClass::Strong,
-        "cred" | "creds" | "dsn" | "otp" | "totp" | "psk" | "pw" | "pwd" | "pass" | "pgpass" | "bindpw" | "sessid" => {
-            NameClass::Pass
-        }
+        "cred" | "creds" | "dsn" | "otp" | "totp" | "psk" | "pw" | "bindpw" | "sessid" => NameClass::Pass,
         "string" if previous == "connection" => NameClass::Strong,
         "pat" if !before.is_empty() => NameClass::Pass,
         "auth" | "auths" | "basicauth" => NameClass::Auth,
         "pin" | "pins" => NameClass::Pin,
         "webhook" | "hook" => NameClass::Webhook,
         "bearer" | "jwt" | "license" | "mnemonic" | "salt" | "sas" | "seed" | "sig" | "signature" => NameClass::Loose,
-        word if is_glued_pass(word) => NameClass::Pass,
+        word if is_pass(word) => NameClass::Pass,
         word if word.ends_with("secret") => NameClass::Strong,
         _ => return None,
     })
@@ -98,7 +95,7 @@ fn by_last_word(last: &str, previous: &str, before: &[&str]) -> Option<NameClass
 
 /// A secret word with others behind it: secret if those are listed, and doubtful if not.
 fn by_word_within(words: &[&str]) -> NameClass {
-    let is_secret = |word: &&str| is_strong(word) || *word == "secret" || is_glued_pass(word);
+    let is_secret = |word: &&str| is_strong(word) || *word == "secret" || is_pass(word);
     match words.iter().rposition(is_secret) {
         Some(at) if words[at + 1..].iter().all(|word| WORDS.tails.contains(word)) => NameClass::Strong,
         Some(_) => NameClass::Loose,
@@ -136,12 +133,21 @@ fn is_strong(word: &str) -> bool {
     WORDS.strong.iter().any(|strong| word.ends_with(*strong)) || word == "credentials"
 }
 
-/// `dbpass`, `keystorepass`, `dbpwd`; not `bypass`.
-fn is_glued_pass(word: &str) -> bool {
-    const OTHERS: [&str; 9] =
-        ["bypass", "compass", "encompass", "overpass", "surpass", "trespass", "underpass", "onepass", "multipass"];
-    (word.ends_with("pass") && word.len() > 4 || word.ends_with("pwd") && word != "oldpwd" && word.len() > 3)
-        && !OTHERS.contains(&word)
+/// `pass`, `dbpass`, `keystorepass`, `dbpwd`; not `bypass`.
+fn is_pass(word: &str) -> bool {
+    const OTHERS: [&str; 10] = [
+        "bypass",
+        "compass",
+        "encompass",
+        "multipass",
+        "oldpwd",
+        "onepass",
+        "overpass",
+        "surpass",
+        "trespass",
+        "underpass",
+    ];
+    (word.ends_with("pass") || word.ends_with("pwd")) && !OTHERS.contains(&word)
 }
 
 /// The words of a name, in lower case and without the digits behind them.
@@ -191,6 +197,22 @@ mod tests {
             ("PGPASSWORD", NameClass::Strong),
             ("DB_PASS", NameClass::Pass),
             ("keystorePass", NameClass::Pass),
+            ("dbpass", NameClass::Pass),
+            ("DB_PASS_OLD", NameClass::Strong),
+            ("pass_rate", NameClass::Loose),
+            ("MYSQL_PWD", NameClass::Pass),
+            ("OLDPWD", NameClass::Plain),
+            ("GITHUB_PAT", NameClass::Pass),
+            ("pat", NameClass::Plain),
+            ("appsecret", NameClass::Strong),
+            ("sshkey", NameClass::Strong),
+            ("STRIPE_KEY", NameClass::Key),
+            ("STRIPE_KEY_BASE64", NameClass::Key),
+            ("STRIPE_KEY_2", NameClass::Key),
+            ("connection_string", NameClass::Strong),
+            ("format_string", NameClass::Plain),
+            ("session_id", NameClass::Loose),
+            ("SLACK_WEBHOOK", NameClass::Webhook),
             ("MASTER_KEY", NameClass::Strong),
             ("JWT_KEY", NameClass::Strong),
             ("REDIS_AUTH", NameClass::Auth),
@@ -223,6 +245,19 @@ mod tests {
             ("42", NameClass::Plain),
         ] {
             assert_eq!(class(name), says, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_says_that_its_value_is_secret_or_only_where_it_is() {
+        for name in ["DB_PASSWORD", "DB_PASS", "secret", "Cookie"] {
+            assert!(is_secret_name(name) && !is_pointer_name(name), "{name}");
+        }
+        for name in ["secretName", "tokenTtl", "PASSWORD_FILE"] {
+            assert!(!is_secret_name(name) && is_pointer_name(name), "{name}");
+        }
+        for name in ["", "replicas", "REDIS_AUTH", "STRIPE_KEY", "key", "card_pin", "SLACK_WEBHOOK", "salt"] {
+            assert!(!is_secret_name(name) && !is_pointer_name(name), "{name}");
         }
     }
 }

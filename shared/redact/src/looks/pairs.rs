@@ -47,25 +47,25 @@ pub(super) fn find(line: &str, spans: &mut Vec<SecretSpan>, cost: &mut LookCost)
 /// `name = value` and `name: value`.
 fn assigned(line: &str, spans: &mut Vec<SecretSpan>, cost: &mut LookCost) {
     let bytes = line.as_bytes();
+    cost.bytes(line.len());
     let mut at = 0;
     while let Some(offset) = bytes[at..].iter().position(|b| matches!(b, b'=' | b':')) {
         let sign = at + offset;
-        cost.bytes(offset + 1);
         at = sign + 1;
-        let before = sign.checked_sub(1).map(|n| bytes[n]);
         let run = bytes[sign..].iter().take_while(|b| matches!(b, b'=' | b':' | b'>')).count();
-        if matches!(before, Some(b'!' | b'<' | b'>')) || bytes[sign..].starts_with(b"::") {
+        if bytes[sign..].starts_with(b"::") {
             at = sign + run;
             continue;
         }
-        let Some(name) = name_before(line, sign) else { continue };
+        let differs = bytes[..sign].ends_with(b"!");
+        let Some(name) = name_before(line, sign - usize::from(differs)) else { continue };
         cost.bytes(sign - name.start);
         let class = class_of(&name);
         if class == NameClass::Plain {
             continue;
         }
-        let compares = bytes[sign..].starts_with(b"==");
-        let Some(value) = value_behind(line, sign + run, class, name.start) else { continue };
+        let compares = differs || bytes[sign..].starts_with(b"==");
+        let value = value_behind(line, sign + run, class, name.start);
         cost.bytes(value.range.len().min(JUDGED));
         if (compares && !value.quoted) || !is_secret(&name, class, line, &value, bytes[sign]) {
             continue;
@@ -92,7 +92,7 @@ fn assigned(line: &str, spans: &mut Vec<SecretSpan>, cost: &mut LookCost) {
 fn class_of(name: &PairName<'_>) -> NameClass {
     let alone = names::class(name.text);
     let is_vague = matches!(alone, NameClass::Plain | NameClass::BareKey | NameClass::SecretObject);
-    if !is_vague || name.phrase == name.text {
+    if !is_vague {
         return alone;
     }
     let phrase = names::class(name.phrase);
@@ -116,13 +116,13 @@ fn is_secret(name: &PairName<'_>, class: NameClass, line: &str, value: &PairValu
         return false;
     }
     let counts = name.text.to_ascii_lowercase().ends_with("tokens") && bare.parse::<f64>().is_ok();
-    let echoes = sign == b'=' && !value.quoted && bare == name.text && bare.len() >= 3;
+    let echoes = sign == b'=' && !value.quoted && bare == name.text;
     !counts && !echoes && values::is_secret(class, text, place_of(name.text, value.quoted))
 }
 
 /// A name in capitals is a variable; everything else in a text may be prose. What is quoted is no prose.
-fn place_of(name: &str, quoted: bool) -> SettingPlace {
-    let capitals = name.len() >= 3 && !name.bytes().any(|b| b.is_ascii_lowercase()) && !name.contains('-');
+pub(super) fn place_of(name: &str, quoted: bool) -> SettingPlace {
+    let capitals = !name.bytes().any(|b| b.is_ascii_lowercase()) && !name.contains('-');
     if capitals && (quoted || name.contains('_')) { SettingPlace::Setting } else { SettingPlace::Text }
 }
 
@@ -132,9 +132,8 @@ fn name_before(line: &str, sign: usize) -> Option<PairName<'_>> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t');
     let mut end = sign - bytes[..sign].iter().rev().take(32).take_while(|b| blank(b)).count();
     end = without_colour(line, end);
-    if end > 1 && bytes[end - 1] == b']' && matches!(bytes[end - 2], b'"' | b'\'') {
-        end -= 1;
-    }
+    let is_index = bytes[..end].ends_with(b"\"]") || bytes[..end].ends_with(b"']");
+    end -= usize::from(is_index);
     let quote = end.checked_sub(1).map(|n| bytes[n]).filter(|b| matches!(b, b'"' | b'\'' | b'`'));
     if let Some(quote) = quote {
         end -= 1;
@@ -165,14 +164,14 @@ fn without_colour(line: &str, end: usize) -> usize {
     let code = line.get(..end).and_then(|text| text.strip_suffix('m'));
     let Some(code) = code else { return end };
     let digits = code.trim_end_matches(|c: char| c.is_ascii_digit() || c == ';');
-    let Some(open) = digits.strip_suffix('[').filter(|_| code.len() - digits.len() <= 8) else { return end };
+    let Some(open) = digits.strip_suffix('[') else { return end };
     let open =
         ["\\u001b", "\\x1b", "\\033", "\\e", "\u{1b}"].iter().find_map(|sign| open.strip_suffix(sign)).unwrap_or(open);
     open.len()
 }
 
 /// The value behind a sign.
-fn value_behind(line: &str, from: usize, class: NameClass, name: usize) -> Option<PairValue> {
+fn value_behind(line: &str, from: usize, class: NameClass, name: usize) -> PairValue {
     let mut at = skip_blanks(line, from);
     at = skip_decoration(line, at);
     if class == NameClass::Header {
@@ -183,8 +182,8 @@ fn value_behind(line: &str, from: usize, class: NameClass, name: usize) -> Optio
     let quote = bytes.get(at + slashes).copied().filter(|b| matches!(b, b'"' | b'\'' | b'`'));
     if let Some(quote) = quote {
         let start = at + slashes + 1;
-        let end = closing(bytes, start, quote, slashes);
-        return (start < end).then_some(PairValue { range: start..end, quoted: true });
+        let end = closing(bytes, start, quote, slashes).max(reference_end(line, start));
+        return PairValue { range: start..end, quoted: true };
     }
     let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`');
     let mut end = bytes[at..].iter().position(ends).map_or(bytes.len(), |n| at + n);
@@ -195,7 +194,12 @@ fn value_behind(line: &str, from: usize, class: NameClass, name: usize) -> Optio
     } else if bytes.get(at) == Some(&b'{') && bytes.get(from.wrapping_sub(1)) == Some(&b'=') && name == 0 {
         end = bytes.len();
     }
-    (at < end).then_some(PairValue { range: at..end, quoted: false })
+    PairValue { range: at..end.max(reference_end(line, at)), quoted: false }
+}
+
+/// Where a reference ends that begins here, with the blanks and quotes in it: `$(cat pw)`, `{{ .x | default "y" }}`.
+fn reference_end(line: &str, at: usize) -> usize {
+    at + line.get(at..).and_then(|rest| values::reference(prefix(rest))).unwrap_or_default()
 }
 
 /// The end of a value in `a=b;c=d`, where values may hold blanks.
@@ -235,7 +239,7 @@ fn skip_scheme(line: &str, at: usize) -> usize {
     let rest = &line[open..];
     let scheme =
         SCHEMES.iter().find(|scheme| rest.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)));
-    scheme.map_or(at, |scheme| skip_blanks(line, open + scheme.len()))
+    scheme.map_or(open, |scheme| skip_blanks(line, open + scheme.len()))
 }
 
 /// Where a quoted value ends: at the same quote, escaped as often as the first or less. Without one, with the line.
@@ -253,11 +257,7 @@ fn closing(bytes: &[u8], start: usize, quote: u8, slashes: usize) -> usize {
 
 /// The first part of a text, which is enough to judge it.
 fn prefix(text: &str) -> &str {
-    let mut end = text.len().min(JUDGED);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    text.char_indices().nth(JUDGED).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Patterns with a name in group `n` and its value in group `s`.
@@ -292,8 +292,8 @@ fn each_named(patterns: &NamedPatterns, line: &str, spans: &mut Vec<SecretSpan>,
         let mut at = 0;
         while let Some(hit) = pattern.captures_at(line, at) {
             let (Some(whole), Some(name), Some(value)) = (hit.get(0), hit.name("n"), hit.name("s")) else { break };
-            let secret =
-                values::is_secret(names::class(name.as_str()), prefix(value.as_str()), named_place(name.as_str()));
+            let text = &line[value.start()..value.end().max(reference_end(line, value.start()))];
+            let secret = values::is_secret(names::class(name.as_str()), prefix(text), place_of(name.as_str(), true));
             if secret {
                 spans.push(SecretSpan { rule: ASSIGNED, hit: whole.range(), secret: value.range() });
             }
@@ -301,10 +301,6 @@ fn each_named(patterns: &NamedPatterns, line: &str, spans: &mut Vec<SecretSpan>,
             at = if secret { value.end() } else { name.end() };
         }
     }
-}
-
-fn named_place(name: &str) -> SettingPlace {
-    place_of(name, true)
 }
 
 /// The contents of a Secret that stands on one line as JSON.

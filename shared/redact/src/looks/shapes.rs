@@ -244,7 +244,7 @@ pub(super) fn find(line: &str, spans: &mut Vec<SecretSpan>, cost: &mut LookCost)
         for hit in compiled.patterns[n].captures_iter(line) {
             let (Some(whole), rule) = (hit.get(0), SHAPES[n].rule) else { continue };
             let secret = hit.name("s").unwrap_or(whole);
-            let spoken = rule == ASSIGNED && super::values::is_spoken_of(secret.as_str());
+            let spoken = rule == ASSIGNED && super::values::is_spoken(secret.as_str());
             if !spoken && !super::values::is_placeholder(secret.as_str()) {
                 spans.push(SecretSpan { rule, hit: whole.range(), secret: secret.range() });
             }

@@ -107,6 +107,50 @@ fn a_value_ends_at_a_blank_or_a_quote() {
 }
 
 #[test]
+fn a_secret_is_found_with_the_name_before_it() {
+    for (text, hit) in [
+        (r#"{"user":"x","dbPassword":"hunter22"}"#, r#"dbPassword":"hunter22"#),
+        ("x, db.password = hunter22 y", "db.password = hunter22"),
+        ("os.environ['API_TOKEN'] = 'hunter22'", "API_TOKEN'] = 'hunter22"),
+        ("\u{1b}[32m password\u{1b}[0m=hunter22", "password\u{1b}[0m=hunter22"),
+    ] {
+        let spans = find(text);
+        assert_eq!(spans.len(), 1, "{text}: {spans:?}");
+        assert_eq!(&text[spans[0].hit.clone()], hit, "{text}");
+    }
+}
+
+#[test]
+fn a_variable_is_a_name_in_capitals_that_is_quoted_or_has_several_words() {
+    for (name, quoted, place) in [
+        ("DB_PASSWORD", false, SettingPlace::Setting),
+        ("PASSWORD", true, SettingPlace::Setting),
+        ("PASSWORD", false, SettingPlace::Text),
+        ("DB_Password", true, SettingPlace::Text),
+        ("DB-PASSWORD", true, SettingPlace::Text),
+    ] {
+        assert_eq!(pairs::place_of(name, quoted), place, "{name}");
+    }
+}
+
+#[test]
+fn spans_that_overlap_are_one_and_those_that_touch_are_two() {
+    let span = |rule, range: Range<usize>| SecretSpan { rule, hit: range.clone(), secret: range };
+    let spans = vec![span("c", 6..9), span("b", 3..6), span("a", 0..2), span("b", 4..5)];
+    assert_eq!(apart(spans), [span("a", 0..2), span("b", 3..6), span("c", 6..9)]);
+    assert_eq!(apart(vec![span("b", 3..6), span("a", 0..4)]), [span("a", 0..6)]);
+}
+
+#[test]
+fn what_is_encoded_twice_is_found_and_what_is_encoded_three_times_is_not() {
+    use base64::Engine;
+    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let twice = encode(&encode("password=hunter22\u{1}"));
+    assert_eq!(find(&twice).len(), 1);
+    assert_eq!(find(&encode(&twice)), [], "every further one would cost as much again");
+}
+
+#[test]
 fn spans_lie_in_order_and_on_borders_of_letters() {
     let text = "é password=é1é2é3é token=abcdefgh\nкlюч: x\npassword: 日本語のパスワード\n";
     let mut end = 0;

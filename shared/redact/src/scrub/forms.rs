@@ -72,7 +72,7 @@ impl SecretForm {
     /// The span with the letters at its edges that hold bits of the value too, and with padding.
     pub(super) fn with_edges(&self, text: &[u8], span: Range<usize>) -> Range<usize> {
         let Range { mut start, mut end } = span;
-        if self.shared.before && start > 0 && is_letter(text[start - 1]) {
+        if self.shared.before && text[..start].last().copied().is_some_and(is_letter) {
             start -= 1;
         }
         if self.shared.behind && text.get(end).copied().is_some_and(is_letter) {

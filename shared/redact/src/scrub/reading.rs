@@ -59,28 +59,19 @@ impl<'a> UnescapedText<'a> {
     /// Where spans of the reading stand in the text. They are sorted and apart; an escape belongs to a span as a whole.
     pub(super) fn locate(&self, spans: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut located = Vec::with_capacity(spans.len());
-        let mut spans = spans.iter();
-        let Some(mut span) = spans.next() else { return located };
-        let (mut at, mut read, mut start) = (0, 0, None);
-        while at < self.text.len() {
-            let (count, took) = match self.escape.undo(&self.text[at..]) {
-                Some(undone) => (undone.count, undone.took),
-                None => (1, 1),
-            };
-            if span.start < read + count {
-                start.get_or_insert(at);
-            }
-            (at, read) = (at + took, read + count);
-            while span.end <= read {
-                located.push(start.take().unwrap_or(at)..at);
-                match spans.next() {
-                    Some(next) => span = next,
-                    None => return located,
+        let (mut at, mut read, mut start) = (0, 0, 0);
+        for span in spans {
+            while read < span.end {
+                let (count, took) = match self.escape.undo(&self.text[at..]) {
+                    Some(undone) => (undone.count, undone.took),
+                    None => (1, 1),
+                };
+                if read <= span.start {
+                    start = at;
                 }
-                if span.start < read {
-                    start = Some(at - took);
-                }
+                (at, read) = (at + took, read + count);
             }
+            located.push(start..at);
         }
         located
     }
@@ -133,9 +124,8 @@ fn undo_unicode(text: &[u8]) -> Option<UnescapedChar> {
     let (letter, took) = match char::from_u32(first) {
         Some(letter) => (letter, 6),
         None => {
-            let second = unit(6).filter(|second| (0xdc00..0xe000).contains(second))?;
-            let high = first.checked_sub(0xd800).filter(|high| *high < 0x400)?;
-            (char::from_u32(0x10000 + (high << 10) + (second - 0xdc00))?, 12)
+            let pair = [u16::try_from(first).ok()?, u16::try_from(unit(6)?).ok()?];
+            (char::decode_utf16(pair).next()?.ok()?, 12)
         }
     };
     let mut bytes = [0; 4];

@@ -68,6 +68,58 @@ fn a_value_goes_out_of_basic_authorization_whoever_the_user_is() {
 }
 
 #[test]
+fn of_base64_only_letters_without_a_bit_of_the_value_are_left() {
+    let scrubber = scrubber(&["sesame-open", "sesame-gates", "sesame-portal"]);
+    for value in ["sesame-open", "sesame-gates", "sesame-portal"] {
+        for (before, behind) in (0..5).flat_map(|before| (0..5).map(move |behind| (before, behind))) {
+            let encoded = STANDARD.encode(format!("{}{value}{}", "~".repeat(before), "~".repeat(behind)));
+            let (from, to) = (before * 8 / 6, ((before + value.len()) * 8).div_ceil(6));
+            let rest = if behind == 0 { "" } else { &encoded[to..] };
+            assert_eq!(scrubber.scrub(&encoded), format!("{}{MASK}{rest}", &encoded[..from]), "{encoded}");
+            // Cut so that only what is certain is left: what stands around it is no letter, or nothing.
+            let certain = &encoded[(before * 8).div_ceil(6)..(before + value.len()) * 8 / 6];
+            assert_eq!(scrubber.scrub(certain), MASK, "{encoded}");
+            assert_eq!(scrubber.scrub(&format!("\"{certain}\"")), format!("\"{MASK}\""), "{encoded}");
+        }
+    }
+    assert_eq!(scrubber.scrub("xsesame-openx"), format!("x{MASK}x"), "as it is, it shares no letter");
+}
+
+#[test]
+fn what_stands_between_secrets_stays_and_what_is_hidden_is_counted() {
+    let both = scrubber(&["hünter22", "sesame-open"]);
+    let (shown, hidden) = both.scrub_and_count("a hünter22 b sesame-open c hünter22sesame-open d");
+    assert_eq!(shown, format!("a {MASK} b {MASK} c {MASK} d"));
+    assert_eq!(hidden, 2 * (8 + 11), "characters, not bytes");
+    let escaped = json("a h/ünter22 b h/ünter22 c");
+    assert_eq!(scrubber(&["h/ünter22"]).scrub(&escaped), format!("a {MASK} b {MASK} c"));
+}
+
+#[test]
+fn every_short_escape_of_json_is_undone() {
+    for (letter, escape) in [('\u{8}', "b"), ('\u{c}', "f"), ('\n', "n"), ('\r', "r"), ('\t', "t"), ('/', "/")] {
+        let scrubber = scrubber(&[&format!("open{letter}sesame")]);
+        assert_eq!(scrubber.scrub(&format!("a open\\{escape}sesame b")), format!("a {MASK} b"), "{escape}");
+    }
+}
+
+#[test]
+fn two_escapings_are_undone_and_no_third() {
+    let scrubber = scrubber(&["p/w+\"0rd\""]);
+    let twice = percent(&percent("p/w+\"0rd\""));
+    assert_eq!(scrubber.scrub(&twice), MASK);
+    assert_eq!(scrubber.scrub(&percent(&twice)), percent(&twice), "every further one would cost as much again");
+}
+
+#[test]
+fn a_long_value_that_differs_within_a_letter_takes_that_letter_with_it() {
+    for same in [HEAD - 1, HEAD + 9] {
+        let scrubber = scrubber(&[&format!("{}é, and more", "a".repeat(same))]);
+        assert_eq!(scrubber.scrub(&format!("{}è b", "a".repeat(same))), format!("{MASK} b"), "{same}");
+    }
+}
+
+#[test]
 fn secrets_that_overlap_go_together_with_what_each_covers() {
     let scrubber = scrubber(&["abcdef", "defghi", "abcdefgh"]);
     assert_eq!(scrubber.scrub("x abcdefghi y"), "x [redacted: secret] y");
