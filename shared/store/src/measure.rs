@@ -6,8 +6,7 @@ use crate::ops::Op;
 /// What a batch of steps is for: the step that names it, whatever else rides along.
 pub(crate) fn operation(ops: &[Op]) -> &'static str {
     let named = |op: &Op| match op {
-        Op::Open(_) => "open",
-        Op::Append { .. } => "append",
+        Op::Enter(_) => "append",
         Op::Get { .. } => "get",
         Op::Touch { .. } => "touch",
         Op::Count { .. } => "count",
@@ -19,10 +18,8 @@ pub(crate) fn operation(ops: &[Op]) -> &'static str {
         Op::Publish { .. } => "publish",
         Op::Now => "now",
     };
-    if ops.iter().any(|op| matches!(op, Op::Open(_))) {
-        return "open";
-    }
-    ops.first().map_or("none", named)
+    let entering = ops.iter().find(|op| matches!(op, Op::Enter(_)));
+    entering.or(ops.first()).map_or("none", named)
 }
 
 /// Which kind of failure it is; none for what says something about the data and not about the store.
