@@ -7,7 +7,7 @@ use domain::{Caller, Moment, Principal, Scopes, Tenant};
 use memory::documents::{DocumentQuery, DocumentReader, Documents};
 use std::time::Duration;
 use store::{
-    AuditEntry, Confirm, DocOp, DocScope, DocumentStore, Draft, Phase, ScopeLimits, Store, Trust, WriteOutcome,
+    AuditEntry, DocOp, DocScope, DocumentStore, Draft, Phase, ScopeLimits, Store, Trust, WriteOutcome,
     WritePrecondition,
 };
 use tempfile::TempDir;
@@ -26,13 +26,7 @@ impl OurSearch {
     /// Keeps all pages in a store's file.
     pub(super) async fn of(corpus: &Corpus) -> anyhow::Result<OurSearch> {
         let folder = tempfile::tempdir().context("no temporary folder for a store")?;
-        let config = store::Config {
-            url: format!("file:{}", folder.path().join("store").display()),
-            prefix: "loadtests".into(),
-            deadline: Duration::from_secs(60),
-            accept_unsafe: false,
-            confirm_replicas: Confirm::Auto,
-        };
+        let config = store::Config::at(&format!("file:{}", folder.path().join("store").display()));
         let store = Store::open(&config).await.context("the store does not open")?;
         let tenant = Tenant::parse("acme").context("a tenant's name")?;
         let memory = store.of(&tenant).memory();

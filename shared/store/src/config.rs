@@ -21,6 +21,8 @@ pub struct Config {
     pub accept_unsafe: bool,
     /// How many replicas of Redis must have a decision or a claim before it counts.
     pub confirm_replicas: Confirm,
+    /// How much of its file the embedded store keeps in memory.
+    pub cache_bytes: usize,
 }
 
 /// How many replicas must have what may not be lost.
@@ -61,6 +63,7 @@ impl fmt::Debug for Config {
             .field("deadline", &self.deadline)
             .field("accept_unsafe", &self.accept_unsafe)
             .field("confirm_replicas", &self.confirm_replicas)
+            .field("cache_bytes", &self.cache_bytes)
             .finish()
     }
 }
@@ -74,6 +77,19 @@ pub(crate) enum StoreLocation {
 }
 
 impl Config {
+    /// A store at this address, as most tests want it. It waits longer than in production: what they test is not how fast a
+    /// busy machine is.
+    pub fn at(url: &str) -> Config {
+        Config {
+            url: url.to_owned(),
+            prefix: "qm".to_owned(),
+            deadline: Duration::from_secs(10),
+            accept_unsafe: false,
+            confirm_replicas: Confirm::Auto,
+            cache_bytes: 32 * 1024 * 1024,
+        }
+    }
+
     /// Checks address, prefix and deadline before anything is opened.
     pub(crate) fn place(&self) -> Result<StoreLocation, StoreOpenError> {
         let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
@@ -97,13 +113,7 @@ mod tests {
     use super::*;
 
     fn config(url: &str, prefix: &str) -> Config {
-        Config {
-            url: url.into(),
-            prefix: prefix.into(),
-            deadline: Duration::from_secs(1),
-            accept_unsafe: false,
-            confirm_replicas: Confirm::Auto,
-        }
+        Config { prefix: prefix.into(), ..Config::at(url) }
     }
 
     #[test]
@@ -126,7 +136,7 @@ mod tests {
 
     #[test]
     fn settings_are_read_strictly() {
-        let text = r#"{"url":"memory:","prefix":"qm","deadline":"250ms","accept_unsafe":false,"confirm_replicas":2}"#;
+        let text = r#"{"url":"memory:","prefix":"qm","deadline":"250ms","accept_unsafe":false,"cache_bytes":1,"confirm_replicas":2}"#;
         let config: Config = serde_json::from_str(text).unwrap();
         assert_eq!((config.deadline, config.confirm_replicas), (Duration::from_millis(250), Confirm::Exactly(2)));
         let auto: Config = serde_json::from_str(&text.replace(":2}", ":\"auto\"}")).unwrap();

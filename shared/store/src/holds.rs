@@ -95,17 +95,11 @@ fn owner(body: &[u8]) -> Result<RunId, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Confirm, Store};
+    use crate::{Config, Store};
     use domain::Tenant;
 
     fn memory() -> Config {
-        Config {
-            url: "memory:".to_owned(),
-            prefix: "t".to_owned(),
-            deadline: Duration::from_secs(5),
-            accept_unsafe: false,
-            confirm_replicas: Confirm::Auto,
-        }
+        Config::at("memory:")
     }
 
     #[tokio::test]

@@ -131,8 +131,8 @@ impl Store {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
             StoreLocation::Redis => Backend::Redis(RedisBackend::open(config, &tasks, &stop).await?),
-            StoreLocation::File(path) => Backend::Embedded(Embedded::open(Some(path), config.deadline).await?),
-            StoreLocation::Memory => Backend::Embedded(Embedded::open(None, config.deadline).await?),
+            StoreLocation::File(path) => Backend::Embedded(Embedded::open(Some(path), config).await?),
+            StoreLocation::Memory => Backend::Embedded(Embedded::open(None, config).await?),
         });
         let (round_trips, unsealed) = (Arc::<AtomicU64>::default(), Arc::<Unsealed>::default());
         let (backends, trips, seals) = (Arc::clone(&backend), Arc::clone(&round_trips), Arc::clone(&unsealed));

@@ -80,13 +80,7 @@ pub(super) async fn builtin() -> anyhow::Result<Vec<std::sync::Arc<catalog::Cata
 
 /// The toolsets, on a store that lives only as long as the command. Nothing is attached and nothing is called.
 pub async fn toolsets() -> anyhow::Result<Toolsets> {
-    let config = Config {
-        url: "memory:".to_owned(),
-        prefix: "qm".to_owned(),
-        deadline: std::time::Duration::from_secs(1),
-        accept_unsafe: true,
-        confirm_replicas: store::Confirm::Auto,
-    };
+    let config = Config::at("memory:");
     let (store, secret) = (Store::open(&config).await?, [0; 32]);
     let vault = Vault::new(store.clone(), Sealer::new(&secret, &[])?, PathBuf::new(), Environment::default());
     let (settings, keys) = (Settings::defaults()?, ServiceKeys::derive(&secret)?);

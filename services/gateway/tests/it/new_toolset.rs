@@ -202,13 +202,7 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
-        let config = store::Config {
-            url: "memory:".into(),
-            prefix: "qm".into(),
-            deadline: Duration::from_secs(1),
-            accept_unsafe: true,
-            confirm_replicas: store::Confirm::Auto,
-        };
+        let config = store::Config::at("memory:");
         let store = Store::open(&config).await.unwrap();
         let clocks = Arc::new(Clocks::default());
         // The one line.

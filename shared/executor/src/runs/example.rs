@@ -8,13 +8,11 @@ use domain::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AuditEntry, Config, Confirm, Phase, RunCasOutcome, SessionConfig, Store, VersionedRun};
+use store::{AuditEntry, Config, Phase, RunCasOutcome, SessionConfig, Store, VersionedRun};
 
 /// An executor on an empty store in memory.
 pub(crate) async fn executor() -> Executor {
-    let (url, prefix) = ("memory:".to_owned(), "qm".to_owned());
-    let deadline = Duration::from_secs(10);
-    let config = Config { url, prefix, deadline, accept_unsafe: false, confirm_replicas: Confirm::Auto };
+    let config = Config::at("memory:");
     let long = Duration::from_secs(3600);
     let lives = SessionConfig { idle: long, longest: long, carry_over: long };
     let keys = Arc::new(ServiceKeys::derive(&[1; 32]).unwrap());

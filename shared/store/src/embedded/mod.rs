@@ -9,11 +9,11 @@ mod tables;
 mod write;
 mod writer;
 
-use crate::Committed;
 use crate::error::{StoreError, StoreOpenError};
 use crate::health::{HealthFinding, HealthReport};
 use crate::hub::Notifier;
 use crate::ops::{Op, OpResult, RawCommit};
+use crate::{Committed, Config};
 use clock::EmbeddedClock;
 use redb::{Database, ReadableDatabase, ReadableTable, backends::InMemoryBackend};
 use std::fs::{File, OpenOptions};
@@ -41,9 +41,10 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     /// Opens the file, making it if it is missing; without a path the data lives in memory.
-    pub(crate) async fn open(path: Option<PathBuf>, deadline: Duration) -> Result<Embedded, StoreOpenError> {
+    pub(crate) async fn open(path: Option<PathBuf>, config: &Config) -> Result<Embedded, StoreOpenError> {
+        let (deadline, cache) = (config.deadline, config.cache_bytes);
         // The whole file is walked, which may take a while.
-        let opening = tokio::task::spawn_blocking(move || open(path));
+        let opening = tokio::task::spawn_blocking(move || open(path, cache));
         // redb panics over some of the pages it did not write.
         let (database, mark) = opening.await.map_err(|panic| StoreOpenError::Damaged(panic.into()))??;
         let (database, clock, hub) =
@@ -186,17 +187,19 @@ fn private_file(path: &Path) -> io::Result<File> {
 
 /// Opens the database, makes its tables, and reads how late it was. A file is read to its end first: redb looks at no
 /// checksum later on, and a run that reads as absent or as another is worse than a start that is refused.
-fn open(path: Option<PathBuf>) -> Result<(Database, u64), StoreOpenError> {
+fn open(path: Option<PathBuf>, cache: usize) -> Result<(Database, u64), StoreOpenError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(cache);
     let database = match path {
         Some(path) => {
             let file = private_file(&path).map_err(|error| StoreOpenError::File(error.into()))?;
-            let mut database = Database::builder().create_file(file).map_err(fault::refused)?;
+            let mut database = builder.create_file(file).map_err(fault::refused)?;
             if !database.check_integrity().map_err(fault::refused)? {
                 return Err(StoreOpenError::Damaged("pages are not as they were written".into()));
             }
             database
         }
-        None => Database::builder().create_with_backend(InMemoryBackend::new()).map_err(fault::refused)?,
+        None => builder.create_with_backend(InMemoryBackend::new()).map_err(fault::refused)?,
     };
     let prepare = || -> Result<u64, redb::Error> {
         let transaction = database.begin_write()?;

@@ -8,7 +8,7 @@ use domain::{ToolName, ToolUse, ToolsetName};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use store::{ActorKind, CallOpening, CallRate, Config, Confirm, SessionConfig, Store, StoreLimits, TenantStore};
+use store::{ActorKind, CallOpening, CallRate, Config, SessionConfig, Store, StoreLimits, TenantStore};
 use testkit::redis::RedisServer;
 
 pub(crate) const LIVES: SessionConfig = SessionConfig {
@@ -79,9 +79,7 @@ fn shared_server() -> Arc<RedisServer> {
 pub(crate) fn config(url: String) -> Config {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let prefix = format!("qm{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    // Longer than in production: what is tested here is not how fast a busy machine is.
-    let (deadline, confirm_replicas) = (Duration::from_secs(10), Confirm::Auto);
-    Config { url, prefix, deadline, accept_unsafe: false, confirm_replicas }
+    Config { prefix, ..Config::at(&url) }
 }
 
 pub(crate) fn tenant(slug: &str) -> Tenant {

@@ -4,8 +4,7 @@ use domain::{Caller, Moment, Principal, Scopes, Tenant};
 use redact::SecretText;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
-use store::{Config, Confirm, Store};
+use store::{Config, Store};
 use testkit::redis::RedisServer;
 use vault::{Environment, Missing, Sealer, Vault};
 
@@ -69,8 +68,7 @@ fn shared_server() -> Arc<RedisServer> {
 pub(crate) fn config(url: String) -> Config {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let prefix = format!("qm{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let (deadline, confirm_replicas) = (Duration::from_secs(10), Confirm::Auto);
-    Config { url, prefix, deadline, accept_unsafe: false, confirm_replicas }
+    Config { prefix, ..Config::at(&url) }
 }
 
 pub(crate) fn sealer(current: u8, older: &[u8]) -> Sealer {

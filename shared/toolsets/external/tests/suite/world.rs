@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{Confirm, Store};
+use store::Store;
 
 pub(crate) const SECRET: &str = "canary-correct-horse";
 /// How long a condition may take to come true.
@@ -120,13 +120,7 @@ impl Replica {
     async fn opened(url: &str, sealed: bool) -> Replica {
         // Whoever comes first in this process installs the same provider.
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-        let config = store::Config {
-            url: url.into(),
-            prefix: "qm".into(),
-            deadline: Duration::from_secs(10),
-            accept_unsafe: true,
-            confirm_replicas: Confirm::Auto,
-        };
+        let config = store::Config::at(url);
         let cipher = || Arc::new(vault::RecordSealer::new(&[7; 32], &[]).unwrap());
         let store = match sealed {
             true => Store::open_sealed(&config, cipher()).await.unwrap(),

@@ -71,7 +71,6 @@ mod tests {
     use super::*;
     use domain::Tenant;
     use std::sync::Arc;
-    use std::time::Duration;
     use store::Store;
 
     fn repository(host: &str) -> ChartRepository {
@@ -86,13 +85,7 @@ mod tests {
     #[tokio::test]
     async fn repositories_that_were_forged_are_not_used() {
         let folder = tempfile::tempdir().unwrap();
-        let config = store::Config {
-            url: format!("file:{}", folder.path().join("state.redb").display()),
-            prefix: "t".to_owned(),
-            deadline: Duration::from_secs(5),
-            accept_unsafe: false,
-            confirm_replicas: store::Confirm::Auto,
-        };
+        let config = store::Config::at(&format!("file:{}", folder.path().join("state.redb").display()));
         let acme = Tenant::parse("acme").unwrap();
         let cipher = || Arc::new(vault::RecordSealer::new(&[7; 32], &[]).unwrap());
         let service = Store::open_sealed(&config, cipher()).await.unwrap();

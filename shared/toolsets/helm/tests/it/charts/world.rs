@@ -20,7 +20,6 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use store::Store;
 use target::Cursors;
 use tempfile::TempDir;
@@ -53,13 +52,7 @@ impl World {
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.path().join("secrets")).unwrap();
         std::fs::write(folder.path().join("secrets/pull"), "robot:canary-secret\n").unwrap();
-        let config = store::Config {
-            url: "memory:".to_owned(),
-            prefix: "t".to_owned(),
-            deadline: Duration::from_secs(5),
-            accept_unsafe: false,
-            confirm_replicas: store::Confirm::Auto,
-        };
+        let config = store::Config::at("memory:");
         let store = Store::open(&config).await.unwrap();
         let guard = AddressGuard { private: true, ports: vec![server.port, other.port] };
         let hosts = Hosts::new(hosts.iter().copied());

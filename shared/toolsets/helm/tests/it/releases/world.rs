@@ -223,11 +223,5 @@ fn approval(run: RunId) -> PermitApproval {
 }
 
 fn memory() -> store::Config {
-    store::Config {
-        url: "memory:".to_owned(),
-        prefix: "t".to_owned(),
-        deadline: Duration::from_secs(5),
-        accept_unsafe: false,
-        confirm_replicas: store::Confirm::Auto,
-    }
+    store::Config::at("memory:")
 }

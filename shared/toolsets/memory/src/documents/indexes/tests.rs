@@ -1,16 +1,9 @@
 use super::*;
 use domain::Principal;
-use std::time::Duration;
 use store::{AuditEntry, DocOp, Draft, Phase, ScopeLimits, Store, Trust, WritePrecondition};
 
 async fn store() -> Store {
-    let config = store::Config {
-        url: "memory:".into(),
-        prefix: "qm".into(),
-        deadline: Duration::from_secs(5),
-        accept_unsafe: true,
-        confirm_replicas: store::Confirm::Auto,
-    };
+    let config = store::Config::at("memory:");
     Store::open(&config).await.unwrap()
 }
 

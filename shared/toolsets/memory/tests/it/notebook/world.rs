@@ -9,7 +9,6 @@ use domain::{
 use memory::documents::{DocPath, DocumentAuthor, DocumentKind, DocumentReader, Documents, PromotionRequest, Write};
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
 use std::sync::Arc;
-use std::time::Duration;
 use store::{AuditEntry, Phase, RunCasOutcome, Store};
 
 pub(crate) struct World {
@@ -30,13 +29,7 @@ pub(crate) const AGENT: Who = Who { tenant: "acme", subject: "agent", session: 1
 
 impl World {
     pub(crate) async fn new() -> World {
-        let config = store::Config {
-            url: "memory:".into(),
-            prefix: "qm".into(),
-            deadline: Duration::from_secs(5),
-            accept_unsafe: true,
-            confirm_replicas: store::Confirm::Auto,
-        };
+        let config = store::Config::at("memory:");
         let store = Store::open(&config).await.unwrap();
         World { notebook: Documents::new(store.clone()), store }
     }

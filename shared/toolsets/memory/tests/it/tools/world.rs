@@ -10,7 +10,6 @@ use memory::documents::Documents;
 use policy::{CallEvidence, Decision, Permit, PermitApproval, Policy, decide};
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 use store::{AuditEntry, Phase, RunCasOutcome, Store};
 
 pub(crate) struct World {
@@ -29,13 +28,7 @@ pub(crate) struct Told {
 
 impl World {
     pub(crate) async fn new() -> World {
-        let config = store::Config {
-            url: "memory:".into(),
-            prefix: "qm".into(),
-            deadline: Duration::from_secs(5),
-            accept_unsafe: true,
-            confirm_replicas: store::Confirm::Auto,
-        };
+        let config = store::Config::at("memory:");
         let store = Store::open(&config).await.unwrap();
         let (notebook, cursors) = (Documents::new(store.clone()), target::Cursors::new([7; 32]));
         let tools =
