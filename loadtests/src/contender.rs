@@ -36,6 +36,16 @@ pub(crate) struct Contender {
 impl Contender {
     /// Starts it on the embedded store, or on a Redis, with so many calls a minute for its tenant.
     pub(crate) async fn start(program: &Path, redis: Option<&str>, calls_per_minute: u32) -> anyhow::Result<Contender> {
+        Contender::start_in(program, redis, calls_per_minute, &[]).await
+    }
+
+    /// The same with these variables over those of this process.
+    pub(crate) async fn start_in(
+        program: &Path,
+        redis: Option<&str>,
+        calls_per_minute: u32,
+        more: &[(&'static str, String)],
+    ) -> anyhow::Result<Contender> {
         let folder = tempfile::tempdir().context("no temporary folder for the service")?;
         let data = folder.path().join("data");
         std::fs::create_dir_all(data.join("tenants")).context("the data folder could not be made")?;
@@ -48,13 +58,14 @@ impl Contender {
         if let Some(url) = redis {
             arguments.extend(["--store".to_owned(), url.to_owned()]);
         }
-        let environment = [
+        let mut environment = vec![
             // One caller sends all the requests.
             ("QM_LIMITS__REQUESTS_PER_CALLER", u32::MAX.to_string()),
             ("QM_LIMITS__REQUESTS_PER_TENANT", u32::MAX.to_string()),
             // Several may share one Redis.
             ("QM_STORE__PREFIX", format!("service{}", address.port())),
         ];
+        environment.extend_from_slice(more);
         let mut process = Process::start_in("quartermaster", program, &arguments, folder.path(), &environment)?;
         let tokens = ["agent.token", "conformance.token"].map(|name| data.join(name));
         process.up(async || healthy(address).await && served(address, &tokens[1]).await).await?;

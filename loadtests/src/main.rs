@@ -7,7 +7,8 @@
 //! Reading order: [`plan`] (what is measured), [`operations`] (the requests and their aims), [`contender`] and [`floor`]
 //! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] and
 //! `searching` are measurements of their own: how reading a long list grows with the list, and how long a search takes
-//! against a bare search library. So is [`proxied`]: what a call of an external server costs by way of the service.
+//! against a bare search library. So is [`proxied`]: what a call of an external server costs by way of the service; and [`memory`]: what
+//! the service holds after many calls.
 //!
 //! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
 
@@ -15,6 +16,7 @@ mod contender;
 mod floor;
 mod http;
 mod load;
+mod memory;
 mod operations;
 mod options;
 mod plan;
@@ -64,6 +66,7 @@ fn measure(options: &LoadOptions) -> anyhow::Result<ExitCode> {
 async fn asked(options: &LoadOptions) -> anyhow::Result<usize> {
     match options {
         LoadOptions { pods: true, .. } => pods::run(options).await,
+        LoadOptions { memory: true, .. } => memory::run(options).await,
         LoadOptions { proxied: Some(asked), .. } => proxied::run(options, asked).await,
         #[cfg(feature = "rival")]
         LoadOptions { search: true, .. } => searching::run().await,

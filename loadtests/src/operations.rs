@@ -51,6 +51,13 @@ pub(crate) const LOOK: Operation = Operation {
     against: TOLD,
 };
 
+/// The path of every call and nothing else.
+pub(crate) const NO_OP: Operation = Operation {
+    name: "tools/call no-op, modern",
+    request: |tickets| modern(&tickets.fixture, "tools/call", no_op()),
+    against: LEDGER,
+};
+
 /// Everything that is measured, in the order of the table.
 pub(crate) const ALL: [Operation; 8] = [
     Operation {
@@ -78,11 +85,7 @@ pub(crate) const ALL: [Operation; 8] = [
         request: |tickets| legacy(&tickets.fixture, Some(&tickets.fixture_session), &call(no_op())),
         against: LEDGER,
     },
-    Operation {
-        name: "tools/call no-op, modern",
-        request: |tickets| modern(&tickets.fixture, "tools/call", no_op()),
-        against: LEDGER,
-    },
+    NO_OP,
     LOOK,
     Operation {
         name: "tools/call load_toolset, modern, handle",

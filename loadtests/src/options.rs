@@ -12,6 +12,8 @@ Measures quartermaster against floors and prints a table of ratios.
 
 usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH] [--strict]
        loadtests --pods [--quartermaster PATH] [--strict]
+       loadtests --former PATH [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH]
+       loadtests --memory [--quartermaster PATH] [--strict]
        loadtests --search [--strict]
        loadtests --proxied [--upstream URL --tool NAME --arguments JSON] [--seconds N] [--connections N] [--strict]
 
@@ -20,6 +22,8 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
   --only TEXT           the rows whose operation and store hold this text, such as `no-op, modern, redis`
   --redis PATH          the program redis-server; looked up on the PATH unless told
   --quartermaster PATH  the program to measure; the one beside this program unless told
+  --former PATH         each operation against the same one of this earlier build of the service, instead of floors
+  --memory              how much memory the service on its embedded store has after 100,000 calls, instead of the rows
   --pods                how reading all pods of a cluster grows with their number, instead of the rows
   --search              how long a search of memory takes against a bare search library, instead of the rows; needs a
                         build with the feature `rival`
@@ -55,6 +59,10 @@ pub(crate) struct LoadOptions {
     pub(crate) redis: PathBuf,
     /// The program to measure.
     pub(crate) quartermaster: Option<PathBuf>,
+    /// An earlier build of the service, to compare with instead of floors.
+    pub(crate) former: Option<PathBuf>,
+    /// Whether memory after many calls is measured, instead of the rows.
+    pub(crate) memory: bool,
     /// Whether long lists are measured, instead of the rows.
     pub(crate) pods: bool,
     /// Whether searching memory is measured, instead of the rows.
@@ -73,6 +81,8 @@ impl Default for LoadOptions {
             only: String::new(),
             redis: "redis-server".into(),
             quartermaster: None,
+            former: None,
+            memory: false,
             pods: false,
             search: false,
             proxied: None,
@@ -126,6 +136,8 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
         match word.as_str() {
             "--help" | "-h" => return Ok(CommandLine::Help),
             "--pods" => options.pods = true,
+            "--memory" => options.memory = true,
+            "--former" => options.former = Some(value(&word, &mut words)?),
             "--search" => options.search = true,
             "--proxied" => options.proxied = Some(Proxied::default()),
             "--upstream" => proxied.upstream = Some(value(&word, &mut words)?),
@@ -151,12 +163,20 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
         proxied.arguments = "{}".to_owned();
     }
     options.proxied = options.proxied.map(|_| proxied);
-    if options.pods {
-        let LoadOptions { quartermaster, strict, .. } = &options;
-        let fixed =
-            LoadOptions { pods: true, quartermaster: quartermaster.clone(), strict: *strict, ..LoadOptions::default() };
-        ensure!(options == fixed, "--pods goes with --quartermaster and --strict only");
+    for (option, alone) in [
+        ("--pods", LoadOptions { pods: true, ..LoadOptions::default() }),
+        ("--memory", LoadOptions { memory: true, ..LoadOptions::default() }),
+    ] {
+        let LoadOptions { pods, memory, quartermaster, strict, .. } = &options;
+        if (*pods && alone.pods) || (*memory && alone.memory) {
+            let fixed = LoadOptions { quartermaster: quartermaster.clone(), strict: *strict, ..alone };
+            ensure!(options == fixed, "{option} goes with --quartermaster and --strict only");
+        }
     }
+    ensure!(
+        options.former.is_none() || (options.proxied.is_none() && !options.search && !options.strict),
+        "--former has no aims and goes with the rows only"
+    );
     if options.search {
         let fixed = LoadOptions { search: true, strict: options.strict, ..LoadOptions::default() };
         ensure!(options == fixed, "--search goes with --strict only");
@@ -212,6 +232,8 @@ mod tests {
             only: "list".into(),
             redis: "/r".into(),
             quartermaster: Some("/q".into()),
+            former: None,
+            memory: false,
             pods: false,
             search: false,
             proxied: None,
@@ -222,6 +244,10 @@ mod tests {
         let long_lists =
             LoadOptions { pods: true, quartermaster: Some("/q".into()), strict: true, ..LoadOptions::default() };
         assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(CommandLine::Measure(long_lists)));
+        let memory = LoadOptions { memory: true, ..LoadOptions::default() };
+        assert_eq!(asked("--memory"), Ok(CommandLine::Measure(memory)));
+        let former = LoadOptions { former: Some("/f".into()), ..LoadOptions::default() };
+        assert_eq!(asked("--former /f"), Ok(CommandLine::Measure(former)));
         let searching = LoadOptions { search: true, strict: true, ..LoadOptions::default() };
         assert_eq!(asked("--search --strict"), Ok(CommandLine::Measure(searching)));
         let (upstream, arguments) = (Some("http://u/mcp".to_owned()), r#"{"a":1}"#.to_owned());
@@ -262,6 +288,9 @@ mod tests {
             ("--seconds 0", "between 1 and 600"),
             ("--pods --seconds 2", "--pods goes with"),
             ("--only list --pods", "--pods goes with"),
+            ("--memory --seconds 2", "--memory goes with"),
+            ("--memory --pods", "goes with"),
+            ("--former /f --strict", "--former has no aims"),
             ("--search --pods", "goes with"),
             ("--pods --proxied", "--pods goes with"),
             ("--upstream http://u/mcp --tool t", "go with --proxied"),

@@ -21,6 +21,10 @@ const REFUSED: &str = "tools/call memory_list over the rate, modern";
 const ONE_CALL: u32 = 1;
 /// How much of a served call's CPU time a refused one may cost.
 const A_QUARTER: f64 = 0.25;
+/// The row of calls of which one in ten is traced.
+const TRACED: &str = "tools/call no-op, modern, tracing 10 %";
+/// Tracing may cost a twentieth.
+const NEARLY_ALL: f64 = 0.95;
 
 /// What the contender stands on, in the order of the table.
 const STORES: [&str; 2] = ["embedded", "redis"];
@@ -28,8 +32,10 @@ const STORES: [&str; 2] = ["embedded", "redis"];
 /// Measures everything, prints the table, and gives how many aims were missed.
 pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     let program = quartermaster(options)?;
-    let none =
-        STORES.iter().all(|store| chosen(store, &options.only).is_empty() && !named(REFUSED, store, &options.only));
+    let more = [REFUSED, TRACED];
+    let none = STORES.iter().all(|store| {
+        chosen(store, &options.only).is_empty() && !more.iter().any(|row| named(row, store, &options.only))
+    });
     ensure!(!none, "no row holds `{}`", options.only);
     let effort = Effort { span: Duration::from_secs(options.seconds), connections: options.connections };
     let redis = OwnRedis::start(&options.redis).await?;
@@ -41,19 +47,26 @@ pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     let mut missed = 0;
     for (store, url) in STORES.into_iter().zip([None, Some(redis.url.as_str())]) {
         let operations = chosen(store, &options.only);
-        let refuses = named(REFUSED, store, &options.only);
-        if operations.is_empty() && !refuses {
+        let (refuses, traces) = (named(REFUSED, store, &options.only), named(TRACED, store, &options.only));
+        if operations.is_empty() && !refuses && !traces {
             continue;
         }
         let contender = Contender::start(&program, url, contender::UNLIMITED).await?;
+        if let Some(former) = &options.former {
+            let former = Contender::start(former, url, contender::UNLIMITED).await.context("the former build")?;
+            for operation in operations {
+                let row = against_former(&contender, &former, operation, store, effort).await;
+                report::print(&row.with_context(|| format!("{} on {store}", operation.name))?.line());
+            }
+            continue;
+        }
         for operation in operations {
             let exchange = sample(&contender, operation).await.with_context(|| operation.name)?;
             for &(kind, aim) in operation.against {
                 let floor = Floor::start(kind, &exchange.answer, &redis.url).await?;
-                let side =
-                    |name, address, process| Side { name, address, processes: vec![process], exchange: &exchange };
-                let ours = side("service", contender.address, &contender.process);
-                let theirs = side("floor", floor.address, &floor.process);
+                let ours = side("service", &contender, &exchange);
+                let (address, processes) = (floor.address, vec![&floor.process]);
+                let theirs = Side { name: "floor", address, processes, exchange: &exchange };
                 let compared = versus::compare(&ours, &theirs, effort).await;
                 let verdict = compared.with_context(|| format!("{} on {store}", operation.name))?;
                 let (floor, aim) = (kind.as_str(), aim.map(Aim::Ratio));
@@ -61,6 +74,11 @@ pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
                 report::print(&row.line());
                 missed += usize::from(row.missed());
             }
+        }
+        if traces {
+            let row = traced(&program, url, &contender, &redis, effort).await.with_context(|| TRACED)?;
+            report::print(&row.line());
+            missed += usize::from(row.missed());
         }
         if refuses {
             let own = url.map(|_| &redis);
@@ -81,6 +99,44 @@ fn chosen(store: &str, only: &str) -> Vec<&'static Operation> {
 /// Whether a row on this store holds the text.
 fn named(operation: &str, store: &str, only: &str) -> bool {
     format!("{operation}, {store}").contains(only)
+}
+
+/// An operation against the same one of an earlier build. Their answers may differ; each must stay like its own first one.
+async fn against_former(
+    contender: &Contender,
+    former: &Contender,
+    operation: &'static Operation,
+    store: &'static str,
+    effort: Effort,
+) -> anyhow::Result<ReportRow> {
+    let (ours, theirs) = (sample(contender, operation).await?, sample(former, operation).await?);
+    let (ours, theirs) = (side("service", contender, &ours), side("former build", former, &theirs));
+    let verdict = versus::compare(&ours, &theirs, effort).await?;
+    Ok(ReportRow { operation: operation.name, store, floor: "former build", aim: None, verdict })
+}
+
+/// A service that sends one trace in ten to a collector, against the same one that sends none. The collector takes
+/// everything and keeps nothing.
+async fn traced(
+    program: &Path,
+    url: Option<&str>,
+    untraced: &Contender,
+    redis: &OwnRedis,
+    effort: Effort,
+) -> anyhow::Result<ReportRow> {
+    let collector = Floor::start(FloorKind::Bare, b"", &redis.url).await?;
+    let settings = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collector.address)),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf".to_owned()),
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio".to_owned()),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.1".to_owned()),
+    ];
+    let tracing = Contender::start_in(program, url, contender::UNLIMITED, &settings).await?;
+    let (ours, theirs) = (sample(&tracing, &operations::NO_OP).await?, sample(untraced, &operations::NO_OP).await?);
+    let (ours, theirs) = (side("tracing service", &tracing, &ours), side("service", untraced, &theirs));
+    let verdict = versus::compare(&ours, &theirs, effort).await?;
+    let store = if url.is_some() { "redis" } else { "embedded" };
+    Ok(ReportRow { operation: TRACED, store, floor: "untraced", aim: Some(Aim::Ratio(NEARLY_ALL)), verdict })
 }
 
 /// A call over the rate against the same call that is served, each by a service of its own: what somebody costs who does
@@ -132,7 +188,12 @@ async fn control(redis: &OwnRedis, effort: Effort) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn sample(contender: &Contender, operation: &Operation) -> anyhow::Result<LoadExchange> {
+fn side<'a>(name: &'static str, contender: &'a Contender, exchange: &'a LoadExchange) -> Side<'a> {
+    Side { name, address: contender.address, processes: vec![&contender.process], exchange }
+}
+
+/// What an operation sends to this service, and what it answers.
+pub(crate) async fn sample(contender: &Contender, operation: &Operation) -> anyhow::Result<LoadExchange> {
     let request = (operation.request)(&contender.tickets);
     settled(&mut KeptConnection::open(contender.address).await?, &request).await
 }
