@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams monitoring build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -75,6 +75,24 @@ use_helm() {
         QUARTERMASTER_TEST_HELM=''
     fi
     export QUARTERMASTER_TEST_HELM
+}
+
+# What is watched: alert rules, dashboard and traces, by a real Prometheus and a real Jaeger on the running service.
+ring_monitoring() {
+    local tests=(cargo test --locked --workspace --test it) prometheus jaeger filter
+    need_command redis-server redis-server
+    prometheus=$(tool "prometheus-$(distribution)" deb_into prometheus) || skip "the package prometheus cannot be fetched from the distribution"
+    "$prometheus/usr/bin/promtool" check rules deploy/monitoring/alerts.yaml
+    "$prometheus/usr/bin/promtool" test rules deploy/monitoring/alerts_test.yaml
+    jaeger=$(deploy/testbed jaeger) || exit
+    export QUARTERMASTER_TEST_PROMETHEUS=$prometheus/usr/bin/prometheus QUARTERMASTER_TEST_JAEGER=$jaeger
+    # They wait for scrapes more than they compute.
+    export RUST_TEST_THREADS=4
+    for filter in alerts:: jaeger::; do
+        # A filter that matches nothing would pass without a word.
+        [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+        INSTA_UPDATE=no "${tests[@]}" "$filter"
+    done
 }
 
 # The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed

@@ -83,6 +83,10 @@ impl Gateway {
     /// Builds everything. Fails only on what an operator has to correct; a store that is away is waited for.
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
         metrics::begin(env!("CARGO_PKG_VERSION"), option_env!("QUARTERMASTER_COMMIT").unwrap_or_default());
+        // From nothing, so that the first refusal of a process is an increase too.
+        for reason in ["no_token", "bad_origin", "address_limit"].into_iter().chain(identity::TokenRefused::REASONS) {
+            metrics::AUTH_FAILURES.add([reason], 0);
+        }
         metrics::label_tenants(settings.telemetry.metrics_by_tenant);
         let secret = std::fs::read(&settings.calls.key_file)
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;

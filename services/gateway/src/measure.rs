@@ -4,6 +4,7 @@
 //! over.
 
 use crate::app::Gateway;
+use std::time::Duration;
 use telemetry::metrics;
 
 /// What the state store is called in metrics: the one that holds the truth.
@@ -14,7 +15,9 @@ pub(crate) async fn measure(gateway: &Gateway) {
     let Gateway { store, verifier, clock, readiness, upstreams, executor, .. } = gateway;
     let (now, report) = (clock.now(), readiness.now());
     metrics::NOT_READY.replace(report.reasons.iter().map(|reason| ([*reason], 1.0)));
-    metrics::JWKS_AGE.replace(verifier.key_ages(now).map(|(issuer, age)| ([issuer], age.as_secs_f64())));
+    metrics::JWKS_AGE.replace(verifier.key_ages(now).map(|(issuer, (age, _))| ([issuer], age.as_secs_f64())));
+    let used = |(age, most): (Duration, Duration)| age.div_duration_f64(most);
+    metrics::JWKS_AGE_RATIO.replace(verifier.key_ages(now).map(|(issuer, age)| ([issuer], used(age))));
     metrics::AUDIT_OPEN.set([], store.open_receipts() as f64);
     let is_unsafe = |finding: &&str| matches!(*finding, "store_evicts" | "store_not_persistent");
     let is_unsafe = report.reasons.iter().chain(&report.warnings).any(|finding| is_unsafe(&finding));

@@ -21,6 +21,8 @@ struct StateCount {
     runs: u32,
     overdue: u32,
     oldest: Duration,
+    /// How much of its time the one has used that is nearest to its end.
+    used: f64,
 }
 
 impl Executor {
@@ -42,13 +44,18 @@ impl Executor {
                 let Some(count) = states.get_mut(&brief.state) else { continue };
                 count.runs += 1;
                 count.oldest = count.oldest.max(due.now.since(brief.asked_at));
-                count.overdue += u32::from(due_at.get(&brief.id).is_some_and(|at| due.now.since(*at) > OVERDUE));
+                if let Some(at) = due_at.get(&brief.id) {
+                    count.overdue += u32::from(due.now.since(*at) > OVERDUE);
+                    let whole = at.since(brief.asked_at).max(Duration::from_millis(1));
+                    count.used = count.used.max(due.now.since(brief.asked_at).div_duration_f64(whole));
+                }
             }
         }
-        for (state, StateCount { runs, overdue, oldest }) in states {
+        for (state, StateCount { runs, overdue, oldest, used }) in states {
             metrics::RUNS.set([state.as_str()], f64::from(runs));
             metrics::RUNS_OVERDUE.set([state.as_str()], f64::from(overdue));
             metrics::RUNS_OLDEST.set([state.as_str()], oldest.as_secs_f64());
+            metrics::RUNS_OLDEST_RATIO.set([state.as_str()], used);
         }
     }
 }

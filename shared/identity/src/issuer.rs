@@ -98,10 +98,10 @@ impl Issuer {
     }
 
     /// How old the published keys are; `None` if they are not published, or were never fetched.
-    pub(crate) fn key_age(&self, now: Moment) -> Option<std::time::Duration> {
+    pub(crate) fn key_age(&self, now: Moment) -> Option<(std::time::Duration, std::time::Duration)> {
         match &self.keys {
             IssuerKeys::Fixed(_) => None,
-            IssuerKeys::Remote(keys) => keys.age(now),
+            IssuerKeys::Remote(keys) => Some((keys.age(now)?, keys.max_stale)),
         }
     }
 

@@ -86,7 +86,28 @@ impl TokenRefused {
         }
     }
 
-    /// The stable name of this refusal in metrics.
+    /// Every reason there is, for whoever counts them from nothing.
+    pub const REASONS: [&'static str; 17] = [
+        "not_a_token",
+        "too_long",
+        "unknown_issuer",
+        "wrong_algorithm",
+        "unknown_key",
+        "bad_signature",
+        "missing_claim",
+        "bad_claim",
+        "wrong_audience",
+        "not_yet_valid",
+        "expired",
+        "bad_tenant",
+        "lives_too_long",
+        "no_person",
+        "foreign_tenant",
+        "foreign_scope",
+        "keys_unavailable",
+    ];
+
+    /// The stable name of this refusal in metrics; one of [`TokenRefused::REASONS`].
     pub const fn reason(&self) -> &'static str {
         match self {
             TokenRefused::NotAToken => "not_a_token",

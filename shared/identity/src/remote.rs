@@ -31,7 +31,7 @@ pub(crate) struct RemoteKeys {
     source: Arc<KeySource>,
     refetch_every: Duration,
     refresh_after: Duration,
-    max_stale: Duration,
+    pub(crate) max_stale: Duration,
     last_fetch: Mutex<Option<Fetch>>,
 }
 

@@ -98,8 +98,8 @@ impl Verifier {
         self.issuers.iter().map(|issuer| issuer.name.as_str())
     }
 
-    /// How old the keys of each issuer are that publishes them, as far as they were fetched.
-    pub fn key_ages(&self, now: Moment) -> impl Iterator<Item = (&str, std::time::Duration)> {
+    /// How old the keys of each issuer are that publishes them, as far as they were fetched, and how old they may become.
+    pub fn key_ages(&self, now: Moment) -> impl Iterator<Item = (&str, (Duration, Duration))> {
         self.issuers.iter().filter_map(move |issuer| Some((issuer.name.as_str(), issuer.key_age(now)?)))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`plan`] (what a world is made of), [`world`] (replicas that run, and are tidy when they stop),
 //! [`actor`] (who speaks), then the ways to speak: [`legacy`], [`modern`], [`rest`]. Below them stand [`http`], [`sse`]
-//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs, [`mod@line`] between them, and [`patience`].
+//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs like [`prometheus`], [`mod@line`] between them, and [`patience`].
 //! [`upstream`] is an MCP server that does as it is told, harm included, and [`collector`] takes the spans.
 //!
 //! Not here: the gateway. Whoever builds a world hands in how a replica is started.
@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod patience;
 pub mod plan;
 pub mod process;
+pub mod prometheus;
 pub mod redis;
 pub mod rest;
 pub mod sse;
@@ -34,6 +35,7 @@ pub use outcome::Outcome;
 pub use patience::until;
 pub use plan::Plan;
 pub use process::Process;
+pub use prometheus::Prometheus;
 pub use rest::Rest;
 pub use sse::Stream;
 pub use world::{Leftovers, Replica, Setup, Start, World};

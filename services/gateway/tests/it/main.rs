@@ -4,6 +4,8 @@
 //! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
 
 #[cfg(test)]
+mod alerts;
+#[cfg(test)]
 mod architecture;
 #[cfg(test)]
 mod argo_bounds;

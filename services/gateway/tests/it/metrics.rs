@@ -32,6 +32,7 @@ const TABLE: &[(&str, &str, &[&str])] = &[
     ("quartermaster_streams_open", "gauge", &["era"]),
     ("quartermaster_runs", "gauge", &["state"]),
     ("quartermaster_runs_oldest_seconds", "gauge", &["state"]),
+    ("quartermaster_runs_oldest_ratio", "gauge", &["state"]),
     ("quartermaster_runs_overdue", "gauge", &["state"]),
     ("quartermaster_run_transitions_total", "counter", &["to"]),
     ("quartermaster_run_fenced_total", "counter", &[]),
@@ -77,6 +78,7 @@ const ELSEWHERE: &[&str] = &[
     "quartermaster_audit_checkpoint_age_seconds",
     "quartermaster_audit_export_lag_seconds",
     "quartermaster_jwks_age_seconds",
+    "quartermaster_jwks_age_ratio",
     "quartermaster_not_ready",
 ];
 

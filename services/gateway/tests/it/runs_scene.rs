@@ -86,6 +86,11 @@ impl Scene {
     pub(crate) async fn open(ground: Ground, stops: &[&str]) -> Scene {
         let target = Target::start().await;
         let world = ground.plan().start(replicas(&target, stops)).await;
+        Scene::on(world, target, ground).await
+    }
+
+    /// The same in a world that is there, whose tools act on this target.
+    pub(crate) async fn on(world: World<Process>, target: Arc<Target>, ground: Ground) -> Scene {
         let client = world.tenant(TENANT).agent().on(ground.alive()).legacy().await;
         client.load("yard:write").await;
         let mut scene = Scene { world, target, ground, client, runs: Vec::new() };

@@ -47,6 +47,7 @@ instruments! {
     STREAMS_OPEN: Gauge<1>;
     RUNS: Gauge<1>;
     RUNS_OLDEST: Gauge<1>;
+    RUNS_OLDEST_RATIO: Gauge<1>;
     RUNS_OVERDUE: Gauge<1>;
     RUN_TRANSITIONS: Counter<2>;
     RUN_FENCED: Counter<0>;
@@ -78,6 +79,7 @@ instruments! {
     CONFIG_RELOAD_FAILED: Counter<0>;
     TELEMETRY_DROPPED: Counter<1>;
     JWKS_AGE: Gauge<1>;
+    JWKS_AGE_RATIO: Gauge<1>;
     CONFIG_LOADED: Gauge<0>;
     NOT_READY: Gauge<1>;
     BUILD_INFO: Gauge<2>;
@@ -104,6 +106,9 @@ pub fn begin(version: &str, commit: &str) {
     }
     for kind in ["timeout", "connection", "readonly", "noscript", "oom", "noreplicas", "conflict"] {
         STORE_ERRORS.add([kind], 0);
+    }
+    for scope in ["address", "caller", "tenant", "slots"] {
+        RATE_LIMITED.add([scope, ""], 0);
     }
     for signal in ["traces", "logs", "metrics", "attributes"] {
         TELEMETRY_DROPPED.add([signal], 0);

@@ -122,6 +122,9 @@ metrics! {
     RUNS_OLDEST = Gauge "quartermaster_runs_oldest_seconds" "quartermaster.runs.oldest" "s"
         ["state"],
         "How long ago the oldest run in a state was asked for.";
+    RUNS_OLDEST_RATIO = Gauge "quartermaster_runs_oldest_ratio" "quartermaster.runs.oldest.ratio" "1"
+        ["state"],
+        "The largest part of its time that a run in a state has used: 1 is the moment at which it is due.";
     RUNS_OVERDUE = Gauge "quartermaster_runs_overdue" "quartermaster.runs.overdue" "{run}"
         ["state"],
         "Runs whose lease or deadline is over by more than 30 seconds and that nobody has looked at.";
@@ -215,6 +218,9 @@ metrics! {
     JWKS_AGE = Gauge "quartermaster_jwks_age_seconds" "quartermaster.jwks.age" "s"
         ["issuer"],
         "How long ago the keys of an issuer were fetched.";
+    JWKS_AGE_RATIO = Gauge "quartermaster_jwks_age_ratio" "quartermaster.jwks.age.ratio" "1"
+        ["issuer"],
+        "The age of an issuer's keys as a part of the time they may be used without being fetched again.";
     CONFIG_LOADED = Gauge "quartermaster_config_loaded_timestamp_seconds" "quartermaster.config.loaded.timestamp" "s"
         [],
         "When a tenant's configuration was last taken over, in seconds since 1970.";
