@@ -4,8 +4,9 @@
 //! over.
 
 use crate::app::Gateway;
+use std::sync::Arc;
 use std::time::Duration;
-use telemetry::metrics;
+use telemetry::{MetricsExporter, metrics};
 
 /// What the state store is called in metrics: the one that holds the truth.
 const LEDGER: &str = "ledger";
@@ -28,4 +29,20 @@ pub(crate) async fn measure(gateway: &Gateway) {
     metrics::STORE_GENERATION.set([LEDGER], (epoch.generation + since) as f64);
     upstreams.measure();
     executor.measure().await;
+}
+
+/// Sends everything to a collector, again and again.
+pub(crate) fn send(gateway: &Arc<Gateway>, exporter: MetricsExporter) {
+    let every = Duration::from_millis(gateway.settings.telemetry.metrics_every_ms);
+    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
+    gateway.tasks.spawn("metrics", async move {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(every) => {}
+            }
+            measure(&watched).await;
+            exporter.export().await;
+        }
+    });
 }

@@ -70,6 +70,9 @@ impl Readiness {
             report.reasons.push("config_unread");
         }
         report.warnings.extend(tenant_warnings(tenants));
+        if telemetry::otlp_down() {
+            report.warnings.push("otlp_down");
+        }
         if store.unauthentic() > 0 {
             report.warnings.push("records_not_authentic");
         }

@@ -3,6 +3,7 @@
 //! Each crate owns its section; this file only nests them and merges the layers.
 
 mod limits;
+mod otel;
 
 pub use limits::LimitSettings;
 
@@ -211,12 +212,14 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Reads the defaults, the file and the environment; a later one overrides an earlier one.
+    /// Reads the defaults, `OTEL_*`, the file and `QM_*`; a later one overrides an earlier one.
     pub fn read(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Settings, SettingsError> {
+        let environment: Vec<(String, String)> = environment.into_iter().collect();
         let mut layers = parse("defaults.toml", DEFAULTS)?;
+        merge(&mut layers, otel::layer(&environment)?);
         if let Some(path) = file {
             let text = std::fs::read_to_string(path)
                 .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
@@ -262,6 +265,7 @@ impl Settings {
                 return wrong("approvals.webhook_url needs approvals.webhook_secret_file: events must be signed");
             }
         }
+        self.telemetry.check().map_err(|error| SettingsError::Wrong(format!("telemetry: {error}")))?;
         let metrics = &self.telemetry.metrics_listen;
         if !metrics.is_empty() && metrics.parse::<SocketAddr>().is_err() {
             return wrong("telemetry.metrics_listen is no address with a port, such as 127.0.0.1:9464");
@@ -340,6 +344,19 @@ mod tests {
         assert_eq!(settings.sessions.idle, Duration::from_secs(7200));
         assert_eq!((settings.store.prefix.as_str(), settings.listen.workers), ("b", 3));
         assert_eq!(settings.listen.body_bytes, 4 << 20);
+    }
+
+    #[test]
+    fn the_standard_variables_lie_below_what_was_written_for_this_service() {
+        let otel = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4317"), ("OTEL_SERVICE_NAME", "tools")];
+        let settings = read(ISSUER, &otel).unwrap().telemetry;
+        assert_eq!((settings.otlp_endpoint.as_str(), settings.service_name.as_str()), ("http://a:4317", "tools"));
+        let text = format!("{ISSUER}\n[telemetry]\notlp_endpoint = \"http://b:4317\"");
+        assert_eq!(read(&text, &otel).unwrap().telemetry.otlp_endpoint, "http://b:4317");
+        let more = [otel.as_slice(), &[("QM_TELEMETRY__OTLP_ENDPOINT", "http://c:4317")]].concat();
+        assert_eq!(read(&text, &more).unwrap().telemetry.otlp_endpoint, "http://c:4317");
+        assert!(read(ISSUER, &[("OTEL_TRACES_SAMPLER", "x")]).unwrap_err().contains("OTEL_TRACES_SAMPLER"));
+        assert!(read(ISSUER, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "a:4317")]).unwrap_err().contains("a:4317"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! One authenticated question to a service the user named, with a bounded answer of any status.
 
 use crate::address;
-use crate::client::HttpClient;
+use crate::client::{ClientError, Config, HttpClient, operator_client};
 use crate::fetch::{FetchError, read_capped, transport};
 use reqwest::Method;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The most that is read of an answer.
 const CAP: usize = 8 << 20;
@@ -28,6 +29,16 @@ pub async fn post(client: &HttpClient, url: &str, headers: &[(&str, &str)], body
     let request = client.0.post(url).header("Content-Type", "application/json").body(body);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     Ok(request.send().await.map_err(transport)?.status().as_u16())
+}
+
+/// A client for a collector of telemetry. Its address is the operator's, and inside a cluster it is plain http as a rule.
+pub fn telemetry_sender() -> Result<telemetry::HttpSend, ClientError> {
+    let HttpClient(client) = operator_client(&Config::default())?;
+    Ok(Arc::new(move |post: telemetry::HttpPost| {
+        let request = client.post(post.url).timeout(post.timeout).body(post.body);
+        let request = post.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+        Box::pin(async move { request.send().await.ok().map(|response| response.status().as_u16()) })
+    }))
 }
 
 /// Sends it and reads the whole answer; the status is the caller's to judge.

@@ -6,7 +6,7 @@
 //!
 //! Telemetry never slows or fails a call: queues are bounded, and what does not fit is dropped.
 //!
-//! [`metrics`] counts, and is read by Prometheus.
+//! [`metrics`] counts, and is read by Prometheus. [`otlp`] sends traces, metrics and logs to a collector.
 //!
 //! Not here: the audit log, which is no log (see `store`).
 
@@ -17,11 +17,14 @@ mod line;
 mod listed;
 pub mod metrics;
 pub mod names;
+pub mod otlp;
 mod sampling;
 pub mod setup;
 
-pub use config::{Config, Format};
+pub use config::{Config, ConfigError, Format, HeaderList, SignalConfig};
 pub use context::{
     asks_to_be_kept, current_span, current_trace_id, link, link_to, set_parent, span_reference, trace_headers,
 };
+pub use otlp::metrics::MetricsExporter;
+pub use otlp::{HttpPost, HttpSend, OtlpProtocol, otlp_down};
 pub use setup::{NotFlushed, TelemetryError, TelemetryGuard, start};

@@ -15,7 +15,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 /// Writes lines in one format, each signed with the replica.
 #[derive(Debug, Clone)]
@@ -34,16 +34,7 @@ where
         writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = LogFields::default();
-        for span in ctx.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
-            if let Some(carried) = span.extensions().get::<FormattedFields<SpanFieldsLayer>>() {
-                fields.set_carried(&carried.fields);
-            }
-        }
-        event.record(&mut fields);
-        if fields.find("event").is_none() {
-            fields.set("event", event.metadata().target());
-        }
+        let mut fields = gathered(ctx.event_scope().into_iter().flat_map(|scope| scope.from_root()), event);
         // Ours come last, so that no event can pass for another replica's or another trace's.
         let mut ts = String::new();
         SystemTime.format_time(&mut Writer::new(&mut ts))?;
@@ -56,6 +47,24 @@ where
             Format::Text => text(fields, writer),
         }
     }
+}
+
+/// What an event says, with what the spans around it carry.
+pub(crate) fn gathered<'a, R: LookupSpan<'a> + 'a>(
+    spans: impl Iterator<Item = SpanRef<'a, R>>,
+    event: &Event<'_>,
+) -> LogFields {
+    let mut fields = LogFields::default();
+    for span in spans {
+        if let Some(carried) = span.extensions().get::<FormattedFields<SpanFieldsLayer>>() {
+            fields.set_carried(&carried.fields);
+        }
+    }
+    event.record(&mut fields);
+    if fields.find("event").is_none() {
+        fields.set("event", event.metadata().target());
+    }
+    fields
 }
 
 /// The trace the line belongs to, if any.

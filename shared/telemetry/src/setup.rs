@@ -5,15 +5,19 @@
 //! Sending happens on a thread of its own behind a bounded queue. A full queue drops spans and never makes a call wait.
 
 use crate::config::Config;
+use crate::config::{ConfigError, pairs};
 use crate::context;
 use crate::fields::SpanFieldsLayer;
 use crate::line::LineFormat;
 use crate::listed::{AllowListExporter, DroppedCount};
+use crate::metrics::TELEMETRY_DROPPED;
+use crate::otlp::logs::{LogQueue, resource_of};
+use crate::otlp::metrics::MetricsExporter;
+use crate::otlp::spans::OtlpSpans;
+use crate::otlp::{BadEndpoint, HttpSend, OtlpSender, Signal};
 use crate::sampling::{KeepProcessor, KeepSampler, WaitingCount};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry::{KeyValue, global};
-use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
-use opentelemetry_otlp::{ExporterBuildError, WithExportConfig, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -33,8 +37,6 @@ const QUEUE: usize = 8_192;
 const BATCH: usize = 512;
 /// How long a finished span may wait for company.
 const SEND_EVERY: Duration = Duration::from_secs(2);
-/// How long one sending may take before it is given up.
-const SEND_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why telemetry could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -48,17 +50,14 @@ pub enum TelemetryError {
         #[source]
         source: ParseError,
     },
-    /// The sample ratio is no share.
-    #[error("the sample ratio {ratio} is not between 0 and 1")]
-    Ratio {
-        /// The ratio as configured.
-        ratio: f64,
-    },
+    /// A setting cannot be used.
+    #[error("could not use the settings of telemetry")]
+    Config(#[source] ConfigError),
     /// The collector's address cannot be used.
-    #[error("could not prepare sending spans to the collector")]
-    Collector(#[source] ExporterBuildError),
+    #[error("could not prepare sending to the collector")]
+    Collector(#[source] BadEndpoint),
     /// Sending needs a runtime, and there is none here.
-    #[error("could not prepare sending spans outside of an async runtime")]
+    #[error("could not prepare sending to the collector outside of an async runtime")]
     NoRuntime,
     /// Somebody in this process was first.
     #[error("telemetry was already started in this process")]
@@ -75,6 +74,8 @@ pub struct NotFlushed(#[source] OTelSdkError);
 #[must_use = "the last spans are sent by `shutdown`"]
 pub struct TelemetryGuard {
     provider: Option<SdkTracerProvider>,
+    logs: Option<LogQueue>,
+    metrics: Option<MetricsExporter>,
     dropped: DroppedCount,
 }
 
@@ -82,7 +83,17 @@ impl TelemetryGuard {
     /// Sends what is still waiting and stops sending. It blocks, and while it does the runtime `start` was called in
     /// must go on: call it from a blocking task.
     pub fn shutdown(self, timeout: Duration) -> Result<(), NotFlushed> {
+        if let Some(logs) = &self.logs
+            && !logs.flush(timeout)
+        {
+            TELEMETRY_DROPPED.add([Signal::Logs.as_str()], 1);
+        }
         self.provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(timeout)).map_err(NotFlushed)
+    }
+
+    /// Sends metrics, if a collector takes them: whoever sets the gauges calls it afterwards, again and again.
+    pub fn metrics(&self) -> Option<MetricsExporter> {
+        self.metrics.clone()
     }
 
     /// How many attributes and span events were kept from leaving because no list names them.
@@ -95,35 +106,39 @@ impl TelemetryGuard {
 /// a fault of ours. A directive in the settings has the last word.
 const QUIET: &str = "kube_client=off,tower_http=off,rmcp=off";
 
-/// Starts logging and tracing for this process. `replica` signs every line and span.
-pub fn start(config: &Config, replica: &str) -> Result<TelemetryGuard, TelemetryError> {
-    let ratio = config.sample_ratio;
-    if !(0.0..=1.0).contains(&ratio) {
-        return Err(TelemetryError::Ratio { ratio });
-    }
+/// Starts logging and sending for this process. `replica` signs every line and span; `http` posts to a collector.
+pub fn start(config: &Config, replica: &str, http: &HttpSend) -> Result<TelemetryGuard, TelemetryError> {
+    config.check().map_err(TelemetryError::Config)?;
     let dropped = DroppedCount::default();
+    let [traces, metrics, logs] = Signal::ALL.map(|signal| sender(config, signal, http));
+    let (traces, metrics, logs) = (traces?, metrics?, logs?);
+    let about = resource_of(&resource(config, replica));
     context::begin(config);
-    let exporter = config.is_traced().then(|| collector(&config.otlp_endpoint)).transpose()?;
     // Without a collector nothing is recorded: a span that nobody will see should cost next to nothing.
-    let provider = exporter.map(|exporter| sending(config, replica, exporter, &dropped));
-    let subscriber = subscriber(config, replica, provider.as_ref(), std::io::stderr)?;
+    let provider = traces.map(|sender| sending(config, replica, OtlpSpans::new(sender), &dropped));
+    let logs = logs.map(|sender| LogQueue::start(sender, about.clone()));
+    let metrics = metrics.map(|sender| MetricsExporter::new(sender, about));
+    let subscriber = subscriber(config, replica, provider.as_ref(), logs.clone(), std::io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadyStarted)?;
     global::set_text_map_propagator(TraceContextPropagator::new());
-    Ok(TelemetryGuard { provider, dropped })
+    Ok(TelemetryGuard { provider, logs, metrics, dropped })
 }
 
-/// Lines to `writer`, spans to `provider` if there is one.
+/// Lines to `writer` and to `logs` if it is there, spans to `provider` if there is one.
 pub(crate) fn subscriber<W>(
     config: &Config,
     replica: &str,
     provider: Option<&SdkTracerProvider>,
+    logs: Option<LogQueue>,
     writer: W,
 ) -> Result<impl Subscriber + Send + Sync + use<W>, TelemetryError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let wanted = EnvFilter::try_new(format!("{QUIET},{}", config.log));
-    let wanted = wanted.map_err(|source| TelemetryError::Log { log: config.log.clone(), source })?;
+    let wanted = |quiet: &str| {
+        let wanted = EnvFilter::try_new(format!("{quiet},{}", config.log));
+        wanted.map_err(|source| TelemetryError::Log { log: config.log.clone(), source })
+    };
     // Spans are kept whatever the log level, because a warning without its tenant helps nobody.
     let spans = || filter_fn(is_span).with_max_level_hint(LevelFilter::INFO);
     let line = LineFormat { format: config.format, replica: replica.into() };
@@ -137,7 +152,9 @@ where
             .with_target(false)
             .with_filter(filter_fn(is_step).with_max_level_hint(LevelFilter::DEBUG))
     });
-    Ok(Registry::default().with(traces).with(lines.with_filter(wanted.or(spans()))))
+    let (to_writer, to_collector) = (wanted(QUIET)?, wanted(QUIET)?.and(filter_fn(|event| !is_senders(event))));
+    let logs = logs.map(|logs| logs.with_filter(to_collector.or(spans())));
+    Ok(Registry::default().with(traces).with(lines.with_filter(to_writer.or(spans()))).with(logs))
 }
 
 /// A provider that records the configured share of traces and sends them by way of the list.
@@ -157,7 +174,7 @@ pub(crate) fn sending<E: SpanExporter + 'static>(
     let batches = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
     TracerProviderBuilder::default()
         .with_sampler(KeepSampler::new(config.sample_ratio))
-        .with_resource(resource(replica))
+        .with_resource(resource(config, replica))
         .with_span_processor(KeepProcessor::new(batches, waiting, QUEUE))
         .build()
 }
@@ -169,25 +186,27 @@ pub(crate) fn silent() -> SdkTracerProvider {
 }
 
 /// Who sends; written out rather than detected, since the environment is read in one place only.
-fn resource(replica: &str) -> Resource {
+fn resource(config: &Config, replica: &str) -> Resource {
+    let more = pairs(&config.resource_attributes, "resource_attributes").unwrap_or_default();
     Resource::builder_empty()
-        .with_service_name("quartermaster")
+        .with_attributes(more.into_iter().map(|(name, value)| KeyValue::new(name, value)))
+        .with_service_name(config.service_name.clone())
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .with_attribute(KeyValue::new("service.instance.id", replica.to_owned()))
         .build()
 }
 
-/// The exporter for a collector. It connects when it first has something to send.
-fn collector(endpoint: &str) -> Result<opentelemetry_otlp::SpanExporter, TelemetryError> {
-    tokio::runtime::Handle::try_current().map_err(|_| TelemetryError::NoRuntime)?;
-    let exporter =
-        opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).with_timeout(SEND_WITHIN);
-    let exporter = if endpoint.starts_with("https://") {
-        exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots())
-    } else {
-        exporter
-    };
-    exporter.build().map_err(TelemetryError::Collector)
+/// What sends one kind of telemetry, if somebody takes it. It connects when it first has something to send.
+fn sender(config: &Config, signal: Signal, http: &HttpSend) -> Result<Option<OtlpSender>, TelemetryError> {
+    let Some(target) = config.target(signal).map_err(TelemetryError::Config)? else { return Ok(None) };
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| TelemetryError::NoRuntime)?;
+    OtlpSender::new(target, http, runtime).map(Some).map_err(TelemetryError::Collector)
+}
+
+/// Whether an event is told by what sends: a collector would be sent lines about the sending of lines.
+fn is_senders(metadata: &Metadata<'_>) -> bool {
+    const SENDERS: [&str; 7] = ["h2", "hyper", "hyper_util", "reqwest", "rustls", "tonic", "tower"];
+    metadata.is_event() && metadata.target().split("::").next().is_some_and(|name| SENDERS.contains(&name))
 }
 
 /// Spans for a collector: the same, and the steps of a call, which only our own crates tell.

@@ -1,6 +1,6 @@
-//! A collector of spans: it takes OTLP over gRPC from anybody and keeps the bytes, to be searched and to be read.
+//! A collector: it takes OTLP over gRPC and over HTTP from anybody and keeps the bytes, to be searched and to be read.
 //!
-//! Just enough HTTP/2 and protobuf, by hand, to make an exporter content: every request is answered with success. A
+//! Just enough HTTP and protobuf, by hand, to make an exporter content: every request is answered with success. A
 //! planted text is found as it stands, since exporters send protobuf unpacked.
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +29,7 @@ const EMPTY: &[u8] = &[0; 5];
 pub struct Collector {
     address: SocketAddr,
     taken: Arc<Mutex<Vec<Vec<u8>>>>,
+    heads: Arc<Mutex<Vec<Vec<u8>>>>,
     _serving: JoinSet<()>,
 }
 
@@ -57,14 +58,15 @@ impl Collector {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port should be free");
         let address = listener.local_addr().expect("a bound port is known");
         let taken = Arc::<Mutex<Vec<Vec<u8>>>>::default();
-        let (kept, mut serving) = (Arc::clone(&taken), JoinSet::new());
+        let heads = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+        let (kept, seen, mut serving) = (Arc::clone(&taken), Arc::clone(&heads), JoinSet::new());
         serving.spawn(async move {
             let mut exporters = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                exporters.spawn(serve(stream, Arc::clone(&kept)));
+                exporters.spawn(serve(stream, Arc::clone(&kept), Arc::clone(&seen)));
             }
         });
-        Collector { address, taken, _serving: serving }
+        Collector { address, taken, heads, _serving: serving }
     }
 
     /// Where exporters send to.
@@ -77,8 +79,39 @@ impl Collector {
         locked(&self.taken).concat()
     }
 
+    /// The heads of the requests that came over HTTP.
+    pub fn heads(&self) -> Vec<String> {
+        locked(&self.heads).iter().map(|head| String::from_utf8_lossy(head).into_owned()).collect()
+    }
+
     /// The spans that were sent so far.
     pub fn spans(&self) -> Vec<CollectedSpan> {
+        self.items().iter().filter(|item| kind_of(item) == ItemKind::Span).map(|span| span_of(span)).collect()
+    }
+
+    /// The metrics that were sent so far, each as often as it was.
+    pub fn metrics(&self) -> Vec<CollectedMetric> {
+        self.items().iter().filter(|item| kind_of(item) == ItemKind::Metric).map(|metric| metric_of(metric)).collect()
+    }
+
+    /// The log lines that were sent so far.
+    pub fn logs(&self) -> Vec<CollectedLog> {
+        self.items().iter().filter(|item| kind_of(item) == ItemKind::Log).map(|log| log_of(log)).collect()
+    }
+
+    /// What everything was sent in the name of.
+    pub fn resource(&self) -> BTreeMap<String, String> {
+        let requests: Vec<Vec<u8>> =
+            locked(&self.taken).iter().filter_map(|request| Some(request.get(5..)?.to_vec())).collect();
+        let within = |messages: &[Vec<u8>], number: u64| -> Vec<Vec<u8>> {
+            let all = messages.iter().flat_map(|message| fields(message));
+            all.filter(|(n, _)| *n == number).map(|(_, value)| value.bytes()).collect()
+        };
+        within(&within(&within(&requests, 1), 1), 1).iter().map(|pair| attribute(pair)).collect()
+    }
+
+    /// Spans, metrics and log lines stand at the same depth of their messages.
+    fn items(&self) -> Vec<Vec<u8>> {
         // A message of gRPC stands behind a flag and four bytes of length.
         let requests = locked(&self.taken).iter().filter_map(|request| Some(request.get(5..)?.to_vec())).collect();
         let within = |messages: Vec<Vec<u8>>, number: u64| -> Vec<Vec<u8>> {
@@ -91,7 +124,54 @@ impl Collector {
         };
         let resources = within(requests, 1);
         let scopes = within(resources, 2);
-        within(scopes, 2).iter().map(|span| span_of(span)).collect()
+        within(scopes, 2)
+    }
+}
+
+/// A metric as it arrived.
+#[derive(Debug, Clone, Default)]
+pub struct CollectedMetric {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// `gauge`, `sum` or `histogram`.
+    pub kind: &'static str,
+    /// The attributes of each of its series.
+    pub series: Vec<BTreeMap<String, String>>,
+}
+
+/// A log line as it arrived.
+#[derive(Debug, Clone, Default)]
+pub struct CollectedLog {
+    /// `INFO` and so on.
+    pub severity: String,
+    /// What it says.
+    pub body: String,
+    /// What else it says.
+    pub attributes: BTreeMap<String, String>,
+    /// The trace it was written in; empty outside of every trace.
+    pub trace: String,
+    /// The span it was written in.
+    pub span: String,
+}
+
+#[derive(PartialEq)]
+enum ItemKind {
+    Span,
+    Metric,
+    Log,
+}
+
+/// The three begin differently: with two ids, with a time and a number, and with two texts.
+fn kind_of(item: &[u8]) -> ItemKind {
+    let first = |number: u64| fields(item).into_iter().find(|(n, _)| *n == number).map(|(_, value)| value);
+    match (first(1), first(2)) {
+        (Some(WireValue::Bytes(one)), Some(WireValue::Bytes(two))) if (one.len(), two.len()) == (16, 8) => {
+            ItemKind::Span
+        }
+        (Some(WireValue::Bytes(one)), Some(WireValue::Number(_))) if one.len() == 8 => ItemKind::Log,
+        _ => ItemKind::Metric,
     }
 }
 
@@ -176,6 +256,48 @@ fn span_of(message: &[u8]) -> CollectedSpan {
     span
 }
 
+fn metric_of(message: &[u8]) -> CollectedMetric {
+    let mut metric = CollectedMetric::default();
+    for (number, value) in fields(message) {
+        let (kind, attributes) = match number {
+            1 => {
+                metric.name = value.text();
+                continue;
+            }
+            3 => {
+                metric.unit = value.text();
+                continue;
+            }
+            5 => ("gauge", 7),
+            7 => ("sum", 7),
+            9 => ("histogram", 9),
+            _ => continue,
+        };
+        metric.kind = kind;
+        let points = fields(&value.bytes()).into_iter().filter(|(number, _)| *number == 1);
+        metric.series.extend(points.map(|(_, point)| {
+            let pairs = fields(&point.bytes()).into_iter().filter(|(number, _)| *number == attributes);
+            pairs.map(|(_, pair)| attribute(&pair.bytes())).collect::<BTreeMap<_, _>>()
+        }));
+    }
+    metric
+}
+
+fn log_of(message: &[u8]) -> CollectedLog {
+    let mut log = CollectedLog::default();
+    for (number, value) in fields(message) {
+        match number {
+            3 => log.severity = value.text(),
+            5 => log.body = fields(&value.bytes()).into_iter().map(|(_, value)| value.text()).collect(),
+            6 => log.attributes.extend([attribute(&value.bytes())]),
+            9 => log.trace = value.hex(),
+            10 => log.span = value.hex(),
+            _ => {}
+        }
+    }
+    log
+}
+
 fn link_of(message: &[u8]) -> (String, String, BTreeMap<String, String>) {
     let mut link = (String::new(), String::new(), BTreeMap::new());
     for (number, value) in fields(message) {
@@ -189,13 +311,21 @@ fn link_of(message: &[u8]) -> (String, String, BTreeMap<String, String>) {
     link
 }
 
+/// A value as text. The fourth kind is a number with a fraction.
+fn scalar((kind, value): (u64, WireValue)) -> String {
+    match (kind, value) {
+        (4, WireValue::Bytes(bytes)) => f64::from_le_bytes(bytes.try_into().expect("eight bytes")).to_string(),
+        (_, value) => value.text(),
+    }
+}
+
 fn attribute(message: &[u8]) -> (String, String) {
     let mut pair = (String::new(), String::new());
     for (number, value) in fields(message) {
         match number {
             1 => pair.0 = value.text(),
             // One of several: text, a truth, a number.
-            2 => pair.1 = fields(&value.bytes()).into_iter().map(|(_, value)| value.text()).collect(),
+            2 => pair.1 = fields(&value.bytes()).into_iter().map(scalar).collect(),
             _ => {}
         }
     }
@@ -206,10 +336,44 @@ fn locked(taken: &Mutex<Vec<Vec<u8>>>) -> MutexGuard<'_, Vec<Vec<u8>>> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One connection, until the exporter leaves or says something that is no frame.
-async fn serve(mut stream: TcpStream, taken: Arc<Mutex<Vec<Vec<u8>>>>) -> std::io::Result<()> {
+/// One connection, of whichever kind.
+async fn serve(
+    mut stream: TcpStream,
+    taken: Arc<Mutex<Vec<Vec<u8>>>>,
+    heads: Arc<Mutex<Vec<Vec<u8>>>>,
+) -> std::io::Result<()> {
+    let mut first = [0; 4];
+    stream.read_exact(&mut first).await?;
+    if first == *b"POST" { posted(stream, taken, heads).await } else { framed(stream, taken).await }
+}
+
+/// A connection of HTTP/1.1, until the exporter leaves. Bodies are kept as gRPC frames them.
+async fn posted(
+    mut stream: TcpStream,
+    taken: Arc<Mutex<Vec<Vec<u8>>>>,
+    heads: Arc<Mutex<Vec<Vec<u8>>>>,
+) -> std::io::Result<()> {
+    let mut head = b"POST".to_vec();
+    loop {
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let text = String::from_utf8_lossy(&head).to_lowercase();
+        let length = text.lines().find_map(|line| line.strip_prefix("content-length:")).map(str::trim);
+        let length: usize = length.and_then(|length| length.parse().ok()).expect("a body has a length");
+        let mut body = EMPTY.to_vec();
+        body.resize(EMPTY.len() + length, 0);
+        stream.read_exact(&mut body[EMPTY.len()..]).await?;
+        locked(&heads).push(std::mem::take(&mut head));
+        locked(&taken).push(body);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
+    }
+}
+
+/// A connection of HTTP/2, until the exporter leaves or says something that is no frame.
+async fn framed(mut stream: TcpStream, taken: Arc<Mutex<Vec<Vec<u8>>>>) -> std::io::Result<()> {
     let mut bodies: HashMap<u32, Vec<u8>> = HashMap::new();
-    stream.read_exact(&mut [0; PREFACE]).await?;
+    stream.read_exact(&mut [0; PREFACE - 4]).await?;
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
     loop {
         let mut head = [0; 9];
@@ -275,6 +439,19 @@ mod tests {
         );
         assert_eq!((span.name.as_str(), span.kind, span.attributes["k"].as_str()), ("GET /x", 3, "v"));
         assert_eq!((span.links[0].1.as_str(), span.links[0].2["k"].as_str()), (&*"08".repeat(8), "v"));
+    }
+
+    #[tokio::test]
+    async fn what_is_posted_is_kept_too() {
+        let collector = Collector::start().await;
+        let mut stream = TcpStream::connect(collector.address).await.unwrap();
+        stream.write_all(b"POST /v1/logs HTTP/1.1\r\nContent-Length: 7\r\n\r\nplanted").await.unwrap();
+        let mut heard = Vec::new();
+        while !heard.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut heard).await.unwrap(), 0, "it should answer: {heard:?}");
+        }
+        assert!(collector.taken().ends_with(b"planted"));
+        assert!(collector.heads()[0].starts_with("POST /v1/logs "));
     }
 
     #[tokio::test]

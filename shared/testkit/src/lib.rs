@@ -26,7 +26,7 @@ pub mod upstream;
 pub mod world;
 
 pub use actor::{Actor, TenantActors};
-pub use collector::{CollectedSpan, Collector};
+pub use collector::{CollectedLog, CollectedMetric, CollectedSpan, Collector};
 pub use http::{Answer, Request};
 pub use legacy::Legacy;
 pub use line::Line;

@@ -3,8 +3,8 @@
 use crate::app::Gateway;
 use crate::cli::Serve;
 use crate::commands::{CommandOutcome, runtime};
-use crate::server;
 use crate::settings::Settings;
+use crate::{measure, server};
 use anyhow::Context;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +22,28 @@ pub(super) async fn serve(
     ready: impl FnOnce(&Arc<Gateway>) -> anyhow::Result<()>,
 ) -> anyhow::Result<CommandOutcome> {
     let replica = format!("pid-{}", std::process::id());
-    let guard = telemetry::start(&settings.telemetry, &replica).context("telemetry cannot start")?;
+    let http = egress::telemetry_sender().context("cannot build the HTTP client")?;
+    let guard = telemetry::start(&settings.telemetry, &replica, &http).context("telemetry cannot start")?;
     tracing::info!(settings = ?settings, "starting");
     let gateway = Gateway::build(settings).await?;
     // Before anything is answered: who got an answer may say stop, and that is not to end the process at once.
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let running = server::start(&gateway)?;
     tracing::info!(address = %running.address, store = gateway.store.backend(), tenants = gateway.tenants.len(), "serving");
+    let metrics = guard.metrics();
+    if let Some(exporter) = metrics.clone() {
+        measure::send(&gateway, exporter);
+    }
     ready(&gateway)?;
     tokio::select! {
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
     tracing::info!("stopping");
+    if let Some(metrics) = metrics {
+        measure::measure(&gateway).await;
+        metrics.export().await;
+    }
     running.stop().await;
     let flushed = tokio::task::spawn_blocking(move || guard.shutdown(Duration::from_secs(5))).await?;
     if let Err(error) = flushed {

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use testkit::upstream::{Era, McpServer};
-use testkit::{Plan, Process, Request, until};
+use testkit::{Collector, Plan, Process, Request, until};
 
 /// The metrics as the design names them: name, type, and every label a series may have. Those that only an audit log with
 /// checkpoints, a Redis or the usage of tokens can fill stand in [`ELSEWHERE`].
@@ -379,4 +379,91 @@ fn the_page_about_telemetry_lists_every_metric() {
         let row = format!("| `{}` | {kind} | {labels} | {} |", metric.prometheus, metric.help);
         assert!(listed.contains(&row.as_str()), "docs/telemetry.md lacks {row}");
     }
+}
+
+/// A service that sends everything here, often.
+async fn sending(collector: &Collector, protocol: &str) -> Yard<Process> {
+    let draft = Draft::simulated(Seed::empty()).await.setting("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
+    let draft = draft.setting("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
+    let draft = draft.setting("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=a%20planted%20key");
+    let draft = draft.setting("OTEL_SERVICE_NAME", "tools").setting("OTEL_TRACES_SAMPLER", "always_on");
+    let draft = draft.setting("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging");
+    draft.setting("OTEL_METRIC_EXPORT_INTERVAL", "100").start_as(processes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn traces_metrics_and_logs_reach_a_collector_by_both_protocols() {
+    for protocol in ["grpc", "http/protobuf"] {
+        let collector = Collector::start().await;
+        let yard = sending(&collector, protocol).await;
+        use_it(&yard).await;
+
+        let newest = |name: &str| collector.metrics().into_iter().rev().find(|metric| metric.name == name);
+        for (name, kind, unit) in [
+            ("mcp.server.operation.duration", "histogram", "s"),
+            ("gen_ai.execute_tool.duration", "histogram", "s"),
+            ("quartermaster.calls", "sum", "{call}"),
+            ("quartermaster.runs", "gauge", "{run}"),
+            ("quartermaster.store.duration", "histogram", "s"),
+            ("process.memory.usage", "gauge", "By"),
+        ] {
+            let metric = until(name, async || newest(name)).await;
+            assert_eq!((metric.kind, metric.unit.as_str()), (kind, unit), "{name}");
+        }
+        let calls = until("calls by tool", async || {
+            let calls = newest("quartermaster.calls")?;
+            calls.series.into_iter().find(|series| series.get("quartermaster.decision").is_some_and(|own| own == "ask"))
+        });
+        assert_eq!(calls.await["quartermaster.toolset"], "k8s");
+        for metric in collector.metrics() {
+            let known = telemetry::names::metrics::METRICS.iter().any(|known| known.otlp == metric.name);
+            assert!(known, "{} is in no table", metric.name);
+        }
+        let waiting = async || collector.logs().into_iter().find(|log| log.body == "a call waits for a person");
+        let waiting = until("a log line", waiting).await;
+        assert_eq!((waiting.severity.as_str(), waiting.attributes["tenant"].as_str()), ("INFO", "acme"));
+        let of_line =
+            async || collector.spans().into_iter().find(|span| span.trace == waiting.trace && span.id == waiting.span);
+        until("the span of the line", of_line).await;
+        let resource = collector.resource();
+        assert_eq!(
+            (resource["service.name"].as_str(), resource["deployment.environment.name"].as_str()),
+            ("tools", "staging")
+        );
+        let sent = String::from_utf8_lossy(&collector.taken()).into_owned();
+        assert!(!sent.contains("no_such_canary") && !sent.contains("planted key"), "what nobody may see was sent");
+        if protocol == "http/protobuf" {
+            for path in ["/v1/traces", "/v1/metrics", "/v1/logs"] {
+                let head = collector.heads().into_iter().find(|head| head.starts_with(&format!("POST {path} ")));
+                let head = head.unwrap_or_else(|| panic!("nothing came to {path}")).to_lowercase();
+                assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
+                assert!(head.contains("x-api-key: a planted key\r\n"), "{head}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_is_away_is_counted_and_told_of() {
+    let (address, nobody) = (free_address(), free_address());
+    let settings = [
+        ("QM_TELEMETRY__OTLP_ENDPOINT", format!("http://{nobody}")),
+        ("QM_TELEMETRY__SAMPLE_RATIO", "1.0".to_owned()),
+        ("QM_TELEMETRY__METRICS_EVERY_MS", "100".to_owned()),
+    ];
+    let yard = yard(address, &settings.each_ref().map(|(key, value)| (*key, value.as_str()))).await;
+    yard.agent.call("k8s_get", json!({ "kind": "Pod" })).await;
+    for signal in ["traces", "metrics", "logs"] {
+        let counted = async || {
+            (sum(&scrape(address).await, "quartermaster_telemetry_dropped_total", &[("signal", signal)]) > 0.0)
+                .then_some(())
+        };
+        until(signal, counted).await;
+    }
+    let told = async || {
+        let ready = yard.world.get(0, "/readyz").await;
+        assert_eq!(ready.status, 200, "it serves all the same");
+        ready.text().contains("otlp_down").then_some(())
+    };
+    until("otlp_down", told).await;
 }

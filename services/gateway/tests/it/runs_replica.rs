@@ -190,7 +190,7 @@ async fn a_replica_of_the_crash_matrix() {
     let _stops = fail::FailScenario::setup();
     rustls::crypto::aws_lc_rs::default_provider().install_default().unwrap();
     let settings = Settings::read(Some(&PathBuf::from(config)), std::env::vars()).unwrap();
-    let telemetry = telemetry::start(&settings.telemetry, "yard").unwrap();
+    let telemetry = telemetry::start(&settings.telemetry, "yard", &egress::telemetry_sender().unwrap()).unwrap();
     let gateway = Gateway::build(settings).await.unwrap();
     let target: SocketAddr = target.parse().unwrap();
     assert!(target.ip().is_loopback(), "these tools act on the test's own target only");

@@ -33,7 +33,7 @@ impl MakeWriter<'_> for Captured {
 fn written(log: &str, format: Format, work: impl FnOnce()) -> String {
     let captured = Captured::default();
     let config = Config { log: log.to_owned(), format, ..Config::default() };
-    let subscriber = setup::subscriber(&config, "replica-1", Some(&setup::silent()), captured.clone()).unwrap();
+    let subscriber = setup::subscriber(&config, "replica-1", Some(&setup::silent()), None, captured.clone()).unwrap();
     tracing::subscriber::with_default(subscriber, work);
     String::from_utf8(captured.0.lock().unwrap().clone()).unwrap()
 }

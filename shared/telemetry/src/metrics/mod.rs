@@ -22,7 +22,10 @@ pub use tenant::{label_tenants, tenant_label};
 pub use text::TextFormat;
 
 use crate::names::metrics as names;
-use instrument::{Instrument, MetricReading};
+use instrument::Instrument;
+
+pub(crate) use family::SeriesReading;
+pub(crate) use instrument::MetricReading;
 
 /// Defines the instruments together with the list of all of them.
 macro_rules! instruments {

@@ -1,6 +1,5 @@
 //! What the instruments count, and how it reads.
 
-use super::family::SeriesReading;
 use super::*;
 use crate::names::metrics::{METRICS, MetricKind, MetricName};
 

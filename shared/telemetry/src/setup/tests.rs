@@ -35,8 +35,13 @@ impl SpanExporter for Kept {
 fn left(config: &Config, work: impl FnOnce()) -> (Vec<SpanData>, u64) {
     let (kept, dropped) = (Kept::default(), DroppedCount::default());
     let provider = sending(config, "replica-1", kept.clone(), &dropped);
-    tracing::subscriber::with_default(subscriber(config, "replica-1", Some(&provider), std::io::sink).unwrap(), work);
-    TelemetryGuard { provider: Some(provider), dropped: dropped.clone() }.shutdown(Duration::from_secs(10)).unwrap();
+    tracing::subscriber::with_default(
+        subscriber(config, "replica-1", Some(&provider), None, std::io::sink).unwrap(),
+        work,
+    );
+    TelemetryGuard { provider: Some(provider), logs: None, metrics: None, dropped: dropped.clone() }
+        .shutdown(Duration::from_secs(10))
+        .unwrap();
     let spans = std::mem::take(&mut *kept.spans.lock().unwrap());
     (spans, dropped.count())
 }
@@ -167,7 +172,7 @@ fn strangers_cannot_fill_the_queue() {
 
 /// The trace of a span that was given this parent, without a collector.
 fn trace_under(traceparent: &str, tracestate: Option<&str>) -> String {
-    let subscriber = subscriber(&Config::default(), "replica-1", Some(&silent()), std::io::sink).unwrap();
+    let subscriber = subscriber(&Config::default(), "replica-1", Some(&silent()), None, std::io::sink).unwrap();
     tracing::subscriber::with_default(subscriber, || {
         let span = info_span!("request");
         join(&span, traceparent, tracestate, |_| true);
@@ -209,16 +214,32 @@ fn settings_that_make_no_sense_are_named() {
     let with = |change: fn(&mut Config)| {
         let mut config = Config::default();
         change(&mut config);
-        start(&config, "replica-1").map(|_| ()).unwrap_err().to_string()
+        start(&config, "replica-1", &nowhere()).map(|_| ()).unwrap_err().to_string()
     };
 
-    assert_eq!(with(|config| config.sample_ratio = 1.5), "the sample ratio 1.5 is not between 0 and 1");
-    assert_eq!(with(|config| config.sample_ratio = f64::NAN), "the sample ratio NaN is not between 0 and 1");
+    let cause = |change: fn(&mut Config)| {
+        let mut config = Config::default();
+        change(&mut config);
+        let error = start(&config, "replica-1", &nowhere()).map(|_| ()).unwrap_err();
+        std::error::Error::source(&error).unwrap().to_string()
+    };
+    assert_eq!(cause(|config| config.sample_ratio = 1.5), "the sample ratio 1.5 is not between 0 and 1");
+    assert_eq!(cause(|config| config.sample_ratio = f64::NAN), "the sample ratio NaN is not between 0 and 1");
     assert_eq!(with(|config| config.log = "a=b=c".to_owned()), "could not read the log directives `a=b=c`");
     assert_eq!(
         with(|config| config.otlp_endpoint = "http://127.0.0.1:4317".to_owned()),
-        "could not prepare sending spans outside of an async runtime"
+        "could not prepare sending to the collector outside of an async runtime"
     );
+}
+
+/// A client that reaches nobody.
+fn nowhere() -> HttpSend {
+    Arc::new(|_| Box::pin(async { None }))
+}
+
+fn collector(endpoint: &str) -> Result<OtlpSpans, TelemetryError> {
+    let config = Config { otlp_endpoint: endpoint.to_owned(), ..Config::default() };
+    Ok(OtlpSpans::new(sender(&config, Signal::Traces, &nowhere())?.expect("a collector")))
 }
 
 #[tokio::test]
@@ -233,9 +254,10 @@ async fn spans_reach_the_collector_over_http_2() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let exporter = collector(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let provider = sending(&Config::default(), "replica-1", exporter, &DroppedCount::default());
-    let lines = subscriber(&Config::default(), "replica-1", Some(&provider), std::io::sink).unwrap();
+    let lines = subscriber(&Config::default(), "replica-1", Some(&provider), None, std::io::sink).unwrap();
     tracing::subscriber::with_default(lines, || info_span!("call").in_scope(|| {}));
-    let guard = TelemetryGuard { provider: Some(provider), dropped: DroppedCount::default() };
+    let guard =
+        TelemetryGuard { provider: Some(provider), logs: None, metrics: None, dropped: DroppedCount::default() };
 
     let ended = tokio::task::spawn_blocking(move || guard.shutdown(Duration::from_secs(10)));
     let (mut stream, _) = listener.accept().await.unwrap();
