@@ -11,6 +11,7 @@ use crate::settings::{SessionSettings, Settings};
 use crate::switches;
 use crate::tenants::{TenantRegistry, TenantsParts};
 use crate::toolsets::{self, ExternalServers, Toolsets};
+use crate::usage::{self, UsageWriter};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use catalog::ToolsCache;
@@ -69,6 +70,8 @@ pub struct Gateway {
     pub readiness: Readiness,
     /// Legacy calls that can be cancelled.
     pub in_flight: InFlight,
+    /// What callers used, on its way into the store.
+    pub usage: UsageWriter,
     /// Background work.
     pub tasks: Tasks,
     /// How long sessions live.
@@ -131,6 +134,7 @@ impl Gateway {
             replica: store.replica().to_owned(),
             readiness: Readiness::starting(),
             in_flight: InFlight::default(),
+            usage: UsageWriter::default(),
             clock: SystemClock,
             settings,
             store,
@@ -153,6 +157,7 @@ impl Gateway {
         reseal(&gateway);
         watch_runs(&gateway);
         watch_audit_logs(&gateway);
+        usage::watch(&gateway);
         if let Some(webhook) = webhook {
             webhooks::send(&gateway, webhook, events);
         }

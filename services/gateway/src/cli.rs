@@ -48,6 +48,8 @@ pub enum Command {
     Servers(ServersCommand),
     /// List, set and lift kill switches.
     Switch(SwitchCommand),
+    /// Show what a tenant used: calls, time, tokens, and what loading on demand saved.
+    Usage(UsageCommand),
     /// Export a tenant's audit log and verify that nobody changed it.
     Audit(AuditCommand),
     /// Export a tenant's documents as files, and import them.
@@ -307,6 +309,26 @@ pub enum SwitchAction {
         /// The switch's id.
         id: String,
     },
+}
+
+/// `usage`.
+#[derive(Debug, clap::Args)]
+pub struct UsageCommand {
+    /// The service's address.
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// A file with a token that has the scope audit:read and no tool scope.
+    #[arg(long, default_value = ".quartermaster/admin.token")]
+    pub token_file: PathBuf,
+    /// How to group it.
+    #[arg(long, default_value = "tool", value_parser = ["tool", "toolset", "principal", "session"])]
+    pub by: String,
+    /// The first day, such as 2026-11-18. Default: the last day.
+    #[arg(long, value_name = "DAY")]
+    pub from: Option<String>,
+    /// The last day. Default: today.
+    #[arg(long, value_name = "DAY")]
+    pub to: Option<String>,
 }
 
 /// `audit`.

@@ -1,7 +1,7 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
-//! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`], `authenticity`, `switches` and [`webhooks`] work in the background.
+//! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
 
 pub mod app;
 mod authenticity;
@@ -22,4 +22,5 @@ pub mod settings;
 mod switches;
 pub mod tenants;
 pub mod toolsets;
+pub mod usage;
 pub mod webhooks;

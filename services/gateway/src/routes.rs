@@ -3,7 +3,7 @@
 //! The table says whom a route answers; the check itself stands in the handler, and a test compares the two.
 
 use crate::http::{
-    audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, switches, tenant,
+    audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, switches, tenant, usage,
 };
 use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
@@ -92,6 +92,7 @@ pub static ROUTES: &[ApiRoute] = &[
     post("/v1/tenant/servers/{server}/refresh", ADMIN, || web::to(servers::refresh)),
     get("/v1/schemas/tenant.json", RouteAccess::Caller, || web::to(schemas::tenant)),
     get("/v1/audit", AUDIT, || web::to(audit::list)),
+    get("/v1/usage", AUDIT, || web::to(usage::show)),
     get("/v1/switches", SWITCHES, || web::to(switches::list)),
     post("/v1/switches", SWITCHES, || web::to(switches::set)),
     delete("/v1/switches/{switch}", SWITCHES, || web::to(switches::lift)),

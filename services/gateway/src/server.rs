@@ -11,12 +11,15 @@ use actix_web::{App, HttpServer};
 use anyhow::Context;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Connections one worker may hold: streams are cheap, but not free.
 const CONNECTIONS: usize = 25_000;
 
 /// Connections of those who read metrics.
 const SCRAPERS: usize = 64;
+/// How long what callers used may take to be written down at the end.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// A server that listens.
 pub struct RunningServer {
@@ -94,7 +97,8 @@ fn metrics(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
 }
 
 impl RunningServer {
-    /// Stops in order: unready first, then streams and background work, then requests, then the queue of audit entries.
+    /// Stops in order: unready first, then streams and background work, then requests, then what callers used and the queue of
+    /// audit entries.
     pub async fn stop(self) {
         let RunningServer { gateway, serving, metrics, .. } = self;
         gateway.readiness.drain();
@@ -105,6 +109,9 @@ impl RunningServer {
         }
         if !gateway.tasks.drain(gateway.settings.listen.drain).await {
             tracing::warn!(left = gateway.tasks.len(), "some work was still under way at the end");
+        }
+        if tokio::time::timeout(LAST_WORD, gateway.usage.write(&gateway)).await.is_err() {
+            tracing::warn!("what callers used in the last seconds could not be written down");
         }
         gateway.store.close().await;
     }

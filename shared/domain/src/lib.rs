@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
-//! [`code`], [`run`], [`switch`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
+//! [`code`], [`run`], [`switch`], [`usage`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -22,6 +22,7 @@ pub mod tenant;
 pub mod text;
 pub mod tokens;
 pub mod toolset;
+pub mod usage;
 
 pub use assignment::Assignment;
 pub use call::{Call, OpenedCall, RateExceeded, ToolName, ToolUse};

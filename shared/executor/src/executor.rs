@@ -8,6 +8,7 @@ use crate::open_runs::OpenRuns;
 use crate::snapshot::Snapshot;
 use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
+use crate::usage::UsageRecorder;
 use domain::{Caller, Code, Failure, TokenScope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,8 @@ pub struct Executor {
     pub(crate) open_runs: Arc<OpenRuns>,
     /// The sessions that call.
     pub(crate) sessions_seen: Arc<ActiveSessions>,
+    /// What callers used since it was last written down.
+    pub(crate) usage: Arc<UsageRecorder>,
 }
 
 impl Executor {
@@ -62,6 +65,7 @@ impl Executor {
             admission: Arc::new(CallAdmission::new(CallLimits::default())),
             open_runs: Arc::default(),
             sessions_seen: Arc::default(),
+            usage: Arc::default(),
         }
     }
 
@@ -103,6 +107,11 @@ impl Executor {
     /// Decisions and outcomes of what was recorded before go on.
     pub fn close_gate(&self, closed: bool) {
         self.closed.store(closed, Ordering::Relaxed);
+    }
+
+    /// What callers used since it was last written down.
+    pub fn usage(&self) -> &UsageRecorder {
+        &self.usage
     }
 
     /// A person who does something besides calling tools, as the audit log names them.

@@ -4,7 +4,7 @@
 //! path), `open_call` (the open audit entry), `perform` (the one place where a tool runs), `clean` (no secret of the
 //! tenant in what comes back), `virtuals` (calls the service answers itself), `run_record` and [`runs`] (calls that wait
 //! for a person), [`sessions`] (opening and reading them), and what all of them stand on: [`executor`], [`limits`],
-//! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `failures`; and what metrics are read from: `call_count`,
+//! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `usage`, `failures`; and what metrics are read from: `call_count`,
 //! `active_sessions`, `open_runs`, `measure`.
 //!
 //! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `perform`, then
@@ -33,6 +33,7 @@ pub mod sessions;
 pub mod snapshot;
 mod taint_refresh;
 pub mod tasks;
+mod usage;
 mod virtuals;
 
 pub use executor::{Executor, Leases};
@@ -44,3 +45,4 @@ pub use runs::{RunDecision, may_decide};
 pub use sessions::{OpenedSession, SessionOpenError};
 pub use snapshot::{ApprovalRules, SecretsNow, Snapshot};
 pub use tasks::Tasks;
+pub use usage::UsageRecorder;

@@ -11,7 +11,7 @@ use crate::open_call::OpenCall;
 use crate::run_record::RunClaim;
 use crate::snapshot::SecretsNow;
 use catalog::{BoxedFuture, CatalogEntry, ParsedCall, Progress};
-use domain::{Code, Content, Failure, Outcome, ToolName, ToolOutput, WaitingRun};
+use domain::{Code, Content, Failure, Outcome, ToolName, ToolOutput, WaitingRun, tokens};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
@@ -119,6 +119,20 @@ impl PerformOutcome {
         }
     }
 
+    /// What its result costs a model that reads it, about: the structured one, or else its blocks. `None`: it has none.
+    fn tokens(&self) -> Option<u64> {
+        let block = |content: &Content| match content {
+            Content::Text(text) => tokens::estimate(text),
+            Content::Block(block) => tokens::estimate(&block.to_string()),
+        };
+        match self {
+            PerformOutcome::Done(ToolOutput { structured: Some(text), .. }) => Some(tokens::estimate(text)),
+            PerformOutcome::Done(output) => Some(output.content.iter().map(block).sum()),
+            PerformOutcome::Waiting(run) => Some(tokens::estimate(&run.json)),
+            PerformOutcome::TooLarge { .. } | PerformOutcome::Failed(_) => None,
+        }
+    }
+
     /// How it ended, in one word of a closed list.
     fn word(&self) -> &'static str {
         match self {
@@ -176,6 +190,11 @@ impl Executor {
         };
         let began = Instant::now();
         let performed = performed.instrument(span.clone()).await;
+        let tokens = performed.tokens();
+        self.usage.call(permit.call(), tokens, began.elapsed());
+        if let Some(tokens) = tokens {
+            metrics::RESULT_TOKENS.observe([permit.call().toolset.as_str()], tokens as f64);
+        }
         // Every tool that ever runs passes here once, so this is where its time and its ending are recorded.
         span.record("quartermaster.code", performed.word());
         let (kind, error) = (tool_type(permit), if performed.is_failure() { "tool_error" } else { "" });

@@ -80,6 +80,11 @@ impl RecordKey {
         RecordKey("switches".into())
     }
 
+    /// What was used on one day.
+    pub fn usage(day: &str) -> RecordKey {
+        RecordKey(format!("usg:{day}"))
+    }
+
     /// A sealed secret of the tenant.
     pub fn tenant_secret(name: &str) -> RecordKey {
         RecordKey(format!("sec:{name}"))

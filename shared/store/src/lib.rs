@@ -49,6 +49,7 @@ mod store;
 mod switches;
 mod tenant_text;
 mod topic;
+mod usage;
 mod walker;
 
 pub use crate::duration::deserialize as span;
@@ -91,4 +92,5 @@ pub use store::Store;
 pub use switches::{MOST_OF_OPERATOR, MOST_OF_TENANT, SwitchChange, SwitchStore, SwitchesInForce};
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
+pub use usage::{UsageBatch, UsageDate, UsageStore};
 pub use walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};

@@ -167,6 +167,11 @@ impl TenantStore {
         crate::SecretStore::new(self.clone())
     }
 
+    /// What the tenant's callers used.
+    pub fn used(&self) -> crate::UsageStore {
+        crate::UsageStore::new(self.clone())
+    }
+
     /// Hears the tenant's wake-ups.
     pub fn watch(&self) -> TenantWatch {
         self.store.hub().watch(self.space.wake())

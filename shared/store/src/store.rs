@@ -282,7 +282,6 @@ impl Store {
 
     /// The same for what belongs to no call: it is not counted among the round trips that somebody waits for.
     pub(crate) async fn run_apart(&self, ops: &[Op]) -> Result<OpResults, StoreError> {
-        crate::failpoint::round_trip().await?;
         self.0.backend.run(ops).await
     }
 

@@ -15,6 +15,7 @@ mod servers;
 mod switch;
 mod token;
 mod tools;
+mod usage;
 
 pub use check::toolsets;
 
@@ -50,6 +51,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Runs(args) => runs::run(&args, cli.output),
         Command::Servers(args) => servers::run(&args, cli.output),
         Command::Switch(args) => switch::run(&args, cli.output),
+        Command::Usage(args) => usage::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
         Command::Doctor(args) => doctor::run(&args, cli.output),

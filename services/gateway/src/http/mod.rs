@@ -23,3 +23,4 @@ pub mod sessions;
 pub mod switches;
 pub mod tenant;
 pub mod trace;
+pub mod usage;

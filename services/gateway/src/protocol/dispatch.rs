@@ -131,17 +131,18 @@ impl McpRequest<'_> {
     async fn list(&self, era: Era, selection: Option<LoadedToolsets>, cursor: Option<&str>) -> Result<Bytes, Failure> {
         let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
         let catalog = &snapshot.catalog;
-        let page = match self.handle(era) {
+        let (page, session) = match self.handle(era) {
             handle @ Handle::Transport(_) => {
                 let session = gateway.executor.session(snapshot, caller, &handle).await?.session;
                 let view = ListAudience::Growing { grown: session.grown };
-                list::page(gateway, catalog, &session.loaded, view, era, cursor)?
+                (list::page(gateway, catalog, &session.loaded, view, era, cursor)?, Some(session.id))
             }
             Handle::None | Handle::Told(_) => {
                 let loaded = selection.as_ref().unwrap_or(catalog.defaults());
-                list::page(gateway, catalog, loaded, ListAudience::Fixed, era, cursor)?
+                (list::page(gateway, catalog, loaded, ListAudience::Fixed, era, cursor)?, None)
             }
         };
+        gateway.executor.usage().list(caller, session, catalog, page.tokens, cursor.is_none());
         Ok(page.bytes)
     }
 

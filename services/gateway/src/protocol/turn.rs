@@ -113,7 +113,10 @@ pub async fn tools(exchange: &McpExchange, id: String, format: Option<&str>) -> 
     };
     let session = find(exchange, id).await?;
     let view = ListAudience::Growing { grown: session.grown };
-    Ok(list::whole(&exchange.gateway, &exchange.snapshot.catalog, &session.loaded, view, form))
+    let McpExchange { gateway, caller, snapshot, .. } = exchange;
+    let page = list::whole(gateway, &snapshot.catalog, &session.loaded, view, form);
+    gateway.executor.usage().list(caller, Some(session.id), &snapshot.catalog, page.tokens, true);
+    Ok(page)
 }
 
 /// Carries out one call.

@@ -191,4 +191,6 @@ mod upstream_ssrf;
 #[cfg(test)]
 mod upstream_yard;
 #[cfg(test)]
+mod usage;
+#[cfg(test)]
 mod webhooks;

@@ -45,6 +45,7 @@ const TABLE: &[(&str, &str, &[&str])] = &[
     ("quartermaster_cache_requests_total", "counter", &["level", "result"]),
     ("quartermaster_toolset_loads_total", "counter", &["toolset", "mode", "result"]),
     ("quartermaster_toolset_tokens", "gauge", &["toolset"]),
+    ("quartermaster_result_tokens", "histogram", &["toolset"]),
     ("quartermaster_upstream_breaker", "gauge", &["upstream"]),
     ("quartermaster_upstream_in_flight", "gauge", &["upstream"]),
     ("quartermaster_upstream_waiting", "gauge", &["upstream"]),
@@ -73,7 +74,6 @@ const ELSEWHERE: &[&str] = &[
     "mcp_client_session_duration_seconds",
     "quartermaster_store_memory_ratio",
     "quartermaster_store_replicas",
-    "quartermaster_result_tokens",
     "quartermaster_audit_seal_lag_seconds",
     "quartermaster_audit_checkpoint_age_seconds",
     "quartermaster_audit_export_lag_seconds",
@@ -263,6 +263,7 @@ async fn every_metric_of_the_table_is_counted_where_it_happens() {
     at_least("quartermaster_run_wait_seconds_count", &[("verdict", "approve")], 1.0);
     at_least("quartermaster_toolset_loads_total", &[("toolset", "memory"), ("result", "ok")], 1.0);
     at_least("quartermaster_toolset_tokens", &[("toolset", "k8s")], 1.0);
+    at_least("quartermaster_result_tokens_count", &[("toolset", "k8s")], 3.0);
     at_least("quartermaster_auth_failures_total", &[("reason", "not_a_token")], 1.0);
     at_least("quartermaster_auth_failures_total", &[("reason", "no_token")], 1.0);
     at_least("quartermaster_cache_requests_total", &[("level", "l1"), ("result", "miss")], 1.0);

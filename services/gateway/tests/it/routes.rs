@@ -25,7 +25,7 @@ const NO_ROUTES: [(&str, &str); 14] = [
 ];
 
 /// A value for each parameter an address can have.
-const PARAMETERS: [(&str, &str); 7] = [
+const PARAMETERS: [(&str, &str); 8] = [
     ("{selection}", "memory"),
     ("{session}", "ses_0000000000000000000000"),
     ("{run}", "run_0000000000000000000000"),
@@ -33,6 +33,7 @@ const PARAMETERS: [(&str, &str); 7] = [
     ("{version}", "1"),
     ("{secret}", "a"),
     ("{server}", "wiki"),
+    ("{switch}", "sw_0000000000000000"),
 ];
 
 fn method(route: &ApiRoute) -> &str {

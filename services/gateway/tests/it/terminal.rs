@@ -50,13 +50,16 @@ impl FixedService {
 }
 
 /// One call of each command.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 12] = [
     &["runs"],
     &["runs", "show", "run_1"],
     &["runs", "approve", "run_1"],
     &["servers"],
     &["servers", "show", "wiki"],
     &["servers", "accept", "wiki"],
+    &["switch"],
+    &["switch", "clear", "sw_1"],
+    &["usage"],
     &["audit", "verify"],
     &["memory", "export", "--dir", "out"],
     &["memory", "import", "--dir", "."],
@@ -92,7 +95,12 @@ fn an_answer_that_is_not_the_services_is_no_refusal() {
 #[test]
 fn an_id_that_leads_elsewhere_is_bad_usage() {
     let service = FixedService::start(200, &json!({}));
-    for words in [&["runs", "show", "../audit"][..], &["runs", "list", "--state", "a&b"], &["servers", "show", "a/b"]] {
+    for words in [
+        &["runs", "show", "../audit"][..],
+        &["runs", "list", "--state", "a&b"],
+        &["servers", "show", "a/b"],
+        &["switch", "clear", "a/b"],
+    ] {
         let (code, out, err) = service.run(words);
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}");
         assert!(err.contains("has only letters, digits, `-` and `_`"), "{words:?}: {err}");
@@ -118,11 +126,14 @@ fn text_that_somebody_else_chose_is_shown_and_not_obeyed() {
     let tool = json!({ "name": "mcp_wiki__a", "upstream_name": HOSTILE, "pin": "new", "reason": HOSTILE,
         "remarks": [HOSTILE], "definition": { "description": HOSTILE } });
     let server = json!({ "id": "wiki", "tools": [tool], "trouble": { "code": "c", "message": HOSTILE } });
+    let switch = json!({ "id": "sw_1", "on": "tenant", "mode": "stop", "tenant": "acme", "reason": HOSTILE });
     let answers = [
         (&["runs"][..], json!({ "runs": [run] })),
         (&["runs", "show", "run_1"], run.clone()),
         (&["servers"], json!({ "servers": [server] })),
         (&["servers", "show", "wiki"], server.clone()),
+        (&["switch"], json!({ "switches": [switch], "authentic": true })),
+        (&["usage"], json!({ "from": "a", "to": "b", "by": "principal", "rows": [{ "name": HOSTILE, "calls": 1 }] })),
     ];
     for (words, answer) in answers {
         let service = FixedService::start(200, &answer);

@@ -34,6 +34,8 @@ fn the_table_of_codes_is_as_published() {
     too_large             tool error        rest 413
     quota_exceeded        tool error        rest 409
     policy_denied         tool error        rest 403
+    switched_off          tool error        rest 403
+    switched_read_only    tool error        rest 403
     rejected              tool error        rest 409
     expired               tool error        rest 410
     run_cancelled         tool error        rest 409

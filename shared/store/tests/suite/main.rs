@@ -39,4 +39,6 @@ mod switches;
 #[cfg(test)]
 mod tenant_text;
 #[cfg(test)]
+mod usage;
+#[cfg(test)]
 mod wakes;
