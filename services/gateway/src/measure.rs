@@ -20,8 +20,8 @@ pub(crate) async fn measure(gateway: &Gateway) {
     let used = |(age, most): (Duration, Duration)| age.div_duration_f64(most);
     metrics::JWKS_AGE_RATIO.replace(verifier.key_ages(now).map(|(issuer, age)| ([issuer], used(age))));
     metrics::AUDIT_OPEN.set([], store.open_receipts() as f64);
-    let is_unsafe = |finding: &&str| matches!(*finding, "store_evicts" | "store_not_persistent");
-    let is_unsafe = report.reasons.iter().chain(&report.warnings).any(|finding| is_unsafe(&finding));
+    let mut findings = report.reasons.iter().chain(&report.warnings);
+    let is_unsafe = findings.any(|finding| matches!(*finding, "store_evicts" | "store_not_persistent"));
     metrics::STORE_UNSAFE.set([LEDGER], f64::from(u8::from(is_unsafe)));
     let epoch = store.lineages().now();
     // A loss of all records moves the first part, a restart or a failover the second.

@@ -2,7 +2,7 @@
 
 use crate::names::metrics::MetricName;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
@@ -36,8 +36,7 @@ pub(super) struct Family<const N: usize, V> {
 }
 
 struct FamilySeries<const N: usize, V> {
-    hashes: RandomState,
-    by_hash: RwLock<HashMap<u64, Vec<Arc<Series<N, V>>>>>,
+    by_hash: RwLock<ByHash<N, V>>,
 }
 
 /// One series.
@@ -49,16 +48,13 @@ pub(super) struct Series<const N: usize, V> {
 impl<const N: usize, V: SeriesValue> Family<N, V> {
     pub(super) const fn new(name: &'static MetricName) -> Family<N, V> {
         assert!(name.labels.len() == N, "a metric has as many values as labels");
-        Family {
-            name,
-            series: LazyLock::new(|| FamilySeries { hashes: RandomState::new(), by_hash: RwLock::new(HashMap::new()) }),
-        }
+        Family { name, series: LazyLock::new(|| FamilySeries { by_hash: RwLock::new(HashMap::default()) }) }
     }
 
     /// Does something with the series of these labels, which is made if it is not there.
     pub(super) fn with<T>(&self, labels: [&str; N], work: impl FnOnce(&V) -> T) -> T {
-        let FamilySeries { hashes, by_hash } = &*self.series;
-        let hash = hashes.hash_one(labels);
+        let FamilySeries { by_hash } = &*self.series;
+        let hash = hash_of(labels);
         {
             let known = by_hash.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(series) = find(&known, hash, labels) {
@@ -70,19 +66,19 @@ impl<const N: usize, V: SeriesValue> Family<N, V> {
 
     /// The series of these labels, for whoever changes it more than once.
     pub(super) fn series(&self, labels: [&str; N]) -> Arc<Series<N, V>> {
-        let FamilySeries { hashes, by_hash } = &*self.series;
-        let hash = hashes.hash_one(labels);
+        let FamilySeries { by_hash } = &*self.series;
+        let hash = hash_of(labels);
         let known = find(&by_hash.read().unwrap_or_else(PoisonError::into_inner), hash, labels).map(Arc::clone);
         known.unwrap_or_else(|| self.insert(labels, hash))
     }
 
     fn insert(&self, labels: [&str; N], hash: u64) -> Arc<Series<N, V>> {
-        let FamilySeries { hashes, by_hash } = &*self.series;
+        let FamilySeries { by_hash } = &*self.series;
         let mut known = by_hash.write().unwrap_or_else(PoisonError::into_inner);
         // An empty value says that the series has no such label, so it stays empty.
         let others = labels.map(|value| if value.is_empty() { value } else { OTHER });
         let full = known.len() >= MOST_SERIES && find(&known, hash, labels).is_none();
-        let (labels, hash) = if full { (others, hashes.hash_one(others)) } else { (labels, hash) };
+        let (labels, hash) = if full { (others, hash_of(others)) } else { (labels, hash) };
         if let Some(series) = find(&known, hash, labels) {
             return Arc::clone(series);
         }
@@ -109,7 +105,39 @@ impl<const N: usize, V: SeriesValue> Family<N, V> {
     }
 }
 
-type ByHash<const N: usize, V> = HashMap<u64, Vec<Arc<Series<N, V>>>>;
+type ByHash<const N: usize, V> = HashMap<u64, Vec<Arc<Series<N, V>>>, BuildHasherDefault<HashedBefore>>;
+
+/// A quick hash of label values. Whoever chose names that hash alike would gain a walk over a list that is bounded.
+fn hash_of<const N: usize>(labels: [&str; N]) -> u64 {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MIX);
+    let mut hash = MIX;
+    for label in labels {
+        let (words, rest) = label.as_bytes().as_chunks::<8>();
+        hash = words.iter().fold(hash, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+        hash = rest.iter().fold(mix(hash, label.len() as u64), |hash, byte| mix(hash, u64::from(*byte)));
+    }
+    hash
+}
+
+/// Takes a number that is a hash already as it is.
+#[derive(Default)]
+struct HashedBefore(u64);
+
+impl Hasher for HashedBefore {
+    fn write(&mut self, bytes: &[u8]) {
+        // Only numbers are keys here.
+        debug_assert!(bytes.is_empty());
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 fn find<'k, const N: usize, V>(known: &'k ByHash<N, V>, hash: u64, labels: [&str; N]) -> Option<&'k Arc<Series<N, V>>> {
     known.get(&hash)?.iter().find(|series| series.labels.iter().zip(labels).all(|(own, asked)| **own == *asked))
