@@ -91,10 +91,11 @@ impl Readiness {
 /// Whether anything is switched, without a word on whose it is: anybody may ask.
 fn switch_warnings(store: &Store) -> Option<&'static str> {
     let switches = store.switches();
-    match (switches.is_good(), switches.all().is_empty()) {
-        (false, _) => Some("switches_unreadable"),
-        (true, false) => Some("switches_set"),
-        (true, true) => None,
+    // A store that has not answered yet is the reason already.
+    if switches.is_doubted() {
+        Some("switches_unreadable")
+    } else {
+        (!switches.all().is_empty()).then_some("switches_set")
     }
 }
 

@@ -166,6 +166,11 @@ impl SwitchStore {
         self.state().standing == RecordStanding::Good
     }
 
+    /// Whether the record was read and is not what this service wrote, or cannot be understood.
+    pub fn is_doubted(&self) -> bool {
+        matches!(self.state().standing, RecordStanding::Bad(_))
+    }
+
     /// Hears when the record changes.
     pub fn watch(&self) -> TenantWatch {
         self.shelf().watch()
