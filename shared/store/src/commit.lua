@@ -8,7 +8,8 @@
 --         then per index change: member, rank, expiry ms or '', and 'apart' or 'used' where its ranks are added up, 'used'
 --         if the sum is a part of the tenant's bytes, else ''; a rank is a number, 'last' for one above all others, '' for
 --         out, '<' and a number for out unless it stands above that;
---         then per thing beside it: 'write', 'replace', 'end' or 'forget', body, expiry ms or '';
+--         then per thing beside it: 'write', 'replace', 'end' or 'forget', body, expiry ms or ''; or 'trim', the first entry of
+--         the stream that stays, how many bytes the tenant has fewer;
 --         then per thing that must have room: 'members' of an index or 'sum', the most, how much is added.
 -- Everything is judged before anything is written, so a refusal leaves no trace.
 local time = redis.call('TIME')
@@ -94,6 +95,9 @@ for _ = 1, tonumber(ARGV[11]) do
     if redis.call('EXISTS', KEYS[key]) == 1 then redis.call('HSET', KEYS[key], 'b', body) end
   elseif what == 'end' then
     ends(KEYS[key], span, 'LT')
+  elseif what == 'trim' then
+    redis.call('XTRIM', KEYS[key], 'MINID', body)
+    grown = grown - tonumber(span)
   else
     redis.call('DEL', KEYS[key])
   end

@@ -3,7 +3,7 @@
 //! The record, what is appended or kept beside it, its place in indexes and the wake-up cannot disagree, because they
 //! are written together or not at all. What a change means is pure Rust elsewhere; here are only versions and the clock.
 
-use crate::{IndexName, RecordKey, StreamName, Topic};
+use crate::{IndexName, RecordKey, StreamId, StreamName, Topic};
 use domain::Moment;
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ pub enum SideWrite {
     Forget(RecordKey),
     /// A stream is deleted.
     ForgetStream(StreamName),
+    /// A stream loses everything up to this entry, this one included, and the tenant's bytes go down by so many.
+    Trim(StreamName, StreamId, u64),
 }
 
 /// One all-or-nothing change inside one tenant.

@@ -45,6 +45,21 @@ impl RecordKey {
         RecordKey("seal".into())
     }
 
+    /// The newest checkpoint of the tenant's audit log.
+    pub fn checkpoint() -> RecordKey {
+        RecordKey("ckpt".into())
+    }
+
+    /// How far the tenant's audit log was trimmed.
+    pub fn trimmed() -> RecordKey {
+        RecordKey("trim".into())
+    }
+
+    /// How far the tenant's audit log was exported to a sink.
+    pub fn export(sink: &str) -> RecordKey {
+        RecordKey(format!("exp:{sink}"))
+    }
+
     /// The chart repositories that were added by a call.
     pub fn chart_repositories() -> RecordKey {
         RecordKey("charts".into())
@@ -118,7 +133,20 @@ impl RecordKey {
     pub(crate) fn is_sealed(&self) -> bool {
         matches!(
             self.kind(),
-            "run" | "runb" | "pin" | "sch" | "schf" | "cfg" | "cfgv" | "charts" | "sec" | "ses" | "switches"
+            "run"
+                | "runb"
+                | "pin"
+                | "sch"
+                | "schf"
+                | "cfg"
+                | "cfgv"
+                | "charts"
+                | "sec"
+                | "ses"
+                | "switches"
+                | "ckpt"
+                | "trim"
+                | "exp"
         )
     }
 
@@ -140,12 +168,12 @@ impl RecordKey {
 
     /// Whether a process remembers its highest version, so that an older one cannot be put back.
     pub(crate) fn is_remembered(&self) -> bool {
-        matches!(self.kind(), "run" | "pin" | "cfg" | "charts" | "sec" | "switches")
+        matches!(self.kind(), "run" | "pin" | "cfg" | "charts" | "sec" | "switches" | "ckpt" | "trim" | "exp")
     }
 
     /// Whether the service never deletes it; a secret that is forgotten leaves a mark behind for thirty days.
     pub(crate) fn is_kept_for_good(&self) -> bool {
-        matches!(self.kind(), "pin" | "cfg" | "charts" | "sec" | "switches")
+        matches!(self.kind(), "pin" | "cfg" | "charts" | "sec" | "switches" | "ckpt" | "trim" | "exp")
     }
 }
 
@@ -165,6 +193,11 @@ impl StreamName {
     /// The links of the audit log's entries.
     pub fn links() -> StreamName {
         StreamName { name: "links".into(), lives: None }
+    }
+
+    /// The signed checkpoints of the audit log.
+    pub fn checkpoints() -> StreamName {
+        StreamName { name: "checkpoints".into(), lives: None }
     }
 
     /// All versions of a document, as builds kept them that could not redact; each version is a record now.

@@ -315,6 +315,7 @@ pub(crate) enum RawBeside {
     Replace { key: String, body: Vec<u8> },
     End { key: String, within: Duration },
     Forget { key: String },
+    Trim { stream: String, through: StreamId, bytes: u64 },
 }
 
 /// Whole milliseconds, at least one: an expiry of nothing would be an error on Redis.

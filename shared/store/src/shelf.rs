@@ -90,7 +90,7 @@ impl TenantStore {
                 SideWrite::Write(key, body, _) | SideWrite::Replace(key, body) => {
                     *body = guard.seal(&self.tenant, key, RecordVersion::NONE, std::mem::take(body))?;
                 }
-                SideWrite::End(..) | SideWrite::Forget(_) | SideWrite::ForgetStream(_) => {}
+                SideWrite::End(..) | SideWrite::Forget(_) | SideWrite::ForgetStream(_) | SideWrite::Trim(..) => {}
             }
         }
         Ok(commit)
@@ -235,6 +235,9 @@ impl TenantStore {
             SideWrite::End(key, within) => RawBeside::End { key: self.space.record(&key), within },
             SideWrite::Forget(key) => RawBeside::Forget { key: self.space.record(&key) },
             SideWrite::ForgetStream(stream) => RawBeside::Forget { key: self.space.stream(&stream) },
+            SideWrite::Trim(stream, through, bytes) => {
+                RawBeside::Trim { stream: self.space.stream(&stream), through, bytes }
+            }
         });
         RawCommit {
             record: self.space.record(&record),

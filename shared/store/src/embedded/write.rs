@@ -64,10 +64,15 @@ impl Tables<'_> {
                 grown += if place.used { more } else { 0 };
             }
         }
+        for beside in &commit.beside {
+            self.beside(beside, now)?;
+            if let RawBeside::Trim { bytes, .. } = beside {
+                grown -= signed(*bytes);
+            }
+        }
         if let Some(usage) = &commit.usage {
             self.add(usage, grown)?;
         }
-        commit.beside.iter().try_for_each(|beside| self.beside(beside, now))?;
         Ok(Committed::Done(result, now))
     }
 
@@ -263,6 +268,10 @@ impl Tables<'_> {
                 None => Ok(()),
             },
             RawBeside::Forget { key } => self.forget(key),
+            RawBeside::Trim { stream, through, .. } => {
+                let gone = (stream.as_str(), 0, 0)..=(stream.as_str(), through.at.millis(), through.seq);
+                Ok(self.streams.retain_in::<(&str, u64, u64), _>(gone, |_, _| false)?)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The compare-and-set as a call of `commit.lua`.
 
 use crate::commit::Score;
-use crate::ops::{RawBeside, RawCommit, millis};
+use crate::ops::{RawBeside, RawCommit, StreamId, millis};
 use crate::{Committed, RecordVersion, StoreError};
 use domain::Moment;
 use redis::{Script, ScriptInvocation};
@@ -52,6 +52,10 @@ pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvoc
             RawBeside::Replace { key, body } => call.key(key).arg("replace").arg(body.as_slice()).arg(""),
             RawBeside::End { key, within } => call.key(key).arg("end").arg("").arg(span(Some(*within))),
             RawBeside::Forget { key } => call.key(key).arg("forget").arg("").arg(""),
+            RawBeside::Trim { stream, through, bytes } => {
+                let first_kept = StreamId { seq: through.seq.saturating_add(1), ..*through };
+                call.key(stream).arg("trim").arg(first_kept.to_string()).arg(*bytes)
+            }
         };
     }
     for room in &commit.rooms {

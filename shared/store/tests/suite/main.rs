@@ -39,6 +39,8 @@ mod switches;
 #[cfg(test)]
 mod tenant_text;
 #[cfg(test)]
+mod trimming;
+#[cfg(test)]
 mod usage;
 #[cfg(test)]
 mod wakes;
