@@ -1,5 +1,6 @@
 //! Builds each part, in order, and hands them to the server. Wires everything, decides nothing.
 
+use crate::archiving;
 use crate::authenticity;
 use crate::clock::SystemClock;
 use crate::http::address::AddressLimit;
@@ -14,6 +15,7 @@ use crate::toolsets::{self, ExternalServers, Toolsets};
 use crate::usage::{self, UsageWriter};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
+use archive::Archive;
 use catalog::ToolsCache;
 use domain::{Code, Failure, Tenant};
 use executor::runs::notice::RunEvents;
@@ -58,6 +60,8 @@ pub struct Gateway {
     pub verifier: Verifier,
     /// Finished lists.
     pub lists: ToolsCache,
+    /// The audit logs outside the store.
+    pub archive: Archive,
     /// The service's keys.
     pub keys: Arc<ServiceKeys>,
     /// Which hosts and origins are answered.
@@ -101,6 +105,8 @@ impl Gateway {
         let verifier = Verifier::new(settings.identity.clone(), http).await.context("identity cannot start")?;
         let store = store(&settings, &secret).await?;
         let vault = vault(&settings, &store, &secret)?;
+        let archive =
+            Archive::open(&settings.audit, &secret, &older_keys(&settings)?).context("[audit] cannot be used")?;
         let helm = helm(&settings).await;
         let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };
         let toolsets = Toolsets::build(parts, ExternalServers::Listed).context("a toolset cannot be built")?;
@@ -141,6 +147,7 @@ impl Gateway {
             tenants,
             upstreams,
             vault,
+            archive,
             verifier,
             keys,
             doors,
@@ -158,6 +165,7 @@ impl Gateway {
         watch_runs(&gateway);
         watch_audit_logs(&gateway);
         usage::watch(&gateway);
+        archiving::watch(&gateway);
         if let Some(webhook) = webhook {
             webhooks::send(&gateway, webhook, events);
         }
@@ -346,7 +354,8 @@ fn watch_audit_logs(gateway: &Arc<Gateway>) {
             due.append(&mut watched.store.take_unsealed());
             while let Some(tenant) = due.pop_first() {
                 match seal(&watched.store.of(&tenant), &stopping).await {
-                    Ok(()) => {}
+                    Ok(0) => {}
+                    Ok(entries) => watched.archive.sealed(&tenant, entries),
                     // That the store is away is reported elsewhere; asking it for each tenant would only take longer.
                     Err(error) if error.code().retryable() => {
                         due.insert(tenant);
@@ -359,8 +368,14 @@ fn watch_audit_logs(gateway: &Arc<Gateway>) {
     });
 }
 
-/// Seals one audit log to its end.
-async fn seal(tenant_store: &TenantStore, stopping: &CancellationToken) -> Result<(), StoreError> {
-    while tenant_store.seal(SEALED_AT_ONCE).await?.behind && !stopping.is_cancelled() {}
-    Ok(())
+/// Seals one audit log to its end, and tells how many entries that were.
+async fn seal(tenant_store: &TenantStore, stopping: &CancellationToken) -> Result<u64, StoreError> {
+    let mut sealed = 0;
+    loop {
+        let batch = tenant_store.seal(SEALED_AT_ONCE).await?;
+        sealed += batch.count as u64;
+        if !batch.behind || stopping.is_cancelled() {
+            return Ok(sealed);
+        }
+    }
 }

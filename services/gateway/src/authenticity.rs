@@ -30,7 +30,9 @@ pub(crate) async fn record(gateway: &Gateway) {
 /// Seals what stays for good in a tenant anew, where it is not under the current key. Tells how many records that were.
 pub(crate) async fn reseal(gateway: &Gateway, tenant: &Tenant) -> Result<usize, StoreError> {
     let shelf = gateway.store.of(tenant);
-    let mut keys = vec![RecordKey::tenant_text(), RecordKey::chart_repositories()];
+    let mut keys =
+        vec![RecordKey::tenant_text(), RecordKey::chart_repositories(), RecordKey::checkpoint(), RecordKey::trimmed()];
+    keys.extend(gateway.settings.audit.sinks.iter().map(|sink| RecordKey::export(&sink.name)));
     let versions = shelf.tenant_text().history(None, VERSIONS).await?;
     keys.extend(versions.iter().map(|text| RecordKey::tenant_text_version(text.version)));
     if let Some(config) = gateway.tenants.config_of(tenant) {

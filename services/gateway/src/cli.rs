@@ -50,7 +50,7 @@ pub enum Command {
     Switch(SwitchCommand),
     /// Show what a tenant used: calls, time, tokens, and what loading on demand saved.
     Usage(UsageCommand),
-    /// Export a tenant's audit log and verify that nobody changed it.
+    /// Search, follow and export a tenant's audit log, and verify that nobody changed it.
     Audit(AuditCommand),
     /// Export a tenant's documents as files, and import them.
     Memory(MemoryCommand),
@@ -348,17 +348,78 @@ pub struct AuditCommand {
 /// What to do with an audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditAction {
-    /// Write the whole audit log as JSON lines: first its tenant and how far it is sealed, then entries and links.
+    /// Show the entries that fit, oldest first, one a line.
+    Search {
+        /// What to look for.
+        #[command(flatten)]
+        filter: AuditFilterArgs,
+        /// The most entries to show.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Show the entries that fit as they are written, until stopped. Begins with the last minute, or at --since.
+    Tail {
+        /// What to look for.
+        #[command(flatten)]
+        filter: AuditFilterArgs,
+    },
+    /// Write the whole audit log as JSON lines: first its tenant and how far it is sealed, then entries, links and
+    /// checkpoints.
     Export {
         /// The file to write. Default: the standard output.
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Recompute the hash chain and name the first entry that was changed.
-    Verify {
-        /// An exported audit log. Default: read it from the service.
-        file: Option<PathBuf>,
-    },
+    /// Recompute the hash chain, check the signatures, and name the first thing that is wrong.
+    Verify(VerifyArgs),
+}
+
+/// `audit verify`.
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// An exported file, or a folder of them. Default: read the audit log from the service.
+    pub path: Option<PathBuf>,
+    /// A file with the public keys (a JWK set, or PEM). Default: those that the service publishes.
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
+    /// A file with checkpoints that were kept elsewhere; the audit log must hold them.
+    #[arg(long, value_name = "FILE")]
+    pub known: Option<PathBuf>,
+}
+
+/// Which entries to show; all parts that are given have to fit.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct AuditFilterArgs {
+    /// Written since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 2h.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Written until then.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// The name of the tool.
+    #[arg(long)]
+    pub tool: Option<String>,
+    /// The target, or what it begins with, such as cluster/prod.
+    #[arg(long)]
+    pub target: Option<String>,
+    /// The subject of the caller, or the name of the person.
+    #[arg(long)]
+    pub principal: Option<String>,
+    /// The run.
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
+    /// The session.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The call.
+    #[arg(long, value_name = "ID")]
+    pub call: Option<String>,
+    /// How it ended: ok, or the code of an error.
+    #[arg(long)]
+    pub code: Option<String>,
+    /// A part of the entry, whatever the case of its letters.
+    #[arg(long)]
+    pub text: Option<String>,
 }
 
 /// `memory`.

@@ -4,6 +4,7 @@
 //! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
 
 pub mod app;
+mod archiving;
 mod authenticity;
 pub mod cli;
 pub mod clock;

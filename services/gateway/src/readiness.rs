@@ -77,6 +77,9 @@ impl Readiness {
             report.warnings.push("records_not_authentic");
         }
         report.warnings.extend(switch_warnings(store));
+        if gateway.archive.status.is_behind(now) {
+            report.warnings.push("audit_export_behind");
+        }
         let before = self.report.load();
         if before.reasons == ["draining"] {
             return;

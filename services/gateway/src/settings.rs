@@ -44,6 +44,8 @@ pub struct Settings {
     pub tenants: TenantSettings,
     /// What tenants may reach.
     pub upstreams: UpstreamSettings,
+    /// Checkpoints and exports of the audit logs.
+    pub audit: archive::ArchiveConfig,
     /// Logs and traces.
     pub telemetry: telemetry::Config,
 }
@@ -277,6 +279,7 @@ impl Settings {
             return wrong("listen.refused_per_address is zero, so no request could be let in");
         }
         self.limits.check()?;
+        self.audit.check().map_err(SettingsError::Wrong)?;
         if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {
             return wrong("upstreams.helm_slots_per_tenant must be at least 1 and below upstreams.helm_slots");
         }

@@ -41,6 +41,22 @@ pub fn telemetry_sender() -> Result<telemetry::HttpSend, ClientError> {
     }))
 }
 
+/// Sends bytes with headers of the caller's own, the kind of the content among them, and reads a bounded answer.
+pub async fn upload(
+    client: &HttpClient,
+    method: Method,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Result<(u16, Vec<u8>), FetchError> {
+    let url = address::parse(url).map_err(FetchError::Address)?;
+    let request = client.0.request(method, url).body(body);
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let response = request.send().await.map_err(transport)?;
+    let status = response.status().as_u16();
+    Ok((status, read_capped(response, CAP).await?))
+}
+
 /// Sends it and reads the whole answer; the status is the caller's to judge.
 pub async fn ask(client: &HttpClient, ask: FetchRequest<'_>) -> Result<(u16, Vec<u8>), FetchError> {
     ask_if(client, ask, None).await

@@ -17,7 +17,7 @@ pub mod reach;
 pub mod streaming;
 
 pub use address::{AddressError, check_operator_address};
-pub use ask::{FetchRequest, ask, ask_if, post, telemetry_sender};
+pub use ask::{FetchRequest, ask, ask_if, post, telemetry_sender, upload};
 pub use client::{ClientError, Config, HttpClient, operator_client};
 pub use fetch::{FetchError, get_capped};
 pub use guard::{AddressGuard, AddressRefused};

@@ -33,6 +33,12 @@ pub struct AuditLogPosition {
 const START: StreamId = StreamId { at: Moment::from_millis(0), seq: 0 };
 
 impl AuditLogPosition {
+    /// Before everything that was written at this moment or later. What seals an entry is written after it.
+    pub fn before(at: Moment) -> AuditLogPosition {
+        let item = StreamId { at, seq: 0 }.before();
+        AuditLogPosition { entry: EntryPlace { item, index: u32::MAX }, link: item }
+    }
+
     const START: AuditLogPosition = AuditLogPosition { entry: EntryPlace { item: START, index: 0 }, link: START };
 
     /// Reads what [`Display`](fmt::Display) wrote.
@@ -65,6 +71,8 @@ pub struct LinkedEntry {
 /// A stretch of the audit log, oldest entry first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditLogPage {
+    /// The link behind which the audit log begins, if older entries have left the store.
+    pub start: Option<ChainLink>,
     /// How far the audit log was sealed before this page was read.
     pub seal: Option<ChainLink>,
     /// The entries.
@@ -73,6 +81,8 @@ pub struct AuditLogPage {
     pub loose: Vec<EntryLink>,
     /// Where the next page begins; `None` if there was nothing behind this one.
     pub next: Option<AuditLogPosition>,
+    /// Where this page ended, to read on once there is more; where it began if it is empty.
+    pub end: Option<AuditLogPosition>,
 }
 
 /// Why an audit log was not found to be in order.
@@ -89,26 +99,30 @@ pub enum VerifyError {
 impl TenantStore {
     /// Entries of the audit log behind `after`, with their links: at most `limit`, and fewer where they are large.
     pub async fn audit_log(&self, after: Option<AuditLogPosition>, limit: usize) -> Result<AuditLogPage, StoreError> {
-        let (after, limit) = (after.unwrap_or(AuditLogPosition::START), limit.max(1));
+        let (asked_after, limit) = (after, limit.max(1));
+        let after = after.unwrap_or(AuditLogPosition::START);
         let asked = limit.saturating_add(1);
         // The item in which the last page ended may hold more, so it is read again; that is one item more.
         let ops = [
             self.read_seal(),
+            self.read_trim(),
             self.behind(&StreamName::audit(), after.entry.item.before(), items_for(limit)),
             self.behind(&StreamName::links(), after.link, asked.min(BATCHES)),
         ];
         let mut answers = self.run(&ops).await?;
         let seal = answers.record()?.map(|record| seal_of(&record)).transpose()?;
+        let start = self.trim_of(answers.record()?)?.map(|trim| trim.link);
         let (items, mut links) = (answers.entries()?, answers.entries()?);
         let (entries, more) = self.page_of(after.entry, items, limit).await?;
         let entries = entries.into_iter().map(|(id, body)| LinkedEntry { id, body, link: None }).collect();
-        let mut page = LinkedPage { after, seal, entries, loose: Vec::new(), more, link: after.link };
+        let mut page =
+            LinkedPage { after, seal, entries, loose: Vec::new(), more, link: after.link, newest: after.entry };
         // Links of entries on earlier pages, sealed since then, come first; there may be many.
         while page.take(&links) && links.len() == asked.min(BATCHES) {
             links = self.read(&StreamName::links(), Some(page.link), asked.min(BATCHES)).await?;
         }
-        let next = page.last().filter(|_| more).map(|entry| AuditLogPosition { entry, link: page.link });
-        Ok(AuditLogPage { seal, entries: page.entries, loose: page.loose, next })
+        let end = page.last().map(|entry| AuditLogPosition { entry, link: page.link }).or(asked_after);
+        Ok(AuditLogPage { start, seal, entries: page.entries, loose: page.loose, next: end.filter(|_| more), end })
     }
 
     /// The entries of a page, and whether there are more; the first items are there already.
@@ -138,7 +152,8 @@ impl TenantStore {
     /// Computes the whole chain again and names the first entry that is not as it was sealed.
     pub async fn verify(&self) -> Result<VerifiedAuditLog, VerifyError> {
         let seal = self.find_seal().await.map_err(VerifyError::Unread)?;
-        let mut walker = Walker::new(self.tenant(), seal);
+        let start = self.trimmed().await.map_err(VerifyError::Unread)?.map(|trim| trim.link);
+        let mut walker = Walker::behind(self.tenant(), start, seal);
         let (mut entries, mut links, mut beyond) = (StreamReader::new(ITEMS), StreamReader::new(BATCHES), None);
         loop {
             let link = match beyond {
@@ -189,6 +204,8 @@ struct LinkedPage {
     more: bool,
     /// The last link that was looked at.
     link: StreamId,
+    /// The entry of the last link that was given away: links stand in the order of their entries.
+    newest: EntryPlace,
 }
 
 impl LinkedPage {
@@ -216,6 +233,11 @@ impl LinkedPage {
     }
 
     fn pair(&mut self, link: EntryLink) {
+        if link.entry <= self.newest {
+            self.loose.push(link);
+            return;
+        }
+        self.newest = link.entry;
         let found = self.entries.binary_search_by_key(&link.entry, |entry| entry.id);
         match found.ok().map(|at| &mut self.entries[at].link) {
             Some(free @ None) => *free = Some(link),

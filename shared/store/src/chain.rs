@@ -104,6 +104,13 @@ pub struct EntryLink {
     pub kept: KeptLink,
 }
 
+impl EntryLink {
+    /// Whether this is the link of that entry, as far as it was kept.
+    pub fn fits(&self, whole: &ChainLink) -> bool {
+        self.seq == whole.seq && self.entry == whole.entry && self.kept.fits(&whole.link)
+    }
+}
+
 impl From<ChainLink> for EntryLink {
     fn from(ChainLink { seq, entry, link }: ChainLink) -> EntryLink {
         EntryLink { seq, entry, kept: KeptLink::Whole(link) }
@@ -175,14 +182,20 @@ impl LinkBatch {
         };
         let items: Vec<(StreamId, Vec<[u8; SHORT]>)> = items.into_iter().map(item).collect::<Option<_>>()?;
         let batch = LinkBatch { seq, link, items };
-        // It counts back from its last entry, and the first entry of a log is number 1.
-        ((1..=seq).contains(&batch.count())).then_some(batch)
+        // It counts back from its last entry, and the first entry of a log is number 1. The last one is there twice.
+        let last = batch.items.last().and_then(|(_, shorts)| shorts.last()) == Some(&short(&batch.link));
+        (last && (1..=seq).contains(&batch.count())).then_some(batch)
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         let items = self.items.iter().map(|(item, shorts)| (item.to_string(), json::hex(shorts.as_flattened())));
         let link = format!("{SCHEME}{}", json::hex(&self.link));
         serde_json::to_vec(&StoredBatch { v: 2, seq: self.seq, link, items: items.collect() })
+    }
+
+    /// The number of its last entry.
+    pub(crate) fn last(&self) -> u64 {
+        self.seq
     }
 
     fn count(&self) -> u64 {

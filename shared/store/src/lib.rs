@@ -49,6 +49,7 @@ mod store;
 mod switches;
 mod tenant_text;
 mod topic;
+mod trim;
 mod usage;
 mod walker;
 
@@ -92,5 +93,6 @@ pub use store::Store;
 pub use switches::{MOST_OF_OPERATOR, MOST_OF_TENANT, SwitchChange, SwitchStore, SwitchesInForce};
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
+pub use trim::Trim;
 pub use usage::{UsageBatch, UsageDate, UsageStore};
 pub use walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};

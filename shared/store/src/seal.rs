@@ -70,7 +70,7 @@ impl TenantStore {
     }
 
     /// How far the audit log is sealed.
-    pub(crate) async fn find_seal(&self) -> Result<Option<ChainLink>, StoreError> {
+    pub async fn find_seal(&self) -> Result<Option<ChainLink>, StoreError> {
         self.get(&RecordKey::seal()).await?.map(|record| seal_of(&record)).transpose()
     }
 }

@@ -87,14 +87,23 @@ pub struct Walker {
     entries: VecDeque<(EntryPlace, Vec<u8>)>,
     links: VecDeque<EntryLink>,
     newest: Option<EntryPlace>,
+    /// How many entries are before the first one.
+    before: u64,
     unsealed: u64,
 }
 
 impl Walker {
     /// At the beginning of a tenant's audit log, which is sealed as far as `seal`.
     pub fn new(tenant: &Tenant, seal: Option<ChainLink>) -> Walker {
+        Walker::behind(tenant, None, seal)
+    }
+
+    /// The same behind this link, if there is one; nothing here vouches for it.
+    pub fn behind(tenant: &Tenant, start: Option<ChainLink>, seal: Option<ChainLink>) -> Walker {
         let (entries, links) = (VecDeque::new(), VecDeque::new());
-        Walker { chain: Chain::of(tenant), seal, entries, links, newest: None, unsealed: 0 }
+        let chain = start.as_ref().map_or_else(|| Chain::of(tenant), Chain::behind);
+        let (newest, before) = (start.map(|start| start.entry), chain.len());
+        Walker { chain, seal, entries, links, newest, before, unsealed: 0 }
     }
 
     /// Hands over the next entry, in the order in which they stand.
@@ -118,7 +127,7 @@ impl Walker {
             return Err(ChainBreak { seq: extra.seq, entry: Some(extra.entry), what: AuditLogFlaw::Inserted });
         }
         self.pass_unsealed()?;
-        let sealed = self.chain.len();
+        let sealed = self.chain.len() - self.before;
         Ok(VerifiedAuditLog { entries: sealed + self.unsealed, sealed, unsealed: self.unsealed })
     }
 

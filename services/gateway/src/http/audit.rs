@@ -2,6 +2,11 @@
 //!
 //! Entries are handed out byte for byte as they are stored, because that is what the links are computed over.
 //! Reading does not seal and does not verify; whoever doubts computes the chain again from what is here.
+//! A search reads as many entries as a page without one and leaves out what does not fit, so it costs no more; it has a
+//! next page even where nothing fitted.
+
+pub(crate) mod checkpoints;
+mod filter;
 
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, audits};
@@ -9,8 +14,10 @@ use crate::http::reply;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
-use domain::{Code, Failure, Tenant};
+use domain::{Code, Failure, Moment, Tenant};
+use filter::AuditFilter;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use store::{AuditLogPage, AuditLogPosition, ChainLink, EntryLink, LinkedEntry};
 
@@ -25,6 +32,16 @@ pub(crate) const LONGEST_PAGE: usize = 1_000;
 pub struct AuditQuery {
     after: Option<String>,
     limit: Option<usize>,
+    since: Option<String>,
+    until: Option<String>,
+    tool: Option<String>,
+    target: Option<String>,
+    principal: Option<String>,
+    run: Option<String>,
+    session: Option<String>,
+    call: Option<String>,
+    code: Option<String>,
+    text: Option<String>,
 }
 
 /// One page of the audit log, as it travels.
@@ -32,6 +49,8 @@ pub struct AuditQuery {
 pub struct AuditPage {
     /// The tenant; the hash chain begins with this name.
     pub tenant: String,
+    /// The link behind which the audit log begins, if older entries have left the store.
+    pub start: Option<ChainLink>,
     /// The newest link, whole, as it was before the page was read.
     pub seal: Option<ChainLink>,
     /// The entries, oldest first.
@@ -40,6 +59,8 @@ pub struct AuditPage {
     pub loose: Vec<EntryLink>,
     /// What to ask for next, as `after`; none on the last page.
     pub next_cursor: Option<String>,
+    /// What to ask for, as `after`, to get what is written from now on; none if there is nothing before it.
+    pub end_cursor: Option<String>,
 }
 
 /// One entry, as it travels.
@@ -55,15 +76,15 @@ pub struct AuditItem {
     pub link: Option<EntryLink>,
 }
 
-/// `GET /v1/audit?after=&limit=`.
+/// `GET /v1/audit?after=&limit=&since=&until=&tool=&target=&principal=&run=&session=&call=&code=&text=`.
 pub async fn list(authed: AuthedRequest, query: Query<AuditQuery>, gateway: Data<Gateway>) -> HttpResponse {
-    match page(&authed, &query, &gateway).await {
+    match page(&authed, query.into_inner(), &gateway).await {
         Ok(text) => reply::json(StatusCode::OK, &authed.trace_id, text),
         Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
     }
 }
 
-async fn page(authed: &AuthedRequest, query: &AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
+async fn page(authed: &AuthedRequest, query: AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
     audits(authed)?;
     let limit = query.limit.unwrap_or(PAGE);
     if !(1..=LONGEST_PAGE).contains(&limit) {
@@ -71,18 +92,54 @@ async fn page(authed: &AuthedRequest, query: &AuditQuery, gateway: &Gateway) -> 
     }
     let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
     let after = query.after.as_deref().map(|text| AuditLogPosition::parse(text).ok_or_else(unknown)).transpose()?;
+    // On later pages the cursor is beyond it.
+    let since = moment("since", query.since.as_deref())?.map(AuditLogPosition::before);
+    let filter = AuditFilter {
+        until: moment("until", query.until.as_deref())?,
+        tool: query.tool,
+        target: query.target,
+        principal: query.principal,
+        run: query.run,
+        session: query.session,
+        call: query.call,
+        code: query.code,
+        text: query.text,
+    };
     let tenant = &authed.caller.tenant;
-    let page = gateway.store.of(tenant).audit_log(after, limit).await.map_err(|error| {
+    let page = gateway.store.of(tenant).audit_log(after.or(since), limit).await.map_err(|error| {
         Failure::new(error.code(), "the audit log cannot be read at the moment").retry_after_ms(1_000)
     })?;
-    body(tenant, page).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
+    body(tenant, fitting(page, &filter)).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
+}
+
+fn moment(name: &str, text: Option<&str>) -> Result<Option<Moment>, Failure> {
+    let wrong = || Failure::new(Code::InvalidRequest, format!("{name} is a time such as 2026-01-31T12:00:00Z"));
+    text.map(|text| Moment::parse(text).ok_or_else(wrong)).transpose()
+}
+
+/// The page without what is not looked for. Behind the last moment there is no next page.
+fn fitting(mut page: AuditLogPage, filter: &AuditFilter) -> AuditLogPage {
+    let last = page.entries.last().map(|entry| entry.id.item.at);
+    if filter.until.is_some() && last > filter.until {
+        page.next = None;
+    }
+    page.entries.retain(|entry| {
+        let early = filter.until.is_none_or(|until| entry.id.item.at <= until);
+        early && {
+            // What is no JSON has no parts.
+            let parsed: Value = serde_json::from_slice(&entry.body).unwrap_or_default();
+            filter.fits(&parsed, &entry.body)
+        }
+    });
+    page
 }
 
 fn body(tenant: &Tenant, page: AuditLogPage) -> serde_json::Result<String> {
-    let AuditLogPage { seal, entries, loose, next } = page;
+    let AuditLogPage { start, seal, entries, loose, next, end } = page;
     let entries = entries.into_iter().map(item).collect::<serde_json::Result<_>>()?;
-    let next_cursor = next.map(|next| next.to_string());
-    serde_json::to_string(&AuditPage { tenant: tenant.to_string(), seal, entries, loose, next_cursor })
+    let (next_cursor, end_cursor) = (next.map(|next| next.to_string()), end.map(|end| end.to_string()));
+    let tenant = tenant.to_string();
+    serde_json::to_string(&AuditPage { tenant, start, seal, entries, loose, next_cursor, end_cursor })
 }
 
 fn item(LinkedEntry { id, body, link }: LinkedEntry) -> serde_json::Result<AuditItem> {

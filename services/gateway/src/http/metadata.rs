@@ -1,4 +1,5 @@
-//! The RFC 9728 document: which resource this is, and who issues tokens for it.
+//! What anybody may know: the RFC 9728 document (which resource this is, and who issues tokens for it), and the public keys
+//! of the audit log's checkpoints.
 
 use crate::app::Gateway;
 use actix_web::HttpResponse;
@@ -16,4 +17,10 @@ pub async fn document(gateway: Data<Gateway>) -> HttpResponse {
         "resource_name": "Quartermaster",
     });
     HttpResponse::Ok().content_type("application/json").body(body.to_string())
+}
+
+/// `GET /.well-known/quartermaster-audit-keys.json`, public: a JWK set, the key that signs now first.
+pub async fn audit_keys(gateway: Data<Gateway>) -> HttpResponse {
+    let keys = gateway.archive.keys.public.to_jwks();
+    HttpResponse::Ok().content_type("application/jwk-set+json").body(keys.to_string())
 }

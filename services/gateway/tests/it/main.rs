@@ -14,6 +14,8 @@ mod argo_story;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod audit_archive;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod carried_over;

@@ -73,6 +73,7 @@ fn only_health_and_the_resource_metadata_answer_anyone() {
     /readyz
     /.well-known/oauth-protected-resource
     /.well-known/oauth-protected-resource/mcp
+    /.well-known/quartermaster-audit-keys.json
     ");
 }
 

@@ -163,8 +163,12 @@ fn a_refusal_is_shown_and_not_obeyed() {
 fn an_exported_audit_log_stays_as_it_is_where_it_is_no_terminal() {
     let entry = json!({ "actor": { "sub": "x\u{202e}" } });
     let page = json!({ "tenant": "acme", "seal": null, "entries": [{ "id": "1-0", "at": "now", "entry": entry, "link": null }],
-        "loose": [], "next_cursor": null });
-    let (code, out, err) = FixedService::start(200, &page).run(&["audit", "export"]);
+        "loose": [], "next_cursor": null, "checkpoints": [] });
+    let service = FixedService::start(200, &page);
+    let (code, out, err) = service.run(&["audit", "export"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.ends_with("{\"id\":\"1-0\",\"entry\":{\"actor\":{\"sub\":\"x\u{202e}\"}}}\n"), "{out}");
+    let (code, out, err) = service.run(&["audit", "search"]);
+    assert_eq!((code, harmful(&out), err.as_str()), (0, None, ""), "{out}");
+    assert!(out.contains("x\\u{202e}"), "a search is for people: {out}");
 }

@@ -1,19 +1,27 @@
 //! Reads the audit log from a running service, page by page, and turns it into the lines of an export.
 //!
-//! The first page says how far the audit log is sealed. Links that are added while the pages are read are left out, so
-//! that the export shows one moment, with some unsealed entries at its end.
+//! Checkpoints are read first, so everything they sign is there when the entries are read. The first page of entries
+//! says how far the audit log is sealed. Links that are added while the pages are read are left out, so that the export
+//! shows one moment, with some unsealed entries at its end.
 
-use super::lines::{self, ExportEntry, ExportHead};
 use crate::commands::api_client::{ApiClient, ApiRefusal, ApiRequest};
+use crate::http::audit::checkpoints::CheckpointPage;
 use crate::http::audit::{AuditItem, AuditPage, LONGEST_PAGE};
 use anyhow::Context;
+use archive::{Checkpoint, ExportEntry, ExportHead, write_line};
+use std::collections::VecDeque;
 use store::{ChainLink, EntryLink, EntryPlace};
 
-/// Hands the lines of the whole audit log to `take`, a page at a time, unless the service refuses.
+/// Hands the lines of the whole audit log to `take`, a page at a time, unless the service refuses. Gives the newest
+/// checkpoint that the service knew of before.
 pub(super) async fn export(
     client: &ApiClient,
     mut take: impl FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<Result<(), ApiRefusal>> {
+) -> anyhow::Result<Result<Option<Checkpoint>, ApiRefusal>> {
+    let (newest, mut checkpoints) = match checkpoints(client).await? {
+        Ok(found) => found,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let (mut cursor, mut seal) = (None::<String>, None);
     loop {
         let after = cursor.as_ref().map(|cursor| format!("&after={cursor}")).unwrap_or_default();
@@ -25,33 +33,75 @@ pub(super) async fn export(
         let mut out = String::new();
         if cursor.is_none() {
             seal = page.seal;
-            lines::write(&mut out, &ExportHead::new(page.tenant, seal))?;
+            write_line(&mut out, &ExportHead::new(page.tenant, page.start, seal))?;
+            write_due(&mut out, &mut checkpoints, page.start.map_or(0, |start| start.seq));
         }
-        write_page(&mut out, page.entries, page.loose, seal)?;
-        take(&out)?;
+        write_page(&mut out, page.entries, page.loose, seal, &mut checkpoints)?;
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(Ok(()));
+            // Those whose entries are not there, which whoever verifies has to know of.
+            write_due(&mut out, &mut checkpoints, u64::MAX);
+        }
+        take(&out)?;
+        if cursor.is_none() {
+            return Ok(Ok(newest));
         }
     }
 }
 
-/// Entries and links in the order of their places, each link behind its entry.
+type KnownCheckpoints = (Option<Checkpoint>, VecDeque<Checkpoint>);
+
+async fn checkpoints(client: &ApiClient) -> anyhow::Result<Result<KnownCheckpoints, ApiRefusal>> {
+    let (mut newest, mut found, mut after) = (None, VecDeque::new(), String::new());
+    loop {
+        let path = format!("/v1/audit/checkpoints?limit={LONGEST_PAGE}{after}");
+        let page: CheckpointPage = match client.send(ApiRequest::get(&path)).await? {
+            Ok(page) => page,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if after.is_empty() {
+            newest = page.newest;
+        }
+        for line in page.checkpoints {
+            found.push_back(
+                Checkpoint::read(line.get()).context("the service returned a checkpoint that cannot be read")?,
+            );
+        }
+        match page.next_cursor {
+            Some(next) => after = format!("&after={next}"),
+            None => return Ok(Ok((newest, found))),
+        }
+    }
+}
+
+/// Entries and links in the order of their places, each link behind its entry, and checkpoints behind the last entry
+/// they sign.
 fn write_page(
     out: &mut String,
     entries: Vec<AuditItem>,
     loose: Vec<EntryLink>,
     seal: Option<ChainLink>,
+    checkpoints: &mut VecDeque<Checkpoint>,
 ) -> anyhow::Result<()> {
     let sealed = |link: &EntryLink| seal.is_some_and(|seal| link.seq <= seal.seq);
     let mut loose = loose.into_iter().filter(sealed).peekable();
     for AuditItem { id, entry, link, .. } in entries {
         let here = EntryPlace::parse(&id).context("the service returned an entry with an unreadable position")?;
         while let Some(early) = loose.next_if(|link| link.entry < here) {
-            lines::write(out, &early)?;
+            write_line(out, &early)?;
         }
-        lines::write(out, &ExportEntry { id, entry })?;
-        link.filter(sealed).map_or(Ok(()), |link| lines::write(out, &link))?;
+        write_line(out, &ExportEntry { id, entry })?;
+        if let Some(link) = link.filter(sealed) {
+            write_line(out, &link)?;
+            write_due(out, checkpoints, link.seq);
+        }
     }
-    Ok(loose.try_for_each(|link| lines::write(out, &link))?)
+    Ok(loose.try_for_each(|link| write_line(out, &link))?)
+}
+
+fn write_due(out: &mut String, checkpoints: &mut VecDeque<Checkpoint>, seq: u64) {
+    while let Some(checkpoint) = checkpoints.pop_front_if(|checkpoint| checkpoint.last <= seq) {
+        out.push_str(&checkpoint.to_line());
+        out.push('\n');
+    }
 }
