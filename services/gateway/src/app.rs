@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{SessionConfig, Store, StoreError, TenantStore};
 use telemetry::metrics;
 use tokio::sync::broadcast::error::RecvError;
@@ -336,7 +336,8 @@ async fn switch_off(gateway: &Gateway, leaving: &mut HashSet<Tenant>) {
 fn watch_audit_logs(gateway: &Arc<Gateway>) {
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
     gateway.tasks.spawn("seal", async move {
-        let (mut due, mut known) = (BTreeSet::new(), BTreeSet::new());
+        let (mut due, mut known, mut broken) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let mut all_sealed = Instant::now();
         loop {
             tokio::select! {
                 () = stopping.cancelled() => return,
@@ -354,16 +355,30 @@ fn watch_audit_logs(gateway: &Arc<Gateway>) {
             due.append(&mut watched.store.take_unsealed());
             while let Some(tenant) = due.pop_first() {
                 match seal(&watched.store.of(&tenant), &stopping).await {
-                    Ok(0) => {}
-                    Ok(entries) => watched.archive.sealed(&tenant, entries),
+                    Ok(entries) => {
+                        broken.remove(&tenant);
+                        if entries > 0 {
+                            watched.archive.sealed(&tenant, entries);
+                        }
+                    }
                     // That the store is away is reported elsewhere; asking it for each tenant would only take longer.
                     Err(error) if error.code().retryable() => {
                         due.insert(tenant);
                         break;
                     }
-                    Err(error) => tracing::error!(%tenant, %error, "the audit log of a tenant cannot be sealed"),
+                    Err(error) => {
+                        if broken.insert(tenant.clone()) {
+                            tracing::error!(%tenant, %error, "the audit log of a tenant cannot be sealed");
+                        }
+                    }
                 }
             }
+            // One that cannot be sealed is tried again, and shows in the lag meanwhile.
+            due.extend(broken.iter().cloned());
+            if due.is_empty() {
+                all_sealed = Instant::now();
+            }
+            metrics::AUDIT_SEAL_LAG.set([], all_sealed.elapsed().as_secs_f64());
         }
     });
 }

@@ -13,7 +13,7 @@ const LEDGER: &str = "ledger";
 
 /// Sets every gauge that is not kept up to date by whatever it measures.
 pub(crate) async fn measure(gateway: &Gateway) {
-    let Gateway { store, verifier, clock, readiness, upstreams, executor, .. } = gateway;
+    let Gateway { store, verifier, clock, readiness, upstreams, executor, archive, .. } = gateway;
     let (now, report) = (clock.now(), readiness.now());
     metrics::NOT_READY.replace(report.reasons.iter().map(|reason| ([*reason], 1.0)));
     metrics::JWKS_AGE.replace(verifier.key_ages(now).map(|(issuer, (age, _))| ([issuer], age.as_secs_f64())));
@@ -27,6 +27,9 @@ pub(crate) async fn measure(gateway: &Gateway) {
     // A loss of all records moves the first part, a restart or a failover the second.
     let since = epoch.since.map_or(0, |since| since.millis() / 1_000);
     metrics::STORE_GENERATION.set([LEDGER], (epoch.generation + since) as f64);
+    metrics::AUDIT_CHECKPOINT_AGE.set([], archive.status.checkpoint_age(now).as_secs_f64());
+    metrics::AUDIT_EXPORT_LAG.set([], archive.status.export_lag(now).as_secs_f64());
+    metrics::AUDIT_VERIFY_FAILURES.set([], archive.status.verify_failures() as f64);
     upstreams.measure();
     executor.measure().await;
 }

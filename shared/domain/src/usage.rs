@@ -145,7 +145,8 @@ impl UsageDay {
 
 /// Adds to the row of that name, or to the one for all others if there is no room for it.
 fn add(rows: &mut UsageRows, name: &str, count: &UsageCount) {
-    let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
+    let end = (0..=LONGEST_NAME.min(name.len())).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    let name = &name[..end];
     if let Some(row) = rows.get_mut(name) {
         return row.add(count);
     }

@@ -252,11 +252,10 @@ fn absent() -> Failure {
 }
 
 fn stored(error: &StoreError) -> Failure {
-    let message = match error {
-        StoreError::NotAuthentic { .. } => {
-            "the record of the kill switches is not authentic; only the operator writes over it"
-        }
-        _ => "the kill switches cannot be read or changed at the moment",
+    let message = if matches!(error, StoreError::NotAuthentic { .. }) {
+        "the record of the kill switches is not authentic; only the operator writes over it"
+    } else {
+        "the kill switches cannot be read or changed at the moment"
     };
     Failure::new(error.code(), message).retry_after_ms(1_000)
 }

@@ -131,9 +131,8 @@ async fn what_is_well_fires_nothing_and_fills_every_panel() {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    // Redis without a limit of memory has no part of it to tell; nothing is exported here.
-    let without = ["quartermaster_store_memory_ratio", "quartermaster_audit_export_lag_seconds"];
-    empty.retain(|(_, query)| !without.iter().any(|name| query.contains(name)));
+    // Redis without a limit of memory has no part of it to tell.
+    empty.retain(|(_, query)| !query.contains("quartermaster_store_memory_ratio"));
     assert!(empty.is_empty(), "nothing to draw: {empty:#?}");
     assert_eq!(prometheus.firing().await, BTreeSet::new());
     drop(stream);
@@ -322,6 +321,25 @@ async fn a_faulty_file_a_dead_collector_and_too_many_descriptors_fire() {
 
     limit_descriptors(world.part(0));
     prometheus.fires("DescriptorsLow").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_log_that_is_not_whole_or_not_exported_fires() {
+    let Some(program) = Prometheus::program() else { return };
+    // Nobody listens there.
+    let sink = r#"[{ name = "away", kind = "http", url = "http://127.0.0.1:9/log", every = "1s" }]"#;
+    let plan = watchable(Plan::redis(1)).setting("QM_AUDIT__SINKS", sink).setting("QM_AUDIT__CHECKPOINT_EVERY", "1s");
+    let mut world = plan.start(processes()).await;
+    let prometheus = watching(&program, &[world.part(0)]).await;
+    let agent = world.tenant("acme").agent();
+    agent.modern().call("memory_list", json!({})).await;
+    prometheus.fires("AuditExportLag").await;
+    assert!(!prometheus.firing().await.contains("AuditBroken"));
+
+    // The links are gone, so the next checkpoint finds nothing to vouch for.
+    world.redis().command(&["DEL", "world:{acme}:links"]);
+    agent.modern().call("memory_list", json!({})).await;
+    prometheus.fires("AuditBroken").await;
 }
 
 /// Lets a process open hardly more descriptors than it has open.

@@ -5,7 +5,7 @@ use domain::Tenant;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{AuditEntry, Config, Confirm, Phase, Store, TenantStore};
+use store::{AuditEntry, Config, Phase, Store, TenantStore};
 use tempfile::TempDir;
 
 /// The service's own secret.
@@ -26,14 +26,7 @@ impl World {
     }
 
     pub(crate) async fn with(folder: TempDir, sinks: &Value) -> World {
-        let config = Config {
-            url: "memory:".to_owned(),
-            prefix: "qm".to_owned(),
-            deadline: Duration::from_secs(10),
-            accept_unsafe: true,
-            confirm_replicas: Confirm::Auto,
-        };
-        let store = Store::open(&config).await.unwrap();
+        let store = Store::open(&Config::at("memory:")).await.unwrap();
         let shelf = store.of(&Tenant::parse("acme").unwrap());
         World { shelf, archive: archive(sinks), folder }
     }

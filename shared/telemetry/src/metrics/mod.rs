@@ -78,7 +78,7 @@ instruments! {
     AUDIT_SEAL_LAG: Gauge<0>;
     AUDIT_CHECKPOINT_AGE: Gauge<0>;
     AUDIT_EXPORT_LAG: Gauge<0>;
-    AUDIT_VERIFY_FAILURES: Counter<0>;
+    AUDIT_VERIFY_FAILURES: Gauge<0>;
     CONFIG_RELOAD_FAILED: Counter<0>;
     TELEMETRY_DROPPED: Counter<1>;
     JWKS_AGE: Gauge<1>;
@@ -99,7 +99,7 @@ instruments! {
 /// process would be no increase.
 pub fn begin(version: &str, commit: &str) {
     BUILD_INFO.set([version, commit], 1.0);
-    for counter in [&RUN_FENCED, &CROSS_TENANT_DENIED, &AUDIT_VERIFY_FAILURES, &CONFIG_RELOAD_FAILED] {
+    for counter in [&RUN_FENCED, &CROSS_TENANT_DENIED, &CONFIG_RELOAD_FAILED] {
         counter.add([], 0);
     }
     for verdict in ["approve", "reject"] {
