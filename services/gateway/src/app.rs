@@ -133,7 +133,8 @@ impl Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases)
                 .telling(notices)
                 .with_codes(codes)
-                .with_limits(settings.limits.call_limits()),
+                .with_limits(settings.limits.call_limits())
+                .with_audited_bytes(usize::try_from(settings.calls.audit_contents_bytes).unwrap_or(usize::MAX)),
             addresses: AddressLimit::of(&settings.listen),
             refusals: RefusalLog::default(),
             lists: ToolsCache::new(settings.calls.list_cache_bytes),

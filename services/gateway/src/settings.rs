@@ -97,6 +97,8 @@ pub struct SessionSettings {
 pub struct Calls {
     /// Memory for finished tool lists.
     pub list_cache_bytes: u64,
+    /// How many bytes the audit log keeps of arguments, and of a result.
+    pub audit_contents_bytes: u32,
     /// The secret all replicas share.
     pub key_file: PathBuf,
     /// Earlier secrets; values that are encrypted with them can still be read.

@@ -239,7 +239,9 @@ impl ChunkDraft {
 }
 
 fn write_due(text: &mut String, checkpoints: &mut VecDeque<(StreamId, Checkpoint)>, seq: u64) {
-    while let Some((_, checkpoint)) = checkpoints.pop_front_if(|(_, checkpoint)| checkpoint.last <= seq) {
+    while checkpoints.front().is_some_and(|(_, checkpoint)| checkpoint.last <= seq)
+        && let Some((_, checkpoint)) = checkpoints.pop_front()
+    {
         text.push_str(&checkpoint.to_line());
         text.push('\n');
     }

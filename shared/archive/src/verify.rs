@@ -283,7 +283,9 @@ impl ArchiveReader {
 
     fn compare(&mut self, checkpoint: Checkpoint, link: &ChainLink) {
         if checkpoint.ends_at(link) && checkpoint.entry == link.entry.to_string() {
-            while self.unsigned.pop_front_if(|early| early.seq <= link.seq).is_some() {}
+            while self.unsigned.front().is_some_and(|early| early.seq <= link.seq) {
+                self.unsigned.pop_front();
+            }
         } else {
             self.contradicted = self.contradicted.take().or(Some(checkpoint));
         }

@@ -79,13 +79,14 @@ impl Executor {
         let target = entry.target(&parsed);
         let call = Call::new(CallId::from_random(random()?), Arc::clone(&request.caller), session, used)
             .aimed_at(target.clone());
-        let (open, evidence, past) = self.open(snapshot, &call, target, &request).await?;
+        let (mut open, evidence, past) = self.open(snapshot, &call, (target, &parsed.arguments), &request).await?;
         let call = match &open.held {
             Some(held) => call.with_session_facts(held.session.tainted, Arc::new(held.session.assignment.clone())),
             None => call,
         };
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
         count.decided(&decided);
+        open.decided(&decided);
         Ok(match decided {
             Decision::Permit(permit) => {
                 let (executor, entry, progress) = (self.clone(), Arc::clone(entry), request.progress);

@@ -45,6 +45,24 @@ pub(crate) fn failed(failure: Failure, secrets: &Scrubber) -> Failure {
     }
 }
 
+/// Arguments or a result as the audit log keeps them: without the tenant's secrets, and masked by looks, because whoever
+/// reads the log decides nothing by it.
+pub(crate) fn audited(text: &str, secrets: &Scrubber) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(told) => masked(value(told, secrets)).to_string(),
+        Err(_) => redact::redact(&secrets.scrub(text)),
+    }
+}
+
+fn masked(told: Value) -> Value {
+    match told {
+        Value::String(words) => Value::String(redact::redact(&words)),
+        Value::Array(items) => items.into_iter().map(masked).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, field)| (key, masked(field))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => told,
+    }
+}
+
 /// What people are shown without the secrets, and what they are told about it: how much is hidden where.
 pub(crate) struct ShownWithoutSecrets<'a> {
     secrets: &'a Scrubber,
@@ -187,6 +205,15 @@ mod tests {
                 "8 characters hidden: a secret of this tenant, in argument /n",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_audited_holds_no_secret_of_the_tenant_and_nothing_that_looks_like_one() {
+        let given = json!({ "a": "x s3cr3t-value", "b": ["password=hunter22"], "n": 3, "plain": "exact" }).to_string();
+        let kept = audited(&given, &secrets());
+        assert!(!kept.contains("s3cr3t-value") && !kept.contains("hunter22"), "{kept}");
+        assert!(kept.contains("\"plain\":\"exact\"") && kept.contains("\"n\":3"), "{kept}");
+        assert!(!audited("no JSON, token=s3cr3t-value", &secrets()).contains("s3cr3t"));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Executor {
     pub(crate) sessions_seen: Arc<ActiveSessions>,
     /// What callers used since it was last written down.
     pub(crate) usage: Arc<UsageRecorder>,
+    /// How many bytes the audit log keeps of arguments, and of a result.
+    pub(crate) audited_bytes: usize,
 }
 
 impl Executor {
@@ -66,7 +68,14 @@ impl Executor {
             open_runs: Arc::default(),
             sessions_seen: Arc::default(),
             usage: Arc::default(),
+            audited_bytes: 64 << 10,
         }
+    }
+
+    /// The same executor, whose audit log keeps at most so many bytes of arguments, and of a result.
+    #[must_use]
+    pub fn with_audited_bytes(self, audited_bytes: usize) -> Executor {
+        Executor { audited_bytes, ..self }
     }
 
     /// The same executor, telling of its runs.

@@ -43,6 +43,6 @@ pub use request::{CallRequest, ClientEra, Handle};
 pub use run_record::RunError;
 pub use runs::{RunDecision, may_decide};
 pub use sessions::{OpenedSession, SessionOpenError};
-pub use snapshot::{ApprovalRules, SecretsNow, Snapshot};
+pub use snapshot::{ApprovalRules, AuditRules, SecretsNow, Snapshot};
 pub use tasks::Tasks;
 pub use usage::UsageRecorder;

@@ -1,19 +1,22 @@
 //! A call whose audit entry is open: opened by the store together with everything policy wants to know, and closed
 //! once, whatever becomes of the call.
 
+use crate::clean::audited;
 use crate::executor::Executor;
 use crate::failures::no_store;
 use crate::request::{CallRequest, Handle, no_session};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{SecretsNow, Snapshot};
 use catalog::{ControlTool, NameMatch};
 use domain::text::error_chain;
-use domain::{Call, CallId, Code, Failure, Moment, Outcome, RateExceeded};
+use domain::{Call, CallId, Code, Content, Failure, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
-use policy::CallEvidence;
+use policy::{CallEvidence, Decision, Question};
+use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 use store::{
-    ApprovalLookup, CallBeginning, CallOpening, CallStart, CloseFacts, OpenAuditEntry, PriorRuns, StoreError,
-    TenantStore,
+    ApprovalLookup, CallBeginning, CallOpening, CallStart, CallVerdict, CloseFacts, EntryContents, OpenAuditEntry,
+    PriorRuns, StoreError, TenantStore,
 };
 use telemetry::metrics;
 use tracing::Instrument;
@@ -29,6 +32,22 @@ pub(crate) struct OpenCall {
     pub(crate) now: Moment,
     /// Whether the session is known to be tainted by now.
     pub(crate) tainted: AtomicBool,
+    /// What the audit log keeps of how it ends.
+    keeping: KeptContents,
+    began: Instant,
+    decision: Option<CallVerdict>,
+}
+
+/// How arguments and results become what the audit log keeps.
+struct KeptContents {
+    secrets: SecretsNow,
+    most: usize,
+}
+
+impl KeptContents {
+    fn of(&self, text: &str) -> EntryContents {
+        EntryContents { text: audited(text, &self.secrets.now()), most: self.most }
+    }
 }
 
 impl Executor {
@@ -38,7 +57,7 @@ impl Executor {
         &self,
         snapshot: &Snapshot,
         call: &Call,
-        target: Option<String>,
+        (target, arguments): (Option<String>, &str),
         request: &CallRequest,
     ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
         let asks = policy::question(&snapshot.policy, call).is_some();
@@ -49,11 +68,15 @@ impl Executor {
             most_waiting: snapshot.approvals.most_waiting,
         });
         let actor = self.actor(&call.caller);
+        let most = if snapshot.audit.contents { self.audited_bytes } else { 0 };
+        let keeping = KeptContents { secrets: snapshot.secrets.clone(), most };
         let opening = CallOpening {
             call,
             kind: actor.kind,
             args: self.keys.audit_digest(&call.caller.tenant, call.digest()),
             token: actor.token,
+            contents: Some(keeping.of(arguments)),
+            client: request.client.as_deref(),
             target,
             trace: request.trace.clone(),
             session: call.session,
@@ -91,7 +114,9 @@ impl Executor {
             self.sessions_seen.note(held.session.id, std::time::Instant::now());
         }
         let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
-        let open = OpenCall { call: receipt.call(), receipt: Some(receipt), shelf, held, now, tainted };
+        let (call, receipt) = (receipt.call(), Some(receipt));
+        let (began, decision) = (Instant::now(), None);
+        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision };
         match evidence {
             Ok(evidence) => Ok((open, evidence, past)),
             Err(failure) => {
@@ -139,15 +164,27 @@ impl OpenCall {
         self.call
     }
 
+    /// Takes note of what was decided, for the closing entry.
+    pub(crate) fn decided(&mut self, decision: &Decision) {
+        let (verdict, basis) = match decision {
+            Decision::Permit(permit) => ("permit", permit.run().map(|run| run.to_string())),
+            Decision::Ask(Question::Effect(effect), _) => ("ask", Some(format!("effect {}", effect.as_str()))),
+            Decision::Ask(Question::Rule, _) => ("ask", Some("rule of the tenant".to_owned())),
+            Decision::Deny(reason) => ("deny", Some(reason.0.code.as_str().to_owned())),
+        };
+        self.decision = Some(CallVerdict { verdict, basis, comment: None });
+    }
+
     /// Closes the entry; queued, since the reply need not wait for it.
     pub(crate) async fn close(mut self, outcome: &Outcome) {
         if let Some(receipt) = self.receipt.take() {
-            let facts = match outcome {
-                Outcome::Failed(failure) => CloseFacts { code: Some(failure.code), bytes: 0 },
-                Outcome::Done(_) | Outcome::Waiting(_) => {
-                    CloseFacts { code: None, bytes: outcome.structured().map_or(0, str::len) as u64 }
-                }
+            let (code, bytes) = match outcome {
+                Outcome::Failed(failure) => (Some(failure.code), 0),
+                Outcome::Done(_) | Outcome::Waiting(_) => (None, outcome.structured().map_or(0, str::len) as u64),
             };
+            let millis = Some(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+            let (decision, contents) = (self.decision.take(), Some(self.keeping.of(&told(outcome))));
+            let facts = CloseFacts { code, bytes, millis, decision, contents };
             if let Err(error) = self.shelf.audit().close(receipt, &facts).await {
                 tracing::error!(error = %error_chain(&error), "an audit entry could not be closed");
             }
@@ -158,11 +195,32 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let Some(receipt) = self.receipt.take() else { return };
-        let facts = CloseFacts { code: Some(Code::Cancelled), bytes: 0 };
+        let facts = CloseFacts { code: Some(Code::Cancelled), decision: self.decision.take(), ..CloseFacts::default() };
         // Nobody can wait here: the entry is queued at once, or the queue is full and it stays open for the sweeper.
         if self.shelf.audit().close(receipt, &facts).now_or_never().is_none() {
             tracing::error!("the audit queue is full; the entry of a vanished call stays open");
         }
+    }
+}
+
+/// What an outcome gives its caller, as a text.
+fn told(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done(output) => match &output.structured {
+            Some(structured) => structured.clone(),
+            None => {
+                let block = |content: &Content| match content {
+                    Content::Text(text) => Value::from(text.as_str()),
+                    Content::Block(block) => block.clone(),
+                };
+                output.content.iter().map(block).collect::<Value>().to_string()
+            }
+        },
+        Outcome::Waiting(run) => run.json.clone(),
+        Outcome::Failed(failure) => json!({
+            "code": failure.code.as_str(), "message": failure.message, "next": failure.next, "details": failure.details,
+        })
+        .to_string(),
     }
 }
 

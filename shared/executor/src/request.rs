@@ -51,6 +51,8 @@ pub struct CallRequest {
     pub idempotency_key: Option<String>,
     /// For the audit.
     pub trace: Option<String>,
+    /// The program the caller uses, as it names itself; for the audit, short and printable.
+    pub client: Option<String>,
 }
 
 pub(crate) fn read_handle(handle: &Handle) -> Result<Option<SessionId>, Failure> {

@@ -24,6 +24,15 @@ pub struct ApprovalRules {
     pub review: Option<Duration>,
 }
 
+/// What a tenant's audit log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditRules {
+    /// Whether arguments and results are kept, and not only digests of them.
+    pub contents: bool,
+    /// How long entries are kept.
+    pub keep: Duration,
+}
+
 /// One version of one tenant.
 pub struct Snapshot {
     /// Its tools.
@@ -40,6 +49,8 @@ pub struct Snapshot {
     pub result_bytes: usize,
     /// How many of its calls may be under way in this process.
     pub in_flight: u32,
+    /// What its audit log keeps.
+    pub audit: AuditRules,
 }
 
 /// A tenant's secrets as they are at the moment of asking: a value that was changed while a call ran is looked for too.

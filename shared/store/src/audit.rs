@@ -122,14 +122,18 @@ impl AuditStore {
         crate::failpoint::audit(entry)?;
         let id = AuditId::from_random(random_bits()?);
         let replica = self.0.store().replica();
-        Ok((StreamName::audit(), entry.to_bytes(self.0.tenant(), id, replica)))
+        let mut line = entry.line(self.0.tenant(), id, replica);
+        line.contents = entry.contents.as_ref().map(|contents| self.0.seal_contents(&line, contents)).transpose()?;
+        Ok((StreamName::audit(), line.to_bytes()))
     }
 
     fn closing(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> AuditEntry {
         self.0.store().receipts().fetch_sub(1, Ordering::Relaxed);
         let OpenAuditEntry { call, session, tool, trace } = receipt;
-        let (call, tool, outcome) = (Some(call), Some(tool), Some(facts.clone()));
-        AuditEntry { call, session, tool, trace, outcome, ..AuditEntry::new(Phase::Close) }
+        let mut outcome = facts.clone();
+        let (decision, contents) = (outcome.decision.take(), outcome.contents.take());
+        let (call, tool, outcome) = (Some(call), Some(tool), Some(outcome));
+        AuditEntry { call, session, tool, trace, decision, outcome, contents, ..AuditEntry::new(Phase::Close) }
     }
 }
 

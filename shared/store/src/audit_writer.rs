@@ -192,7 +192,8 @@ impl AuditWriter {
         reads: Vec<Op>,
         reply: Option<EntryReply>,
     ) -> Result<(), StoreError> {
-        let name = (Handle::current().id(), tenant.clone());
+        // Without a runtime, as when one ends, nobody could write.
+        let name = (Handle::try_current().map_err(|_| closed())?.id(), tenant.clone());
         let room = match self.parts.open_queues()?.of.get(&name) {
             Some(queue) => Arc::clone(&queue.room),
             None => Arc::new(Semaphore::new(QUEUE_BYTES as usize)),
@@ -200,20 +201,26 @@ impl AuditWriter {
         let bytes = u32::try_from(step.body.len()).unwrap_or(u32::MAX).min(QUEUE_BYTES);
         let held = Arc::clone(&room).acquire_many_owned(bytes).await.map_err(|_| closed())?;
         let entry = WaitingEntry { step, reads, reply, _room: held };
-        let mut queues = self.parts.open_queues()?;
-        let queue = queues.of.entry(name.clone()).or_insert_with(|| {
-            let (parts, held) = (Arc::clone(&self.parts), HeldEntries::default());
-            let task = WriterTask { parts, name, space: space.clone(), held, done: false };
-            let wake = Arc::new(Notify::new());
-            self.tasks.spawn(task.run(Arc::clone(&wake)));
-            EntryQueue { waiting: VecDeque::new(), since: None, room, wake }
-        });
-        if entry.reply.is_some() {
-            queue.wake.notify_one();
-        } else {
-            queue.since.get_or_insert_with(Instant::now);
+        let mut fresh = None;
+        {
+            let mut queues = self.parts.open_queues()?;
+            let queue = queues.of.entry(name.clone()).or_insert_with(|| {
+                let (parts, wake) = (Arc::clone(&self.parts), Arc::new(Notify::new()));
+                let (space, held, woken) = (space.clone(), HeldEntries::default(), Arc::clone(&wake));
+                fresh = Some((WriterTask { parts, name, space, held, done: false }, woken));
+                EntryQueue { waiting: VecDeque::new(), since: None, room, wake }
+            });
+            if entry.reply.is_some() {
+                queue.wake.notify_one();
+            } else {
+                queue.since.get_or_insert_with(Instant::now);
+            }
+            queue.waiting.push_back(entry);
         }
-        queue.waiting.push_back(entry);
+        // Not under the lock: a runtime that is ending drops the task at once, and that takes the queue out.
+        if let Some((task, wake)) = fresh {
+            self.tasks.spawn(task.run(wake));
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 use crate::audit::OpenAuditEntry;
 use crate::audit_writer::{EnteredEntry, MINUTE};
 use crate::carried::{self, CarriedOver};
+use crate::contents::EntryContents;
 use crate::entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryCaller, EntryRecord, Phase};
 use crate::keys::fingerprint;
 use crate::ops::{CallAllowance, EntryStep, EntryVerdict, Op};
@@ -29,6 +30,10 @@ pub struct CallOpening<'a> {
     pub args: String,
     /// A keyed digest of the token.
     pub token: Option<String>,
+    /// The arguments, as far as they are kept.
+    pub contents: Option<EntryContents>,
+    /// The program the caller uses, as it names itself.
+    pub client: Option<&'a str>,
     /// What the call is about, for the audit log.
     pub target: Option<String>,
     /// The trace it belongs to.
@@ -229,7 +234,7 @@ impl TenantStore {
             tool,
             toolset,
             decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), comment: None }),
-            outcome: Some(CloseFacts { code: Some(code), bytes: 0 }),
+            outcome: Some(CloseFacts { code: Some(code), ..CloseFacts::default() }),
             ..AuditEntry::new(Phase::Denied)
         };
         self.audit().queue(&entry).await
@@ -239,7 +244,7 @@ impl TenantStore {
     fn opened(&self, opening: &CallOpening<'_>) -> Result<EntryStep, StoreError> {
         let (call, caller) = (opening.call, &opening.call.caller);
         let id = AuditId::from_random(random_bits()?);
-        let line = EntryRecord {
+        let mut line = EntryRecord {
             actor: Some(EntryCaller::new(&caller.principal, opening.kind, caller.scopes, opening.token.as_deref())),
             session: opening.session.map(|id| id.to_string()),
             call: Some(call.id.to_string()),
@@ -249,8 +254,10 @@ impl TenantStore {
             target: opening.target.as_deref(),
             args: Some(&opening.args),
             trace: opening.trace.as_deref(),
+            client: opening.client,
             ..EntryRecord::new(self.tenant(), id, self.store().replica(), Phase::Open)
         };
+        line.contents = opening.contents.as_ref().map(|contents| self.seal_contents(&line, contents)).transpose()?;
         let judged = CallAllowance {
             caller: fingerprint(&caller.principal),
             tenant_most: opening.rate.tenant,

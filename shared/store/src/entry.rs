@@ -1,8 +1,10 @@
 //! One entry of a tenant's audit log: its parts. The shape in which it is written is in `line`.
 //!
-//! Values do not stand here, only keyed digests of them, made by whoever holds the key.
+//! Values do not stand here in clear: digests of them, made by whoever holds the key, and sealed contents (see
+//! [`contents`](crate::contents)).
 //! The store's time of an entry is its place in the stream; the body holds the host's.
 
+use crate::contents::EntryContents;
 use domain::{AuditId, CallId, Code, Effect, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
 use serde::Serialize;
 
@@ -105,6 +107,12 @@ pub struct CloseFacts {
     pub code: Option<Code>,
     /// How many bytes it gave.
     pub bytes: u64,
+    /// How many milliseconds it took, from its opening on.
+    pub millis: Option<u64>,
+    /// What was decided about it.
+    pub decision: Option<CallVerdict>,
+    /// What it gave, or the failure.
+    pub contents: Option<EntryContents>,
 }
 
 /// One entry, before it has a place. Everything but the phase may be unknown.
@@ -136,6 +144,8 @@ pub struct AuditEntry {
     pub run: Option<RunMove>,
     /// The trace it belongs to.
     pub trace: Option<String>,
+    /// What is kept of what was given or came back.
+    pub contents: Option<EntryContents>,
 }
 
 /// How a run moved.
@@ -171,12 +181,13 @@ impl AuditEntry {
             outcome: None,
             run: None,
             trace: None,
+            contents: None,
         }
     }
 
-    /// The bytes of the entry.
-    pub(crate) fn to_bytes(&self, tenant: &Tenant, id: AuditId, replica: &str) -> Vec<u8> {
-        let line = EntryRecord {
+    /// The entry as it is written.
+    pub(crate) fn line<'a>(&'a self, tenant: &'a Tenant, id: AuditId, replica: &'a str) -> EntryRecord<'a> {
+        EntryRecord {
             actor: self.actor.as_ref().map(Actor::who),
             session: self.session.map(|id| id.to_string()),
             call: self.call.map(|id| id.to_string()),
@@ -190,7 +201,6 @@ impl AuditEntry {
             run: self.run.as_ref(),
             trace: self.trace.as_deref(),
             ..EntryRecord::new(tenant, id, replica, self.phase)
-        };
-        line.to_bytes()
+        }
     }
 }

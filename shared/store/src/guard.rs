@@ -108,6 +108,20 @@ impl RecordGuard {
         Ok([clear, &sealed].concat())
     }
 
+    /// Seals bytes that are no record, for this place.
+    pub(crate) fn seal_at(&self, place: &RecordPlace<'_>, body: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let Some(cipher) = &self.cipher else { return Ok(body.to_vec()) };
+        cipher.seal(place, body).ok_or_else(|| StoreError::unavailable("the system gave no randomness"))
+    }
+
+    /// Opens what was sealed for this place.
+    pub(crate) fn open_at(&self, place: &RecordPlace<'_>, sealed: Vec<u8>) -> Option<Vec<u8>> {
+        match &self.cipher {
+            Some(cipher) => cipher.open(place, &sealed).map(|opened| opened.body),
+            None => Some(sealed),
+        }
+    }
+
     /// The highest version of a record that was seen.
     fn floor(&self, tenant: &Tenant, key: &RecordKey, epoch: StoreEpoch) -> u64 {
         if self.cipher.is_none() || !key.is_remembered() {

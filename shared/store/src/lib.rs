@@ -16,6 +16,7 @@ mod carried;
 mod chain;
 mod commit;
 mod config;
+mod contents;
 mod document;
 mod duration;
 mod embedded;
@@ -61,6 +62,7 @@ pub use carried::CarriedOver;
 pub use chain::{Chain, ChainLink, EntryLink, KeptLink, NotALink};
 pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score, SideWrite, StoredRecord};
 pub use config::{Config, Confirm};
+pub use contents::{EntryContents, OpenedContents};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
 };

@@ -3,7 +3,7 @@
 //! The operator writes the file, the tenant's admin the text. Each section compares itself ([`Section::bounded`]); what
 //! belongs to no section is compared here. A section without such a comparison can only be what it is in the file.
 
-use crate::config::{ApprovalConfig, TenantConfig, TenantLimits};
+use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
 use crate::problem::{Problem, ProblemReport};
 use crate::section::{Section, position};
 use crate::yaml;
@@ -110,7 +110,23 @@ fn outside_sections(file: &TenantConfig, asked: &TenantConfig) -> Vec<Excess> {
     found.extend(
         limits.map(|(key, asked, given)| Excess::new(format!("/limits/{key}"), format!("`{key}`"), given, asked)),
     );
+    found.extend(audit(&file.audit, &asked.audit));
     found
+}
+
+/// What is recorded is the operator's evidence as well: a text can neither make it less, nor keep what the file does not.
+fn audit(file: &AuditConfig, asked: &AuditConfig) -> Vec<Excess> {
+    let contents = |config: &AuditConfig| match config.contents {
+        AuditContents::Full => "full",
+        AuditContents::Digests => "digests",
+    };
+    let seconds = |config: &AuditConfig| format!("{} s", config.keep.as_secs());
+    let all = [
+        ("contents", asked.contents != file.contents, contents(file).to_owned(), contents(asked).to_owned()),
+        ("keep", asked.keep < file.keep, seconds(file), seconds(asked)),
+    ];
+    let wider = all.into_iter().filter(|(_, wider, _, _)| *wider);
+    wider.map(|(key, _, given, asked)| Excess::new(format!("/audit/{key}"), format!("`{key}`"), given, asked)).collect()
 }
 
 fn approval(file: &ApprovalConfig, asked: &ApprovalConfig) -> Vec<Excess> {

@@ -7,7 +7,7 @@
 //! `section`), YAML itself (see `yaml`).
 
 use crate::bounds::secret_uses;
-use crate::config::{ApprovalConfig, TenantConfig, TenantLimits};
+use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
 use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
 use crate::values::{self, MappingFields, ValueReader, or_nearest};
@@ -23,7 +23,8 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The keys of the file itself, besides those of sections.
-pub(crate) const ROOT: [&str; 7] = ["tenant", "mode", "default_toolsets", "params", "toolsets", "policy", "limits"];
+pub(crate) const ROOT: [&str; 8] =
+    ["tenant", "mode", "default_toolsets", "params", "toolsets", "policy", "limits", "audit"];
 /// The keys under `policy`.
 pub(crate) const POLICY: [&str; 3] = ["deny", "require_approval", "approval"];
 /// The keys under `policy.approval`.
@@ -32,6 +33,9 @@ pub(crate) const APPROVAL: [&str; 4] = ["expires", "execute_within", "deciders",
 pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
 /// The keys under `limits`.
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
+
+/// The keys under `audit`.
+pub(crate) const AUDIT: [&str; 2] = ["contents", "keep"];
 
 /// An address that a section names.
 #[derive(Debug, Clone, Copy)]
@@ -119,6 +123,7 @@ impl ConfigCheck<'_> {
         let default_toolsets = fields.find("default_toolsets").map_or_else(Vec::new, |node| self.toolsets(node));
         let (deny, require_approval, approval) = policy.map_or_else(Default::default, |fields| self.policy(&fields));
         let limits = fields.find("limits").map_or_else(TenantLimits::default, |node| self.limits(node));
+        let audit = fields.find("audit").map_or_else(AuditConfig::default, |node| self.audit(node));
         let mut config = TenantConfig {
             tenant: tenant?,
             mode,
@@ -132,6 +137,7 @@ impl ConfigCheck<'_> {
             section_gates: std::mem::take(&mut self.reader.gates),
             approval,
             limits,
+            audit,
         };
         config.granted_secrets = secret_uses(self.known.sections, &config);
         Some(config)
@@ -319,6 +325,19 @@ impl ConfigCheck<'_> {
             *slot = number.unwrap_or(*slot);
         }
         limits
+    }
+
+    fn audit(&mut self, node: &YamlNode) -> AuditConfig {
+        let mut audit = AuditConfig::default();
+        let values = &mut self.reader.values;
+        let Some(fields) = values.fields(node, "`audit`", &AUDIT, None) else { return audit };
+        let contents = fields.find("contents");
+        audit.contents = contents
+            .and_then(|node| values.choice(node, "`contents`", &AuditContents::CHOICES))
+            .unwrap_or(audit.contents);
+        audit.keep =
+            fields.find("keep").and_then(|node| values.span(node, "keep", &AuditConfig::KEEP)).unwrap_or(audit.keep);
+        audit
     }
 }
 

@@ -41,6 +41,8 @@ pub struct TenantConfig {
     pub approval: ApprovalConfig,
     /// How much the tenant may use at once.
     pub limits: TenantLimits,
+    /// What its audit log keeps.
+    pub audit: AuditConfig,
 }
 
 impl TenantConfig {
@@ -131,5 +133,42 @@ impl TenantLimits {
 impl Default for TenantLimits {
     fn default() -> TenantLimits {
         TenantLimits { calls_in_flight: 32, calls_per_minute: 600, result_bytes: 262_144 }
+    }
+}
+
+/// What a tenant's audit log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// What is kept of arguments and results.
+    pub contents: AuditContents,
+    /// How long entries are kept.
+    pub keep: Duration,
+}
+
+/// What is kept of arguments and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuditContents {
+    /// They themselves, sealed.
+    #[default]
+    Full,
+    /// Digests of them.
+    Digests,
+}
+
+impl AuditContents {
+    /// Every choice, as it is written.
+    pub(crate) const CHOICES: [(&'static str, AuditContents); 2] =
+        [("full", AuditContents::Full), ("digests", AuditContents::Digests)];
+}
+
+impl AuditConfig {
+    /// What [`AuditConfig::keep`] may be.
+    pub const KEEP: RangeInclusive<Duration> = Duration::from_secs(24 * 3600)..=Duration::from_secs(3_650 * 24 * 3600);
+}
+
+impl Default for AuditConfig {
+    fn default() -> AuditConfig {
+        let keep = Duration::from_secs(90 * 24 * 3600);
+        AuditConfig { contents: AuditContents::default(), keep }
     }
 }

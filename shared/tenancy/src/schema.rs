@@ -51,6 +51,9 @@ struct TenantFile {
     /// How much the tenant may use.
     #[schemars(default, with = "LimitsPart")]
     limits: Option<LimitsPart>,
+    /// What the audit log keeps.
+    #[schemars(default, with = "AuditPart")]
+    audit: Option<AuditPart>,
 }
 
 /// What a session may be for.
@@ -188,6 +191,29 @@ struct LimitsPart {
     result_bytes: u32,
 }
 
+/// What the audit log keeps.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct AuditPart {
+    /// What is kept of arguments and results: they themselves, sealed, or digests of them.
+    #[schemars(default)]
+    contents: ContentsName,
+    /// How long entries are kept, such as `90d`.
+    #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
+    keep: String,
+}
+
+/// What is kept of arguments and results.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum ContentsName {
+    #[default]
+    Full,
+    Digests,
+}
+
 fn calls_in_flight() -> u32 {
     TenantLimits::default().calls_in_flight
 }
@@ -203,7 +229,7 @@ fn result_bytes() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{LIMITS, POLICY, ROOT};
+    use crate::check::{AUDIT, LIMITS, POLICY, ROOT};
     use crate::params::TENANT_PARAM;
     use serde_json::Value;
 
@@ -225,6 +251,7 @@ mod tests {
         assert_eq!(keys(&schema), sorted(ROOT));
         assert_eq!(keys(&parts["PolicyPart"]), sorted(POLICY));
         assert_eq!(keys(&parts["LimitsPart"]), sorted(LIMITS));
+        assert_eq!(keys(&parts["AuditPart"]), sorted(AUDIT));
         assert_eq!(keys(&parts["TenantParamPart"]), sorted(TENANT_PARAM));
     }
 

@@ -14,12 +14,12 @@ use crate::http::reply;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
-use domain::{Code, Failure, Moment, Tenant};
+use domain::{Code, Failure, Moment};
 use filter::AuditFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use store::{AuditLogPage, AuditLogPosition, ChainLink, EntryLink, LinkedEntry};
+use store::{AuditLogPage, AuditLogPosition, ChainLink, EntryLink, LinkedEntry, OpenedContents, TenantStore};
 
 /// Entries on one page, unless the query says otherwise.
 const PAGE: usize = 100;
@@ -72,6 +72,9 @@ pub struct AuditItem {
     pub at: String,
     /// What was written.
     pub entry: Box<RawValue>,
+    /// The contents it was sealed with, opened; none if it has none that this service sealed for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub contents: Option<OpenedContents>,
     /// Its link, whole or its beginning; none as long as it is not sealed.
     pub link: Option<EntryLink>,
 }
@@ -106,10 +109,12 @@ async fn page(authed: &AuthedRequest, query: AuditQuery, gateway: &Gateway) -> R
         text: query.text,
     };
     let tenant = &authed.caller.tenant;
-    let page = gateway.store.of(tenant).audit_log(after.or(since), limit).await.map_err(|error| {
+    let shelf = gateway.store.of(tenant);
+    let page = shelf.audit_log(after.or(since), limit).await.map_err(|error| {
         Failure::new(error.code(), "the audit log cannot be read at the moment").retry_after_ms(1_000)
     })?;
-    body(tenant, fitting(page, &filter)).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
+    body(&shelf, fitting(&shelf, page, &filter))
+        .map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
 }
 
 fn moment(name: &str, text: Option<&str>) -> Result<Option<Moment>, Failure> {
@@ -118,7 +123,7 @@ fn moment(name: &str, text: Option<&str>) -> Result<Option<Moment>, Failure> {
 }
 
 /// The page without what is not looked for. Behind the last moment there is no next page.
-fn fitting(mut page: AuditLogPage, filter: &AuditFilter) -> AuditLogPage {
+fn fitting(shelf: &TenantStore, mut page: AuditLogPage, filter: &AuditFilter) -> AuditLogPage {
     let last = page.entries.last().map(|entry| entry.id.item.at);
     if filter.until.is_some() && last > filter.until {
         page.next = None;
@@ -128,22 +133,23 @@ fn fitting(mut page: AuditLogPage, filter: &AuditFilter) -> AuditLogPage {
         early && {
             // What is no JSON has no parts.
             let parsed: Value = serde_json::from_slice(&entry.body).unwrap_or_default();
-            filter.fits(&parsed, &entry.body)
+            filter.fits(&parsed, &entry.body, || shelf.open_contents(&entry.body).map(|contents| contents.text))
         }
     });
     page
 }
 
-fn body(tenant: &Tenant, page: AuditLogPage) -> serde_json::Result<String> {
+fn body(shelf: &TenantStore, page: AuditLogPage) -> serde_json::Result<String> {
     let AuditLogPage { start, seal, entries, loose, next, end } = page;
-    let entries = entries.into_iter().map(item).collect::<serde_json::Result<_>>()?;
+    let entries = entries.into_iter().map(|entry| item(shelf, entry)).collect::<serde_json::Result<_>>()?;
     let (next_cursor, end_cursor) = (next.map(|next| next.to_string()), end.map(|end| end.to_string()));
-    let tenant = tenant.to_string();
+    let tenant = shelf.tenant().to_string();
     serde_json::to_string(&AuditPage { tenant, start, seal, entries, loose, next_cursor, end_cursor })
 }
 
-fn item(LinkedEntry { id, body, link }: LinkedEntry) -> serde_json::Result<AuditItem> {
-    Ok(AuditItem { id: id.to_string(), at: id.item.at.to_string(), entry: raw(&body)?, link })
+fn item(shelf: &TenantStore, LinkedEntry { id, body, link }: LinkedEntry) -> serde_json::Result<AuditItem> {
+    let contents = shelf.open_contents(&body);
+    Ok(AuditItem { id: id.to_string(), at: id.item.at.to_string(), entry: raw(&body)?, contents, link })
 }
 
 /// The entry as it is stored. What is not one line of JSON was not written by us; it is shown as a text, which no link

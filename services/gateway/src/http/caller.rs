@@ -27,6 +27,8 @@ pub struct AuthedRequest {
     pub snapshot: Arc<Snapshot>,
     /// The request's trace id.
     pub trace_id: String,
+    /// The program the caller uses, as its `User-Agent` names it.
+    pub client: Option<String>,
     /// The request's place among those under way; whoever waits gives it back first.
     pub place: Option<SlotGuard>,
 }
@@ -39,6 +41,7 @@ impl AuthedRequest {
             caller: Arc::clone(&self.caller),
             snapshot: Arc::clone(&self.snapshot),
             trace_id: self.trace_id.clone(),
+            client: self.client.clone(),
         }
     }
 }
@@ -82,6 +85,16 @@ impl ResponseError for AuthRejection {
     }
 }
 
+/// The longest name of a program that is recorded.
+const LONGEST_CLIENT: usize = 128;
+
+/// The program that sent a request, as it names itself: printable and short, because it is anybody's text.
+fn client_of(request: &HttpRequest) -> Option<String> {
+    let told = request.headers().get(actix_web::http::header::USER_AGENT)?.to_str().ok()?;
+    let told: String = told.chars().filter(|c| (' '..='~').contains(c)).take(LONGEST_CLIENT).collect();
+    (!told.trim().is_empty()).then_some(told)
+}
+
 impl FromRequest for AuthedRequest {
     type Error = AuthRejection;
     type Future = Pin<Box<dyn Future<Output = Result<AuthedRequest, AuthRejection>>>>;
@@ -98,7 +111,10 @@ impl FromRequest for AuthedRequest {
                 Ok((caller, snapshot)) => {
                     tracing::Span::current().record("quartermaster.tenant", caller.tenant.as_str());
                     match admission::admit(gateway, &request, &caller, &snapshot) {
-                        Ok(place) => Ok(AuthedRequest { caller, snapshot, trace_id, place }),
+                        Ok(place) => {
+                            let client = client_of(&request);
+                            Ok(AuthedRequest { caller, snapshot, trace_id, client, place })
+                        }
                         Err(failure) => Err(refused(&request, Some(gateway), failure, trace_id)),
                     }
                 }

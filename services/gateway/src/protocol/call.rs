@@ -112,7 +112,7 @@ struct WorkParts {
 fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts: WorkParts) -> OutcomeFuture {
     let WorkParts { frames, cancel, operation } = parts;
     let ToolsCall { era, id, name, arguments, meta, selection } = call;
-    let McpExchange { gateway, caller, snapshot, trace_id } = &request.exchange;
+    let McpExchange { gateway, caller, snapshot, trace_id, client } = &request.exchange;
     let handle = match (request.handle(era), meta.session) {
         (Handle::None, Some(session)) => Handle::Told(session),
         (handle, _) => handle,
@@ -142,6 +142,8 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
         hold: meta.hold_ms.map(Duration::from_millis),
         idempotency_key: meta.idempotency_key,
         trace: Some(trace_id.clone()),
+        // The message's own word for the program comes before that of the HTTP library beneath it.
+        client: meta.client.as_ref().and_then(client_name).or_else(|| client.clone()),
     };
     let (executor, snapshot, recorded) = (gateway.executor.clone(), Arc::clone(snapshot), span.clone());
     let work = async move {
@@ -151,6 +153,13 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
         outcome
     };
     Box::pin(work.instrument(span))
+}
+
+/// A program as the audit log names it: printable, because it is anybody's text.
+fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
+    let printable = |text: &str| text.chars().filter(|c| (' '..='~').contains(c)).collect::<String>();
+    let (name, version) = (printable(&client.name), printable(&client.version));
+    (!name.trim().is_empty()).then(|| format!("{name}/{version}"))
 }
 
 fn span(exchange: &McpExchange, era: Era, id: &Id, name: Option<&str>, handle: &Handle) -> tracing::Span {

@@ -19,6 +19,8 @@ pub struct McpExchange {
     pub snapshot: Arc<Snapshot>,
     /// The request's trace id.
     pub trace_id: String,
+    /// The program the caller uses, as it names itself.
+    pub client: Option<String>,
 }
 
 impl McpExchange {

@@ -151,6 +151,7 @@ pub async fn call(exchange: &McpExchange, session: String, turn: TurnCall) -> Re
         hold: (wait_ms > 0).then(|| Duration::from_millis(wait_ms.min(LONGEST_WAIT_MS))),
         idempotency_key,
         trace: Some(exchange.trace_id.clone()),
+        client: exchange.client.clone(),
     };
     let work = exchange.gateway.executor.call(&exchange.snapshot, request).instrument(span.clone());
     let outcome = Box::pin(work).await;

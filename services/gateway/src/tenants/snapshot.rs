@@ -8,7 +8,7 @@ use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tenancy::{ApprovalConfig, TenantConfig, TenantLimits};
+use tenancy::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
 
 /// What a snapshot has besides the configuration.
 #[derive(Default)]
@@ -48,7 +48,9 @@ pub(super) fn build(
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
         review,
     };
-    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight })
+    let audit =
+        executor::AuditRules { contents: config.audit.contents == AuditContents::Full, keep: config.audit.keep };
+    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight, audit })
 }
 
 /// The configuration of a tenant that has exactly these tools, all by default.
@@ -79,5 +81,6 @@ pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
         section_gates: Vec::new(),
         approval: ApprovalConfig::default(),
         limits: TenantLimits::default(),
+        audit: AuditConfig::default(),
     }
 }

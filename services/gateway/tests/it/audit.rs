@@ -312,3 +312,62 @@ async fn the_entry_of_a_call_names_its_token_by_a_keyed_digest() {
     let text = serde_json::to_string(&entries).unwrap();
     assert!(!text.contains(agent.token()) && !text.contains(&plain[..32]), "nobody can check a guess against it");
 }
+
+/// What `audit:read` shows of a text: whole, and as the digest in the entry says.
+fn contents(item: &Value) -> Value {
+    let (shown, entry) = (&item["contents"], &item["entry"]["contents"]);
+    let (text, salt) = (shown["text"].as_str().unwrap(), shown["salt"].as_str().unwrap());
+    assert_eq!((&shown["whole"], &entry["bytes"]), (&json!(true), &json!(text.len())));
+    let salt: Vec<u8> =
+        (0..salt.len()).step_by(2).map(|at| u8::from_str_radix(&salt[at..at + 2], 16).unwrap()).collect();
+    let digest = domain::json::sha256_hex(&[&salt, text.as_bytes()].concat());
+    assert_eq!(entry["digest"], format!("sha256:{digest}"), "anybody who may read it can check it");
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_exact_arguments_and_result_are_in_the_log_and_only_sealed_in_the_store() {
+    const WORDS: &str = "whooping crane 4711";
+    let mut world = redis(1).await;
+    let agent = world.tenant("acme").agent();
+    let client = agent.legacy().await;
+    let failed = client.call("memory_read", json!({ "path": "session/notes/none" })).await;
+    client.call("memory_search", json!({ "query": WORDS })).await.ok();
+    client.call("memory_search", json!({ "query": "password=hunter22hunter22" })).await.ok();
+    let entries = Auditor::of(&world).settled(&world).await;
+    let of = |phase: &str, tool: &str| -> Vec<Value> {
+        let is = |item: &&Value| item["entry"]["phase"] == phase && item["entry"]["tool"] == tool;
+        entries.iter().filter(is).cloned().collect()
+    };
+    let asked = of("open", "memory_search");
+    assert_eq!(contents(&asked[0]), json!({ "query": WORDS }));
+    assert!(!contents(&asked[1]).to_string().contains("hunter22"), "what looks like a secret is masked");
+    let ended = of("close", "memory_search");
+    assert!(contents(&ended[0]).is_object());
+    assert_eq!(
+        (&ended[0]["entry"]["decision"]["verdict"], &ended[0]["entry"]["outcome"]["code"]),
+        (&json!("permit"), &json!("ok"))
+    );
+    assert!(ended[0]["entry"]["outcome"]["ms"].is_u64());
+    let refused = contents(&of("close", "memory_read")[0]);
+    assert_eq!((&refused["code"], failed.code()), (&json!("doc_not_found"), "doc_not_found"));
+
+    let stored = String::from_utf8_lossy(&world.redis().written()).into_owned();
+    assert!(stored.contains("memory_search") && !stored.contains(WORDS), "the store holds no word of it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_wants_digests_has_no_contents_in_its_log() {
+    let world = Plan::embedded().tenant("acme", "audit: { contents: digests }").start(in_process()).await;
+    let client = world.tenant("acme").agent().legacy().await;
+    client.call("memory_search", json!({ "query": "whooping crane" })).await.ok();
+    let entries = Auditor::of(&world).settled(&world).await;
+    let opened = entries.iter().find(|item| item["entry"]["phase"] == "open").unwrap();
+    let whole = json!({ "query": "whooping crane" }).to_string();
+    assert_eq!((&opened["contents"]["text"], &opened["contents"]["whole"]), (&json!(""), &json!(false)));
+    let salt = opened["contents"]["salt"].as_str().unwrap();
+    let salt: Vec<u8> =
+        (0..salt.len()).step_by(2).map(|at| u8::from_str_radix(&salt[at..at + 2], 16).unwrap()).collect();
+    let digest = domain::json::sha256_hex(&[&salt, whole.as_bytes()].concat());
+    assert_eq!(opened["entry"]["contents"]["digest"], format!("sha256:{digest}"), "a guess can be checked");
+}

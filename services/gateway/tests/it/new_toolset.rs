@@ -264,6 +264,7 @@ impl Fixture {
             hold: None,
             idempotency_key: None,
             trace: None,
+            client: None,
         };
         match self.executor.call(&snapshot, request).await {
             Outcome::Done(output) => Ok(serde_json::from_str(output.structured.as_deref().unwrap()).unwrap()),

@@ -40,7 +40,7 @@ async fn exchange(world: &World, tenant: &str) -> McpExchange {
     let token = world.tenant(tenant).agent().token().to_owned();
     let caller = gateway.verifier.caller(&token, gateway.clock.now()).await.unwrap();
     let snapshot = gateway.tenants.get(&caller.tenant).unwrap();
-    McpExchange { gateway, caller, snapshot, trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned() }
+    McpExchange { gateway, caller, snapshot, trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(), client: None }
 }
 
 /// The adapter of a transport that carries one message per line. It has no headers and one sink for everything.

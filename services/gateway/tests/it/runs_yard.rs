@@ -407,6 +407,7 @@ impl Yard {
             hold: None,
             idempotency_key: None,
             trace: None,
+            client: None,
         };
         change(&mut request);
         answered(Box::pin(executor.call(&self.snapshot, request)).await)
@@ -539,6 +540,7 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
         withheld: std::collections::BTreeSet::new(),
         result_bytes: house.result_bytes,
         in_flight: 1_000,
+        audit: executor::AuditRules { contents: true, keep: std::time::Duration::from_secs(86_400) },
     })
 }
 

@@ -21,7 +21,7 @@ async fn exported() -> (World, Vec<Vec<String>>, Vec<Checkpoint>) {
     }
     let files = world.exported();
     assert_eq!(files.len(), 2);
-    let known = files.iter().flatten().filter_map(|line| Checkpoint::read(line)).last().unwrap();
+    let known = files.iter().flatten().rev().find_map(|line| Checkpoint::read(line)).unwrap();
     assert_eq!(judge(&world, &files, std::slice::from_ref(&known)).unwrap().entries, 10);
     (world, files, vec![known])
 }
@@ -86,8 +86,8 @@ async fn what_is_done_to_whole_files_is_named() {
     let (world, files, known) = exported().await;
     let [first, second] = files.try_into().unwrap();
     let told = |files: &[Vec<String>]| judge(&world, files, &known).unwrap_err();
-    assert_eq!(told(&[first.clone()]), "checkpoint 3 is missing");
-    assert_eq!(told(&[second.clone()]), "checkpoint 1 is missing", "the first file is gone");
+    assert_eq!(told(std::slice::from_ref(&first)), "checkpoint 3 is missing");
+    assert_eq!(told(std::slice::from_ref(&second)), "checkpoint 1 is missing", "the first file is gone");
     assert_eq!(told(&[first.clone(), first.clone()]), "entry 1 is forked: this file holds another history");
     assert_eq!(told(&[second.clone(), first.clone()]), "entry 1 is forked: this file holds another history");
     assert_eq!(judge(&world, &[first, second], &known).unwrap().signed, 10);

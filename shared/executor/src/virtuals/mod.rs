@@ -51,10 +51,12 @@ impl Executor {
         };
         let session = read_handle(&request.handle)?;
         let call = call_of(which, Arc::clone(&request.caller), session, &arguments)?;
-        let (open, evidence, _) = self.open(snapshot, &call, None, &request).await?;
+        let given = arguments.to_string();
+        let (mut open, evidence, _) = self.open(snapshot, &call, (None, &given), &request).await?;
         count.effect(call.effect);
         let decided = policy::decide(&snapshot.policy, call, &evidence);
         count.decided(&decided);
+        open.decided(&decided);
         let outcome = match decided {
             Decision::Permit(permit) => {
                 let deadline = match which {

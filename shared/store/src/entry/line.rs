@@ -1,6 +1,7 @@
 //! An entry as it is written: every part borrowed, all of it put into one buffer in one go.
 
 use super::{ActorKind, CallVerdict, CloseFacts, Phase, RunMove};
+use crate::contents::StoredContents;
 use domain::{AuditId, Code, Principal, Scopes, Tenant};
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -40,6 +41,11 @@ pub(crate) struct EntryRecord<'a> {
     pub(crate) run: Option<&'a RunMove>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<&'a str>,
+    /// The program the caller uses, as it names itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) contents: Option<StoredContents>,
 }
 
 impl<'a> EntryRecord<'a> {
@@ -65,7 +71,14 @@ impl<'a> EntryRecord<'a> {
             outcome: None,
             run: None,
             trace: None,
+            client: None,
+            contents: None,
         }
+    }
+
+    /// The host's time, in milliseconds.
+    pub(crate) fn host(&self) -> u64 {
+        self.at.host
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
@@ -121,10 +134,12 @@ fn names<S: Serializer>(scopes: &Scopes, to: S) -> Result<S::Ok, S::Error> {
 pub(crate) struct EntryEnd {
     code: &'static str,
     bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ms: Option<u64>,
 }
 
 impl EntryEnd {
     pub(crate) fn of(facts: &CloseFacts) -> EntryEnd {
-        EntryEnd { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes }
+        EntryEnd { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes, ms: facts.millis }
     }
 }

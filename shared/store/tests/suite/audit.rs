@@ -142,7 +142,7 @@ async fn a_closing_entry_names_its_call_and_its_end(bench: Bench) {
     let acme = bench.acme();
     let call = call(1, Some(session_id(1)));
     let begun = acme.begin(&opening(&call)).await.unwrap().opened().unwrap();
-    let facts = CloseFacts { code: Some(Code::Deadline), bytes: 812 };
+    let facts = CloseFacts { code: Some(Code::Deadline), bytes: 812, ..CloseFacts::default() };
     acme.audit().close_now(begun.receipt, &facts).await.unwrap();
     let entry = acme.audit().page_back(None, 1).await.unwrap().remove(0).entry;
     assert_eq!((&entry["phase"], &entry["call"]), (&"close".into(), &call.id.to_string().into()));

@@ -134,6 +134,8 @@ pub(crate) fn opening(call: &Call) -> CallOpening<'_> {
         kind: ActorKind::Agent,
         args: "hmac:abc".into(),
         token: None,
+        contents: None,
+        client: None,
         target: None,
         trace: Some("4bf9".into()),
         session: call.session,

@@ -14,7 +14,7 @@ on_every_backend!(
 async fn made(shelf: &TenantStore, number: u8, session: u8, code: Option<Code>) -> String {
     let call = call(number, Some(session_id(session)));
     let begun = shelf.begin(&opening(&call)).await.unwrap().opened().unwrap();
-    shelf.audit().close_now(begun.receipt, &CloseFacts { code, bytes: 1 }).await.unwrap();
+    shelf.audit().close_now(begun.receipt, &CloseFacts { code, bytes: 1, ..CloseFacts::default() }).await.unwrap();
     call.id.to_string()
 }
 

@@ -52,7 +52,7 @@ fn a_bad_file_costs_only_its_own_tenant() {
         beta.yaml:2:7: bad_value: `all` is no mode
             hint: use `read` or `write`
         beta.yaml:3:1: unknown_key: the file has no key `limit`
-            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits, audit
     ");
 }
 

@@ -161,3 +161,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_recorded_is_not_for_a_text_over_http_to_lessen() {
+    let file = "audit: { contents: full, keep: 90d }";
+    let none = [] as [&str; 0];
+    assert_eq!(beyond(file, file), none);
+    assert_eq!(beyond(file, "audit: { keep: 91d }"), none, "longer is no less");
+    assert_eq!(
+        beyond(file, "audit: { contents: digests, keep: 30d }"),
+        [
+            "2:20 `contents`: the tenant's file gives full, and this asks for digests",
+            "2:35 `keep`: the tenant's file gives 7776000 s, and this asks for 2592000 s",
+        ]
+    );
+    let kept = beyond("audit: { contents: digests }", "");
+    assert_eq!(kept, ["1:1 `contents`: the tenant's file gives digests, and this asks for full"]);
+}

@@ -74,9 +74,9 @@ fn a_tenant_must_be_named() {
 fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     assert_snapshot!(told("tenant: acme\nmod: read\nlimit: {}"), @"
         acme.yaml:2:1: unknown_key: the file has no key `mod`
-            hint: did you mean `mode`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+            hint: did you mean `mode`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits, audit
         acme.yaml:3:1: unknown_key: the file has no key `limit`
-            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+            hint: did you mean `limits`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits, audit
     ");
     assert_snapshot!(told("tenant: acme\nlimits: { calls_per_minut: 5 }"), @"
         acme.yaml:2:11: unknown_key: `limits` has no key `calls_per_minut`
@@ -193,7 +193,7 @@ fn yaml_beyond_the_subset_is_refused_where_it_stands() {
         acme.yaml:2:7: yaml_alias: an alias (`*name`) is not allowed
             hint: write the value out where it is used
         acme.yaml:3:1: unknown_key: the file has no key `<<`
-            hint: known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+            hint: known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits, audit
         acme.yaml:3:5: yaml_alias: an alias (`*name`) is not allowed
             hint: write the value out where it is used
     ");
@@ -239,7 +239,7 @@ fn a_file_with_eight_errors_reports_eight() {
         acme.yaml:3:25: unknown_toolset: there is no toolset `hlm`
             hint: did you mean `helm`? known toolsets: helm, k8s, memory
         acme.yaml:4:1: unknown_key: the file has no key `polcy`
-            hint: did you mean `policy`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+            hint: did you mean `policy`? known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits, audit
         acme.yaml:6:10: matches_no_tool: `k8s_exce` matches no tool
             hint: did you mean `k8s_exec`?
         acme.yaml:7:3: unknown_key: `policy` has no key `allow`
@@ -255,7 +255,7 @@ fn a_file_with_eight_errors_reports_eight() {
 fn hostile_names_are_shown_harmless() {
     assert_snapshot!(told("tenant: acme\n\"\\e[2J\\u202e\": 1"), @r"
         acme.yaml:2:1: unknown_key: the file has no key `\u{1b}[2J\u{202e}`
-            hint: known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits
+            hint: known keys here: tenant, mode, default_toolsets, params, toolsets, policy, limits, audit
     ");
 }
 
@@ -305,4 +305,17 @@ fn no_way_of_asking_is_no_asking_at_all() {
     let problems = parse("acme.yaml", text, &KNOWN).unwrap_err();
     let codes: Vec<&str> = problems.iter().map(|problem| problem.code).collect();
     assert_eq!(codes, ["out_of_range", "out_of_range", "out_of_range", "unknown_key", "bad_value", "missing_key"]);
+}
+
+#[test]
+fn what_the_audit_log_keeps_is_read_and_every_mistake_in_it_is_told() {
+    let days = |number: u64| std::time::Duration::from_secs(number * 86_400);
+    let plain = config("tenant: acme\n").audit;
+    assert_eq!((plain.contents, plain.keep), (crate::AuditContents::Full, days(90)));
+    let read = config("tenant: acme\naudit: { contents: digests, keep: 7d }\n").audit;
+    assert_eq!((read.contents, read.keep), (crate::AuditContents::Digests, days(7)));
+    let wrong = told("tenant: acme\naudit:\n  contents: some\n  keep: 5m\n  more: 1");
+    for (line, code) in [("3:13", "bad_value"), ("4:9", "out_of_range"), ("5:3", "unknown_key")] {
+        assert!(wrong.contains(&format!("acme.yaml:{line}: {code}")), "{line} {code}: {wrong}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::http::audit::checkpoints::CheckpointPage;
 use crate::http::audit::{AuditItem, AuditPage, LONGEST_PAGE};
 use anyhow::Context;
 use archive::{Checkpoint, ExportEntry, ExportHead, write_line};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use store::{ChainLink, EntryLink, EntryPlace};
 
 /// Hands the lines of the whole audit log to `take`, a page at a time, unless the service refuses. Gives the newest
@@ -84,7 +84,11 @@ fn write_page(
     checkpoints: &mut VecDeque<Checkpoint>,
 ) -> anyhow::Result<()> {
     let sealed = |link: &EntryLink| seal.is_some_and(|seal| link.seq <= seal.seq);
-    let mut loose = loose.into_iter().filter(sealed).peekable();
+    // A link whose entry is here stands out of order; it is written behind all others, where nothing sets it right.
+    let here: HashSet<EntryPlace> = entries.iter().filter_map(|item| EntryPlace::parse(&item.id)).collect();
+    let (displaced, loose): (Vec<EntryLink>, Vec<EntryLink>) =
+        loose.into_iter().filter(sealed).partition(|link| here.contains(&link.entry));
+    let mut loose = loose.into_iter().peekable();
     for AuditItem { id, entry, link, .. } in entries {
         let here = EntryPlace::parse(&id).context("the service returned an entry with an unreadable position")?;
         while let Some(early) = loose.next_if(|link| link.entry < here) {
@@ -96,11 +100,13 @@ fn write_page(
             write_due(out, checkpoints, link.seq);
         }
     }
-    Ok(loose.try_for_each(|link| write_line(out, &link))?)
+    Ok(loose.chain(displaced).try_for_each(|link| write_line(out, &link))?)
 }
 
 fn write_due(out: &mut String, checkpoints: &mut VecDeque<Checkpoint>, seq: u64) {
-    while let Some(checkpoint) = checkpoints.pop_front_if(|checkpoint| checkpoint.last <= seq) {
+    while checkpoints.front().is_some_and(|checkpoint| checkpoint.last <= seq)
+        && let Some(checkpoint) = checkpoints.pop_front()
+    {
         out.push_str(&checkpoint.to_line());
         out.push('\n');
     }

@@ -23,15 +23,15 @@ pub(super) struct AuditFilter {
     pub(super) call: Option<String>,
     /// The code of the outcome; `ok` for success.
     pub(super) code: Option<String>,
-    /// A part of the entry as it is stored, whatever the case of its letters.
+    /// A part of the entry as it is stored, or of its arguments or result, whatever the case of its letters.
     pub(super) text: Option<String>,
     /// The last moment.
     pub(super) until: Option<Moment>,
 }
 
 impl AuditFilter {
-    /// Whether an entry is looked for; `body` is the same entry as it is stored.
-    pub(super) fn fits(&self, entry: &Value, body: &[u8]) -> bool {
+    /// Whether an entry is looked for; `body` is the same entry as it is stored, and `contents` opens its arguments or result.
+    pub(super) fn fits(&self, entry: &Value, body: &[u8], contents: impl FnOnce() -> Option<String>) -> bool {
         let is = |wanted: &Option<String>, found: &[&Value]| {
             wanted.as_ref().is_none_or(|wanted| found.iter().any(|found| found.as_str() == Some(wanted)))
         };
@@ -45,7 +45,9 @@ impl AuditFilter {
             && is(&self.session, &[&entry["session"]])
             && is(&self.call, &[&entry["call"]])
             && is(&self.code, &[&entry["outcome"]["code"]])
-            && self.text.as_ref().is_none_or(|wanted| holds(&String::from_utf8_lossy(body), wanted))
+            && self.text.as_ref().is_none_or(|wanted| {
+                holds(&String::from_utf8_lossy(body), wanted) || contents().is_some_and(|text| holds(&text, wanted))
+            })
     }
 }
 
@@ -68,7 +70,7 @@ mod tests {
             "actor": { "iss": "i", "sub": "ana", "person": "ana@example.com" }, "outcome": { "code": "ok" },
             "run": { "id": "run_1" }, "decision": { "basis": "run_2" } });
         let filter: AuditFilter = serde_json::from_value(filter.clone()).unwrap();
-        filter.fits(&entry, entry.to_string().as_bytes())
+        filter.fits(&entry, entry.to_string().as_bytes(), || Some(r#"{"name":"Checkout"}"#.to_owned()))
     }
 
     #[test]
@@ -91,6 +93,10 @@ mod tests {
             assert!(!fits(&json!({ key: bad })), "{key} {bad}");
             assert!(!fits(&json!({ key: good, "tool": "other" })), "{key} {good} of another tool");
         }
-        assert!(fits(&json!({ "text": "EXAMPLE.com" })) && !fits(&json!({ "text": "example.org" })));
+        assert!(
+            fits(&json!({ "text": "EXAMPLE.com" }))
+                && fits(&json!({ "text": "checkout" }))
+                && !fits(&json!({ "text": "example.org" }))
+        );
     }
 }
