@@ -2,8 +2,8 @@
 
 use crate::here::{World, in_process, told as line};
 use crate::runs_desk::{
-    PENDING, approve, ask, asker, asking, await_run, ended, moves, note, path, pending, refusal, reject, rules, say,
-    show, versions,
+    PENDING, approve, ask, asker, asking, audit_log, await_run, ended, moves, note, path, pending, refusal, reject,
+    rules, say, show, versions,
 };
 use serde_json::{Value, json};
 use testkit::{Actor, Answer, Outcome, Plan, until};
@@ -45,6 +45,24 @@ async fn a_gated_call_answers_at_once_with_the_run() {
     let seen = show(&world.tenant("acme").approver(), run["id"].as_str().unwrap()).await;
     assert_eq!(seen["expires_at"], run["expires_at"]);
     assert_eq!(seen["arguments"], note("shape", "x"), "people see the real arguments");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_of_a_run_belongs_to_the_trace_of_its_call() {
+    let world = world("deciders: 1").await;
+    let tenant = world.tenant("acme");
+    let client = asker(&tenant.agent()).await;
+    let call = json!({ "name": "memory_remember", "arguments": note("traced", "x") });
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let call = client.prepare("tools/call", call).with("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
+    client.send(&call).await;
+    let listed = tenant.approver().rest().get("/v1/runs?state=pending_approval").await.json();
+    let run = listed["runs"][0]["id"].as_str().unwrap().to_owned();
+    approve(&tenant.approver(), &run).await;
+    ended(&tenant.approver(), &run).await;
+    let moves = audit_log(&world, &run).await;
+    let moves: Vec<&Value> = moves.iter().filter(|entry| entry["phase"] == "transition").collect();
+    assert!(moves.len() > 2 && moves.iter().all(|entry| entry["trace"] == trace), "{moves:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,7 +119,7 @@ async fn a_held_call_tells_how_far_it_is_and_then_how_it_ended() {
     let mut stream = client.stream(&client.prepare("tools/call", params)).await;
     let first = stream.message().await;
     assert_eq!((&first["method"], &first["params"]["message"]), (&json!("notifications/progress"), &json!(PENDING)));
-    assert_eq!(first["params"]["progressToken"], "p1");
+    assert_eq!((&first["params"]["progressToken"], &first["params"]["progress"]), (&json!("p1"), &json!(1)));
     let listed = tenant.approver().rest().get("/v1/runs?state=pending_approval").await.json();
     let run = listed["runs"][0]["id"].as_str().unwrap().to_owned();
 

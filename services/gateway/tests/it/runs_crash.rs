@@ -5,9 +5,9 @@
 
 use crate::here::{in_process, redis};
 use crate::runs_desk::{acme, approve, ask, asker, asking, await_run, ended, id, note, path, pending, show, versions};
-use crate::runs_yard::{BRIEF, RAZE, Reply, SET, Yard, principal, run_id, told};
+use crate::runs_yard::{BRIEF, HEAR, House, RAZE, Reply, SET, Yard, principal, run_id, told};
 use domain::run::{Answer, Ending, RunEvent, RunState, Verdict};
-use domain::{Code, Moment, Tenant};
+use domain::{Code, Moment, SessionMode, Tenant};
 use serde_json::json;
 use std::time::Duration;
 use store::{
@@ -88,6 +88,7 @@ async fn r2_what_is_not_idempotent_is_never_sent_again() {
         (RunState::OutcomeUnknown, 1),
         "no proof leaves it to a person"
     );
+    assert_eq!(seen.ending.unwrap().basis, "the replica that carried it out fell silent");
     assert_eq!(yard.target.all_effects(), 0);
     let told = yard.call(&a.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
     assert_eq!(told.code, Code::OutcomeUnknown);
@@ -104,7 +105,9 @@ async fn r2_proof_that_nothing_began_lets_the_agent_ask_anew() {
     yard.claimed_by_the_dead(&here.store, run).await;
     yard.sweep(&here.executor).await;
     let seen = yard.run(&here.store, run).await;
-    assert_eq!((seen.state, seen.ending.unwrap().attempted), (RunState::ReconciledFailed, false));
+    let ending = seen.ending.unwrap();
+    assert_eq!((seen.state, ending.attempted), (RunState::ReconciledFailed, false));
+    assert_eq!(ending.basis, "a probe of the target");
     yard.call(&here.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
     assert_ne!(yard.ask(&here.executor, RAZE, 1).await, run);
 }
@@ -193,6 +196,7 @@ async fn r3_a_person_settles_what_no_probe_can() {
         let settled = here.executor.resolve(&ana, run, outcome).await.unwrap();
         let ending = settled.ending.unwrap();
         assert_eq!((settled.state, ending.basis.as_str()), (state, "settled by ana"));
+        assert_eq!(ending.message, format!("a person says it was{} done", if outcome { "" } else { " not" }));
         assert_eq!(ending.code.is_none(), outcome, "what is known to be done carries no failure: {:?}", ending.code);
         let again = here.executor.resolve(&ana, run, !outcome).await.unwrap_err();
         assert_eq!(again.code, Code::NotPossible, "what is settled stays so");
@@ -304,6 +308,23 @@ async fn r4_a_run_whose_effect_happened_before_the_takeover_has_not_failed() {
     assert_eq!(versions(&world, "r4").await, 1);
     let done = ["succeeded", "reconciled_succeeded"].iter().any(|state| seen["state"] == *state);
     assert!(done, "the document is there, and the agent is told: {} {}", seen["state"], seen["outcome"]);
+    assert_eq!(seen["outcome"]["basis"], "a probe of the target");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_what_a_probe_finds_is_as_much_text_from_outside_as_an_answer() {
+    let world = redis(1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    for (tool, n) in [(HEAR, 1), (RAZE, 2)] {
+        let run = yard.ask(&here.executor, tool, n).await;
+        yard.claimed_by_the_dead(&here.store, run).await;
+        yard.target.happened(run);
+        yard.sweep(&here.executor).await;
+        let seen = yard.run(&here.store, run).await;
+        let ending = seen.ending.unwrap();
+        assert_eq!((seen.state, ending.tainting), (RunState::ReconciledSucceeded, tool == HEAR), "{tool}");
+        assert_eq!(ending.basis, "a probe of the target");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -320,6 +341,24 @@ async fn r4_whoever_takes_over_cannot_say_that_nothing_was_sent() {
     let ending = seen.ending.unwrap();
     assert!(ending.attempted, "the owner before had sent it: {:?} {ending:?}", seen.state);
     assert_ne!(seen.state, RunState::Failed);
+}
+
+/// What stops the one who takes over may be what the silent owner did, and proves nothing about it.
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_whoever_takes_over_and_may_not_go_on_leaves_the_outcome_unknown() {
+    let (world, usual) = (redis(1).await, House::default());
+    let here = world.part(0);
+    for (n, house) in [(1, usual.clone()), (2, House { mode: SessionMode::Read, ..usual })] {
+        let yard = Yard::new();
+        let run = yard.ask(&here.executor, SET, n).await;
+        yard.claimed_by_the_dead(&here.store, run).await;
+        yard.target.moved_by_somebody_else();
+        yard.under(&house).sweep(&here.executor).await;
+        let seen = yard.settled(&here.executor, run).await;
+        let ending = seen.ending.unwrap();
+        assert_eq!((seen.state, yard.target.all_effects()), (RunState::OutcomeUnknown, 0), "{ending:?}");
+        assert_eq!((ending.code.as_deref(), ending.attempted), (Some("outcome_unknown"), true), "{ending:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

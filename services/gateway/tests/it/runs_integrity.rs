@@ -435,6 +435,7 @@ async fn ap14_what_cannot_be_shown_is_not_asked() {
     let refused = yard.call(&here.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
     assert_eq!(refused.code, Code::PreviewUnavailable);
     assert!(refused.details.as_ref().is_some_and(|details| details["cause"].is_string()), "{refused:?}");
+    assert!(refused.message.starts_with("what would happen cannot be shown: "), "{refused:?}");
     assert_eq!(here.store.of(&yard.tenant).runs().page(None, 10).await.unwrap(), [], "nobody is asked to sign blind");
     assert_eq!(yard.target.all_effects(), 0);
 }

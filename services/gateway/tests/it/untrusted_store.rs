@@ -178,6 +178,9 @@ async fn a_record_that_was_moved_or_bent_is_never_executed(mut world: World) {
     }
     let listed = here.store.of(&yard.tenant).runs().page(None, 10).await.unwrap();
     assert_eq!(listed.iter().map(|run| run.id).collect::<Vec<_>>(), [honest], "the others hide nothing");
+    let waiting = yard.ask(&here.executor, RAZE, 4).await;
+    assert!(!here.executor.cancel_waiting(&yard.tenant).await.unwrap(), "and hold up nobody");
+    assert_eq!(yard.run(&here.store, waiting).await.state, RunState::Cancelled);
     until("readiness to warn", async || warnings(&world).await.contains(&json!("records_not_authentic")).then_some(()))
         .await;
     let again = yard.ask(&here.executor, RAZE, 2).await;

@@ -9,7 +9,7 @@ use domain::run::{Answer, Ending, NotAnEdge, Run, RunEvent, RunState, Verdict};
 use domain::{Caller, Code, Failure, Principal, RunId, Session, Tenant, TokenScope};
 use serde_json::json;
 use std::sync::Arc;
-use store::{AuditEntry, Phase, RunCasOutcome};
+use store::{AuditEntry, Phase, RunCasOutcome, StoreError};
 use telemetry::{metrics, names};
 use tracing::Instrument;
 
@@ -214,10 +214,11 @@ impl Executor {
         let full = open.len() == AT_ONCE;
         let mut cancelled = 0;
         for id in open {
-            let (held, now) = match self.find_run(tenant, id).await.map_err(Failure::from) {
-                // Nobody can take back what is not ours, and it must not hold up the others.
-                Err(failure) if failure.code == Code::RecordNotAuthentic => continue,
-                read => read?,
+            let (held, now) = match shelf.runs().find(id).await {
+                Ok((Some(held), now)) => (held, now),
+                // Nobody can take back what is gone or not ours, and it must not hold up the others.
+                Ok((None, _)) | Err(StoreError::NotAuthentic { .. }) => continue,
+                Err(error) => return Err(no_store(&error)),
             };
             let by = Principal::new("quartermaster", "tenant switched off");
             if let RunUpdate::Done(_) = self.fold_run(&shelf, held, &RunEvent::Cancelled { by }, now, None).await? {
@@ -340,6 +341,19 @@ mod tests {
         assert!(!executor.cancel_waiting(&tenant).await.unwrap());
         page(&executor, AT_ONCE, RunState::Approved).await;
         assert!(!executor.cancel_waiting(&tenant).await.unwrap(), "a page of nothing else is not read again");
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_gone_does_not_hold_up_those_that_wait() {
+        let (executor, tenant) = (example::executor().await, Tenant::parse("acme").unwrap());
+        let waiting = |number| Run { id: RunId::from_random([number; 16]), ..example::run(RunState::PendingApproval) };
+        let held = example::put(&executor, &waiting(1)).await;
+        example::put(&executor, &waiting(2)).await;
+        let gone = store::Commit::delete(store::RecordKey::run(held.run.id), held.version);
+        assert!(matches!(executor.store.of(&tenant).commit(gone).await.unwrap(), store::Committed::Done(..)));
+        assert!(!executor.cancel_waiting(&tenant).await.unwrap());
+        let (left, _) = executor.find_run(&tenant, waiting(2).id).await.unwrap();
+        assert_eq!(left.run.state, RunState::Cancelled);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::request::CallRequest;
 use crate::run_record::FOLDS;
 use crate::snapshot::Snapshot;
 use catalog::{CatalogEntry, ParsedCall, ToolPreview};
-use domain::run::{OnReject, Preview, Run, RunRequest, RunState};
+use domain::run::{OnReject, Preview, Run, RunRequest};
 use domain::text::visible;
 use domain::{Code, Failure, Moment, Outcome, RunId};
 use policy::Permit;
@@ -210,9 +210,8 @@ impl Executor {
         if held.run.state.is_final() {
             stop_at!("after_record");
         }
-        if held.run.state == RunState::PendingApproval {
-            tracing::info!(run = %held.run.id, tool = %held.run.asked.tool, "a call waits for a person");
-        }
+        let (run, state) = (held.run.id, held.run.state.as_str());
+        tracing::info!(%run, tool = %held.run.asked.tool, state, "a gated call is answered with its run");
         self.hand_over(open, &request.caller, &held, replayed).await
     }
 }
@@ -287,14 +286,19 @@ pub(crate) fn preview(
     let one_line = |line: &String| visible(line).replace('\n', "\\n");
     let hidden: Vec<String> = drawn.hidden.iter().chain(&shown.hidden).map(one_line).collect();
     let bytes = summary.len() + text.len() + warnings.iter().chain(&hidden).map(String::len).sum::<usize>();
-    if bytes > MOST_SHOWN {
-        let message = format!(
-            "whoever decides would have to read {bytes} bytes about this call, and at most {MOST_SHOWN} are shown"
-        );
-        return Err(Failure::new(Code::TooLarge, message)
-            .next("ask for less at a time: split the call, or leave out what stays as it is"));
-    }
+    fits(bytes)?;
     Ok(Preview { summary, text, warnings, fingerprint: drawn.fingerprint, arguments, hidden })
+}
+
+/// Refuses what is more than anybody is asked to read.
+fn fits(bytes: usize) -> Result<(), Failure> {
+    if bytes <= MOST_SHOWN {
+        return Ok(());
+    }
+    let message =
+        format!("whoever decides would have to read {bytes} bytes about this call, and at most {MOST_SHOWN} are shown");
+    Err(Failure::new(Code::TooLarge, message)
+        .next("ask for less at a time: split the call, or leave out what stays as it is"))
 }
 
 /// Arguments for a person to read: JSON on one line, but texts of several lines below it, line by line. Each of those
@@ -323,6 +327,7 @@ fn size(bytes: usize) -> String {
 mod tests {
     use super::super::example;
     use super::*;
+    use domain::run::RunState;
 
     #[test]
     fn only_what_is_over_and_handed_over_is_history() {
@@ -333,6 +338,12 @@ mod tests {
             }
         }
         assert_eq!((size(0), size(1), size(2)), ("0 bytes".into(), "1 byte".into(), "2 bytes".into()));
+    }
+
+    #[test]
+    fn what_nobody_could_read_is_refused_from_the_first_byte_too_many() {
+        assert!(fits(MOST_SHOWN).is_ok());
+        assert_eq!(fits(MOST_SHOWN + 1).unwrap_err().code, Code::TooLarge);
     }
 
     #[test]

@@ -120,9 +120,7 @@ impl Executor {
         match looked {
             PreSendFinding::Same => {}
             PreSendFinding::Happened(result) => {
-                let tainting = speaks_from_outside(snapshot, &run);
-                let ending = Ending { basis: "a probe of the target".into(), tainting, ..Ending::done(result) };
-                return self.write_end(tenant, &lease, claim, ending).await;
+                return self.write_end(tenant, &lease, claim, found_done(snapshot, &run, result)).await;
             }
             PreSendFinding::Unproven => {
                 let why = "the store was restarted or replaced after the yes, and nothing proves that this was not \
@@ -135,7 +133,8 @@ impl Executor {
             PreSendFinding::Other(ending) => return self.write_end(tenant, &lease, claim, ending).await,
         }
         // A replica that was frozen must not send what others have settled meanwhile, nor what the store has forgotten.
-        let doubtful = lease.renewed.elapsed() * 2 > self.leases.lease || self.store.lineages().now() != lease.lineage;
+        let is_old = self.leases.lease.checked_sub(lease.renewed.elapsed() * 2).is_none();
+        let doubtful = is_old || self.store.lineages().now() != lease.lineage;
         if doubtful && !self.renew_now(tenant, &mut lease, claim).await? {
             self.note_fenced(tenant, run.id, claim).await;
             return Ok(());
@@ -425,8 +424,16 @@ fn knows(snapshot: &Snapshot, run: &Run) -> bool {
         || snapshot.policy.deny.iter().any(|rule| rule.tool_matches(tool))
 }
 
+/// What a probe bases its finding on.
+pub(super) const PROBED: &str = "a probe of the target";
+
+/// The end of a run of which a probe found that it was done.
+pub(super) fn found_done(snapshot: &Snapshot, run: &Run, result: Option<String>) -> Ending {
+    Ending { basis: PROBED.into(), tainting: speaks_from_outside(snapshot, run), ..Ending::done(result) }
+}
+
 /// Whether the result of a run, however it is learnt, is text from outside.
-pub(super) fn speaks_from_outside(snapshot: &Snapshot, run: &Run) -> bool {
+fn speaks_from_outside(snapshot: &Snapshot, run: &Run) -> bool {
     match snapshot.catalog.find(run.asked.tool.as_str()) {
         catalog::NameMatch::Tool(entry) => entry.definition().outside_text,
         // Nobody can say, so it counts as such.

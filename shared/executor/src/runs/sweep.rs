@@ -2,7 +2,7 @@
 //!
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
-use super::carry_out::speaks_from_outside;
+use super::carry_out::{PROBED, found_done};
 use super::standing::may_be_under_way;
 use crate::executor::Executor;
 use crate::failures::no_store;
@@ -116,7 +116,6 @@ impl Executor {
         held: VersionedRun,
         now: Moment,
     ) -> Result<(), Failure> {
-        let basis = "a probe of the target".to_owned();
         let found = match self.probe(snapshot, tenant, &held.run).await {
             // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
             ProbeResult::NotDone if lease_left(&held.run, now).is_some() => ProbeResult::Unknown,
@@ -124,11 +123,12 @@ impl Executor {
         };
         match found {
             ProbeResult::Done(result) => {
-                let tainting = speaks_from_outside(snapshot, &held.run);
-                self.reconcile(tenant, held, Ending { basis, tainting, ..Ending::done(result) }).await
+                let ending = found_done(snapshot, &held.run, result);
+                self.reconcile(tenant, held, ending).await
             }
             ProbeResult::NotDone => {
-                let ending = Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
+                let ending =
+                    Ending { basis: PROBED.into(), ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
                 self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await
             }
             ProbeResult::Unknown => {
@@ -159,6 +159,41 @@ mod tests {
     use super::super::example;
     use super::*;
     use domain::run::Claim;
+    use store::{Commit, Committed, RecordKey};
+
+    #[tokio::test]
+    async fn what_the_store_has_forgotten_is_tidied_away() {
+        let (executor, tenant) = (example::executor().await, Tenant::parse("acme").unwrap());
+        let held = example::put(&executor, &example::run(RunState::PendingApproval)).await;
+        let shelf = executor.store.of(&tenant);
+        let gone = Commit::delete(RecordKey::run(held.run.id), held.version);
+        assert!(matches!(shelf.commit(gone).await.unwrap(), Committed::Done(..)));
+        assert_eq!(shelf.runs().ids(None, None, 9).await.unwrap().len(), 1);
+        executor.tidy(&tenant).await;
+        assert_eq!(shelf.runs().ids(None, None, 9).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_over_is_no_longer_due() {
+        let (executor, tenant) = (example::executor().await, Tenant::parse("acme").unwrap());
+        let runs = executor.store.of(&tenant).runs();
+        let due = async || runs.due(9).await.unwrap().runs.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+        let forged = Ending::failed(Code::RecordNotAuthentic, "not ours");
+        let noted = async || executor.store.of(&tenant).audit().page(None, 99).await.unwrap().len();
+        for (number, ending, entries) in [(1, None, 0), (2, Some(forged), 1)] {
+            let over = Run { id: RunId::from_random([number; 16]), ending, ..example::run(RunState::Expired) };
+            let held = example::put(&executor, &over).await;
+            runs.look_again(&held, Some(Moment::from_secs(1)), &executor.moved(&tenant, None, &over, None))
+                .await
+                .unwrap();
+            assert_eq!(due().await, [over.id]);
+            let (held, _) = executor.find_run(&tenant, over.id).await.unwrap();
+            let before = noted().await;
+            executor.leave(&tenant, &held).await.unwrap();
+            assert_eq!(due().await, [], "{number}");
+            assert_eq!(noted().await - before, entries, "only what was made ours is told of");
+        }
+    }
 
     fn unknown(lease_until: u64) -> Run {
         let claim = Claim { owner: "a".into(), epoch: 1, lease_until: Moment::from_secs(lease_until) };

@@ -145,3 +145,44 @@ fn name_fields(fields: &mut Map<String, Value>, before: Option<&Value>, otherwis
         name_only(value, before.and_then(|before| before.get(key.as_str())), otherwise);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::Tenant;
+
+    #[test]
+    fn a_body_is_tried_with_placeholders_that_a_secret_takes() {
+        let masker = Masker::new(&[1; 32], &Tenant::parse("acme").unwrap(), &[]);
+        let encoded = STANDARD.encode("hunter22");
+        let tried = masker.placeholders(
+            json!({
+                "data": { "k": encoded, ".dockerconfigjson": encoded, ".dockercfg": encoded, "gone": null },
+                "stringData": { "s": "hunter22" },
+            }),
+            "Secret",
+        );
+        assert!(tried.get("kind").is_none(), "{tried}");
+        assert!(tried["data"]["gone"].is_null() && is_mark(tried["stringData"]["s"].as_str().unwrap()), "{tried}");
+        let decoded = |key: &str| {
+            let bytes = STANDARD.decode(tried["data"][key].as_str().unwrap()).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        let only_key = |value: &Value| value.as_object().unwrap().keys().next().unwrap().clone();
+        assert!(is_mark(&decoded("k")));
+        let config: Value = serde_json::from_str(&decoded(".dockerconfigjson")).unwrap();
+        assert!(is_mark(&only_key(&config["auths"])), "{config}");
+        let old: Value = serde_json::from_str(&decoded(".dockercfg")).unwrap();
+        assert!(is_mark(&only_key(&old)), "{old}");
+    }
+
+    #[test]
+    fn a_body_of_another_kind_is_tried_without_what_is_secret_in_it() {
+        let masker = Masker::new(&[1; 32], &Tenant::parse("acme").unwrap(), &[]);
+        let map = json!({ "kind": "ConfigMap", "data": { "DB_PASSWORD": "hunter22", "mode": "fast" } });
+        let tried = masker.placeholders(map, "ConfigMap");
+        assert_eq!((&tried["kind"], &tried["data"]["mode"]), (&json!("ConfigMap"), &json!("fast")));
+        assert!(is_mark(tried["data"]["DB_PASSWORD"].as_str().unwrap()), "{tried}");
+        assert_eq!(masker.placeholders(json!(null), "ConfigMap"), json!(null), "what is no object has no fields");
+    }
+}

@@ -140,6 +140,9 @@ async fn who_may_only_read_learns_nothing_from_a_guess() {
     }
     let answer = world.call("k8s_diff", json!({ "manifest": wrong })).await.unwrap();
     assert_eq!(answer["objects"][0]["action"], "masked", "{answer}");
+    let plain = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
+    let answer = world.call("k8s_diff", json!({ "manifest": plain })).await.unwrap();
+    assert_eq!(answer["objects"][0]["action"], "none", "nothing in it is masked: {answer}");
     assert!(world.sandbox.writes().is_empty());
 }
 
