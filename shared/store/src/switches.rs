@@ -99,12 +99,23 @@ impl SwitchStore {
 
     /// Reads the record if this process never did: no call is judged before.
     pub async fn ensure_read(&self) -> Result<(), StoreError> {
-        if self.state().standing == RecordStanding::Unread { self.refresh().await.map(drop) } else { Ok(()) }
+        let unread = || self.state().standing == RecordStanding::Unread;
+        if !unread() {
+            return Ok(());
+        }
+        // Of many that come at once, one reads.
+        let _busy = self.0.switch_memory().busy.lock().await;
+        if unread() { self.look().await.map(drop) } else { Ok(()) }
     }
 
     /// Reads the record. A store that does not answer leaves everything as it is. Tells whether anything is different.
     pub async fn refresh(&self) -> Result<bool, StoreError> {
         let _busy = self.0.switch_memory().busy.lock().await;
+        self.look().await
+    }
+
+    /// The same for whoever holds the lock.
+    async fn look(&self) -> Result<bool, StoreError> {
         let before = self.state();
         let (version, next) = match self.read().await {
             Ok((version, switches)) => {

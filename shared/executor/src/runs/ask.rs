@@ -13,7 +13,7 @@ use crate::request::CallRequest;
 use crate::run_record::FOLDS;
 use crate::snapshot::Snapshot;
 use catalog::{CatalogEntry, ParsedCall, ToolPreview};
-use domain::run::{OnReject, Preview, Run, RunRequest};
+use domain::run::{OnReject, Preview, Run, RunRequest, RunState};
 use domain::text::visible;
 use domain::{Code, Failure, Moment, Outcome, RunId};
 use policy::Permit;
@@ -210,8 +210,9 @@ impl Executor {
         if held.run.state.is_final() {
             stop_at!("after_record");
         }
-        let (run, state) = (held.run.id, held.run.state.as_str());
-        tracing::info!(%run, tool = %held.run.asked.tool, state, "a gated call is answered with its run");
+        if held.run.state == RunState::PendingApproval {
+            tracing::info!(run = %held.run.id, tool = %held.run.asked.tool, "a call waits for a person");
+        }
         self.hand_over(open, &request.caller, &held, replayed).await
     }
 }
@@ -327,7 +328,6 @@ fn size(bytes: usize) -> String {
 mod tests {
     use super::super::example;
     use super::*;
-    use domain::run::RunState;
 
     #[test]
     fn only_what_is_over_and_handed_over_is_history() {
