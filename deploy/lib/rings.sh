@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams monitoring build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -77,22 +77,34 @@ use_helm() {
     export QUARTERMASTER_TEST_HELM
 }
 
-# What is watched: alert rules, dashboard and traces, by a real Prometheus and a real Jaeger on the running service.
+# The audit log off the box: a real S3-compatible service that checks signatures, and the auditors' own script.
+ring_archive() {
+    local tests=(cargo test --locked --workspace --test it) packages filter
+    packages=$(moto_packages) || skip "moto $MOTO_VERSION cannot be fetched from PyPI"
+    for filter in real_bucket the_script_of_the_auditors_page; do
+        [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+        INSTA_UPDATE=no PYTHONPATH=$packages python3 deploy/s3-for-tests "${tests[@]}" "$filter" -- --nocapture | tee /dev/stderr | not_skipped
+    done
+}
+
+# not_skipped: fails if what a test prints says that it did not run.
+not_skipped() {
+    ! grep -q 'SKIPPED:'
+}
+
+# What is watched: alert rules and dashboard, by a real Prometheus on the running service.
 ring_monitoring() {
-    local tests=(cargo test --locked --workspace --test it) prometheus jaeger filter
+    local tests=(cargo test --locked --workspace --test it) prometheus filter=alerts::
     need_command redis-server redis-server
     prometheus=$(tool "prometheus-$(distribution)" deb_into prometheus) || skip "the package prometheus cannot be fetched from the distribution"
     "$prometheus/usr/bin/promtool" check rules deploy/monitoring/alerts.yaml
     "$prometheus/usr/bin/promtool" test rules deploy/monitoring/alerts_test.yaml
-    jaeger=$(deploy/testbed jaeger) || exit
-    export QUARTERMASTER_TEST_PROMETHEUS=$prometheus/usr/bin/prometheus QUARTERMASTER_TEST_JAEGER=$jaeger
+    export QUARTERMASTER_TEST_PROMETHEUS=$prometheus/usr/bin/prometheus
     # They wait for scrapes more than they compute.
     export RUST_TEST_THREADS=4
-    for filter in alerts:: jaeger::; do
-        # A filter that matches nothing would pass without a word.
-        [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-        INSTA_UPDATE=no "${tests[@]}" "$filter"
-    done
+    # A filter that matches nothing would pass without a word.
+    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+    INSTA_UPDATE=no "${tests[@]}" "$filter"
 }
 
 # The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed

@@ -24,7 +24,7 @@ HUDSON_VERSION=3.3.2
 MAVEN_DEPENDENCY_VERSION=3.8.1
 JETTY_RUNNER_VERSION=9.4.57.v20241219
 HELM_VERSION=4.3.1
-JAEGER_VERSION=1.76.0
+MOTO_VERSION=5.2.5
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -80,6 +80,11 @@ pip_into() { # REQUIREMENT... FOLDER
 # python_mcp_packages: a folder with the Python SDK and FastMCP.
 python_mcp_packages() {
     tool "clients-python-$PYTHON_MCP_VERSION-$FASTMCP_VERSION" pip_into "mcp==$PYTHON_MCP_VERSION" "fastmcp==$FASTMCP_VERSION"
+}
+
+# moto_packages: a folder with an S3-compatible service, its client and the library for signatures.
+moto_packages() {
+    tool "moto-$MOTO_VERSION" pip_into "moto[server,s3]==$MOTO_VERSION" boto3 cryptography
 }
 
 cargo_into() { # CRATE VERSION FOLDER
@@ -163,23 +168,6 @@ helm_binary() {
     local folder
     folder=$(tool "helm-$HELM_VERSION" helm_into "$HELM_VERSION") || skip "helm $HELM_VERSION cannot be built"
     echo "$folder/bin/helm"
-}
-
-# jaeger_into builds Jaeger with everything in one process. Its own go.sum comes along: the module was verified with it,
-# and vouches for what it requires.
-jaeger_into() { # VERSION FOLDER
-    local module=github.com/jaegertracing/jaeger
-    go_module "$module" "$1" "$1" "$2/build" &&
-        cp --no-preserve=mode "$2/build/mod/$module@v$1/go.sum" "$2/build/go.sum" &&
-        go_into '' "$module/cmd/all-in-one" "$2"
-}
-
-# jaeger_binary: prints the path of the Jaeger binary.
-jaeger_binary() {
-    [[ -d $TOOLS/jaeger-$JAEGER_VERSION ]] || use_go
-    local folder
-    folder=$(tool "jaeger-$JAEGER_VERSION" jaeger_into "$JAEGER_VERSION") || skip "Jaeger $JAEGER_VERSION cannot be built"
-    echo "$folder/bin/all-in-one"
 }
 
 # maven_file lets Maven fetch one artifact by its name, and keeps it only if it is the one we know. Maven's own

@@ -7,6 +7,7 @@ use crate::http::address::AddressLimit;
 use crate::http::guard::OriginPolicy;
 use crate::http::refusal_log::RefusalLog;
 use crate::in_flight::InFlight;
+use crate::measure;
 use crate::readiness::{self, Readiness};
 use crate::settings::{SessionSettings, Settings};
 use crate::switches;
@@ -89,12 +90,7 @@ pub struct Gateway {
 impl Gateway {
     /// Builds everything. Fails only on what an operator has to correct; a store that is away is waited for.
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
-        metrics::begin(env!("CARGO_PKG_VERSION"), option_env!("QUARTERMASTER_COMMIT").unwrap_or_default());
-        // From nothing, so that the first refusal of a process is an increase too.
-        for reason in ["no_token", "bad_origin", "address_limit"].into_iter().chain(identity::TokenRefused::REASONS) {
-            metrics::AUTH_FAILURES.add([reason], 0);
-        }
-        metrics::label_tenants(settings.telemetry.metrics_by_tenant);
+        measure::begin(&settings);
         let secret = std::fs::read(&settings.calls.key_file)
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);

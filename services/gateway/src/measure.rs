@@ -4,12 +4,23 @@
 //! over.
 
 use crate::app::Gateway;
+use crate::settings::Settings;
+use identity::TokenRefused;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::{MetricsExporter, metrics};
 
 /// What the state store is called in metrics: the one that holds the truth.
 const LEDGER: &str = "ledger";
+
+/// Begins to count, from nothing, so that the first failure of a process is an increase too.
+pub(crate) fn begin(settings: &Settings) {
+    metrics::begin(env!("CARGO_PKG_VERSION"), option_env!("QUARTERMASTER_COMMIT").unwrap_or_default());
+    for reason in ["no_token", "bad_origin", "address_limit"].into_iter().chain(TokenRefused::REASONS) {
+        metrics::AUTH_FAILURES.add([reason], 0);
+    }
+    metrics::label_tenants(settings.telemetry.metrics_by_tenant);
+}
 
 /// Sets every gauge that is not kept up to date by whatever it measures.
 pub(crate) async fn measure(gateway: &Gateway) {

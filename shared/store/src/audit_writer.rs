@@ -93,10 +93,9 @@ impl EntryQueue {
     /// The next entries, at least one.
     fn take(&mut self) -> Vec<WaitingEntry> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while batch.len() < BATCH
-            && let Some(next) =
-                self.waiting.pop_front_if(|next| bytes == 0 || bytes + next.step.body.len() <= BATCH_BYTES)
-        {
+        let fits = |bytes: usize, next: &WaitingEntry| bytes == 0 || bytes + next.step.body.len() <= BATCH_BYTES;
+        while batch.len() < BATCH && self.waiting.front().is_some_and(|next| fits(bytes, next)) {
+            let Some(next) = self.waiting.pop_front() else { break };
             if !next.is_given_up() {
                 bytes += next.step.body.len();
                 batch.push(next);
@@ -364,11 +363,8 @@ impl WriterTask {
 
     /// Tells whoever waits that nothing came of it, and holds the others, with their bodies.
     fn failed(&mut self, ops: Vec<Op>, batch: Vec<WaitingEntry>, error: &StoreError) {
-        let steps = ops.into_iter().next().map(|op| match op {
-            Op::Enter(step) => step.entries,
-            _ => Vec::new(),
-        });
-        for (entry, step) in batch.into_iter().zip(steps.unwrap_or_default()) {
+        let Some(Op::Enter(EnterStep { entries: steps, .. })) = ops.into_iter().next() else { return };
+        for (entry, step) in batch.into_iter().zip(steps) {
             match entry.reply {
                 Some(reply) => drop(reply.send(Err(error.repeated()))),
                 None => self.held.entries.push_back(WaitingEntry { step, ..entry }),

@@ -86,7 +86,8 @@ impl TenantStore {
     ) -> Result<StoredContents, StoreError> {
         let mut salt = [0; SALT];
         getrandom::fill(&mut salt).map_err(|_| StoreError::unavailable("the system gave no randomness"))?;
-        let kept = &contents.text[..contents.text.floor_char_boundary(contents.most)];
+        let (text, most) = (&contents.text, contents.most.min(contents.text.len()));
+        let kept = &text[..(0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)];
         let (name, version) = (key_name(line.host()), version_of(&line.id));
         let place = RecordPlace { tenant: self.tenant(), name: &name, version };
         let sealed = self.store().guard().seal_at(&place, &[&salt, kept.as_bytes()].concat())?;

@@ -34,9 +34,9 @@ impl Prometheus {
     /// Starts it on the metrics of these addresses, with these rules.
     #[expect(clippy::disallowed_methods, reason = "a test's own process, never part of the service")]
     pub async fn start(program: &Path, targets: &[SocketAddr], rules: &str) -> Prometheus {
-        let folder = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
+        let folder = tempfile::tempdir().expect("a temporary folder should be made");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port should be free");
+        let address = listener.local_addr().expect("a bound port should be known");
         drop(listener);
         let targets: Vec<String> = targets.iter().map(|target| format!("'{target}'")).collect();
         let config = format!(
@@ -44,8 +44,8 @@ impl Prometheus {
              - job_name: quartermaster\n  static_configs: [{{targets: [{}]}}]\n",
             targets.join(", ")
         );
-        std::fs::write(folder.path().join("prometheus.yaml"), config).unwrap();
-        std::fs::write(folder.path().join("rules.yaml"), rules).unwrap();
+        std::fs::write(folder.path().join("prometheus.yaml"), config).expect("the settings should be written");
+        std::fs::write(folder.path().join("rules.yaml"), rules).expect("the rules should be written");
         let at = |name: &str| folder.path().join(name).display().to_string();
         let process = Command::new(program)
             .arg(format!("--config.file={}", at("prometheus.yaml")))
@@ -53,9 +53,9 @@ impl Prometheus {
             .arg(format!("--web.listen-address={address}"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(at("log")).unwrap())
+            .stderr(std::fs::File::create(at("log")).expect("a log should be made"))
             .spawn()
-            .unwrap();
+            .expect("Prometheus should start");
         let prometheus = Prometheus { address, process, folder };
         prometheus.until("Prometheus to be ready", async || prometheus.get("/-/ready").await.map(|_| ())).await;
         prometheus

@@ -80,7 +80,7 @@ async fn a_switch_set_on_one_replica_holds_on_the_other_and_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_hears_no_wake_up_looks_by_itself() {
     let world = Plan::redis(2).start(in_process()).await;
-    // Nobody hears of a change that is made in another process without a word: what is read is the key alone.
+    // Written as the service writes it, and without a word to anybody.
     let (first, second) = (&world.part(0).store, &world.part(1).store);
     let switch = domain::Switch {
         tenant: Some(acme()),
@@ -93,7 +93,10 @@ async fn a_replica_that_hears_no_wake_up_looks_by_itself() {
         at: Mint::now(),
         until: None,
     };
-    assert_eq!(first.switches().set(switch, false).await.unwrap(), store::SwitchChange::Done);
+    let body = serde_json::to_vec(&json!({ "v": 1, "switches": [switch] })).unwrap();
+    let silent = Commit::write(RecordKey::switches(), RecordVersion::NONE, body);
+    let written = first.of(&Tenant::of_service()).commit(silent).await.unwrap();
+    assert!(matches!(written, Committed::Done(..)));
     until("the other to have looked", async || (!second.switches().all().is_empty()).then_some(())).await;
 }
 

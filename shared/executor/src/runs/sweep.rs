@@ -159,7 +159,7 @@ mod tests {
     use super::super::example;
     use super::*;
     use domain::run::Claim;
-    use store::{Commit, Committed, RecordKey};
+    use store::{Commit, Committed, RecordKey, RunCasOutcome};
 
     #[tokio::test]
     async fn what_the_store_has_forgotten_is_tidied_away() {
@@ -183,9 +183,9 @@ mod tests {
         for (number, ending, entries) in [(1, None, 0), (2, Some(forged), 1)] {
             let over = Run { id: RunId::from_random([number; 16]), ending, ..example::run(RunState::Expired) };
             let held = example::put(&executor, &over).await;
-            runs.look_again(&held, Some(Moment::from_secs(1)), &executor.moved(&tenant, None, &over, None))
-                .await
-                .unwrap();
+            let moved = executor.moved(&tenant, None, &over, None);
+            let looked = runs.look_again(&held, Some(Moment::from_secs(1)), &moved).await.unwrap();
+            assert!(matches!(looked, RunCasOutcome::Done(..)), "{looked:?}");
             assert_eq!(due().await, [over.id]);
             let (held, _) = executor.find_run(&tenant, over.id).await.unwrap();
             let before = noted().await;

@@ -132,6 +132,7 @@ async fn a_batch_ends_where_the_quota_does(bench: Bench) {
     assert!((4..40).contains(&opened), "{opened} calls in 4,000 bytes");
 }
 
+#[expect(clippy::disallowed_methods, reason = "what is tested is several tasks at once")]
 async fn whoever_gives_up_takes_no_other_call_along(bench: Bench) {
     let acme = bench.acme();
     let all: Vec<Call> = (0..200).map(numbered).collect();
@@ -283,6 +284,7 @@ async fn at_load_a_call_costs_few_commands_and_few_bytes_beside_its_entries() {
     assert!(held.saturating_sub(entries) / CALLS <= OVERHEAD_PER_CALL, "{held} bytes held for {entries}");
 }
 
+#[expect(clippy::disallowed_methods, reason = "what is tested is several tasks at once")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn au1_two_replicas_that_append_twenty_thousand_each_give_one_chain() {
     const RECORDS: usize = 20_000;
