@@ -49,7 +49,15 @@ impl BroughtTexts {
         masked: &KnownSecrets,
         hidden: &KnownSecrets,
     ) -> BroughtTexts {
-        let masker = cluster.masker();
+        BroughtTexts::masked_by(cluster.masker(), brought, masked, hidden)
+    }
+
+    fn masked_by<'v>(
+        masker: &Masker,
+        brought: impl IntoIterator<Item = &'v Value>,
+        masked: &KnownSecrets,
+        hidden: &KnownSecrets,
+    ) -> BroughtTexts {
         let mut texts = BroughtTexts::default();
         // Without random bytes all marks are one, and tell nothing apart.
         if masker.tells_apart() {
@@ -138,11 +146,19 @@ impl ObjectPair {
         then: Option<&Value>,
         brought: &BroughtTexts,
     ) -> (ObjectPair, Vec<HiddenText>) {
+        ObjectPair::decided(cluster.masker(), now, then, brought)
+    }
+
+    fn decided(
+        masker: &Masker,
+        now: Option<&Value>,
+        then: Option<&Value>,
+        brought: &BroughtTexts,
+    ) -> (ObjectPair, Vec<HiddenText>) {
         let mut pair = ObjectPair { now: now.cloned(), then: then.cloned() };
         let mut hidden = Vec::new();
-        let secret = |state: Option<&Value>| {
-            state.and_then(Value::as_object).is_some_and(|fields| is_secret(cluster.masker(), fields))
-        };
+        let secret =
+            |state: Option<&Value>| state.and_then(Value::as_object).is_some_and(|fields| is_secret(masker, fields));
         let nothing = BroughtTexts::default();
         if let Some(shown) = &mut pair.then {
             let mut side = ShownSide { brought, other: "(secret, another one)", hidden: &mut hidden };
@@ -298,9 +314,7 @@ mod tests {
     }
 
     fn brought(masker: &Masker, value: &Value, masked: &KnownSecrets, hidden: &KnownSecrets) -> BroughtTexts {
-        let mut texts = BroughtTexts::default();
-        texts.collect(masker, value, masked, hidden, true);
-        texts
+        BroughtTexts::masked_by(masker, [value], masked, hidden)
     }
 
     fn shown(masker: &Masker, now: Option<&Value>, then: &Value, texts: &BroughtTexts) -> (Value, Vec<HiddenText>) {
@@ -365,6 +379,37 @@ mod tests {
         assert_eq!(token(None), "(secret)");
         assert_eq!(token(Some(&live("abcdefgh12345"))), "(secret)");
         assert_eq!(token(Some(&live("another12345"))), "(secret, another one)");
+    }
+
+    #[test]
+    fn every_place_that_changes_is_told_once_and_in_order() {
+        let masker = masker();
+        let state =
+            |a: &str, b: &str| masked(&masker, &json!({ "kind": "Pod", "bToken": b, "aToken": a, "cToken": "x1y" }));
+        let (now, then) = (state("abcdefgh1", "abcdefgh2"), state("abcdefgh3", "abcdefgh4"));
+        let (pair, hidden) = ObjectPair::decided(&masker, Some(&now), Some(&then), &BroughtTexts::default());
+        let paths: Vec<&str> = hidden.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["/aToken", "/bToken"], "what stays is not told of: {pair:?}");
+    }
+
+    #[test]
+    fn the_contents_of_a_secret_are_told_apart_from_those_before() {
+        let masker = masker();
+        let state = |a: &str| masked(&masker, &json!({ "kind": "Secret", "stringData": { "a": a, "b": "same-one" } }));
+        let (pair, _) =
+            ObjectPair::decided(&masker, Some(&state("first")), Some(&state("second")), &BroughtTexts::default());
+        assert_eq!(pair.then.unwrap()["stringData"], json!({ "a": "(secret, another one)", "b": "(secret)" }));
+        assert_eq!(pair.now.unwrap()["stringData"], json!({ "a": "(secret)", "b": "(secret)" }));
+    }
+
+    #[test]
+    fn without_random_bytes_nothing_is_taken_for_what_was_brought() {
+        let masker = Masker { call: None, ..masker() };
+        let none = KnownSecrets::default();
+        let pod = json!({ "kind": "Pod", "token": "abcdefgh12345" });
+        let texts = brought(&masker, &pod, &none, &none);
+        let (value, told) = shown(&masker, None, &masked(&masker, &pod), &texts);
+        assert_eq!((&value["token"], told.len()), (&json!("masked"), 0), "all marks are one: {value}");
     }
 
     #[test]
