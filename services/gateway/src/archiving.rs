@@ -35,11 +35,11 @@ async fn sign_and_trim(gateway: &Gateway) {
     loop {
         if Instant::now() >= everybody {
             everybody = Instant::now() + gateway.settings.audit.look_every;
-            let tenants: Vec<Tenant> = gateway.tenants.all().into_iter().map(|(tenant, _)| tenant).collect();
-            gateway.archive.status.keep(|tenant| tenants.contains(tenant));
-            for tenant in &tenants {
+            let tenants = gateway.tenants.all();
+            gateway.archive.status.keep(|served| tenants.iter().any(|(tenant, _)| tenant == served));
+            for (tenant, snapshot) in &tenants {
                 gateway.archive.sealed(tenant, 0);
-                trim(gateway, tenant).await;
+                trim(gateway, tenant, longer(gateway.settings.audit.keep, snapshot.audit.keep)).await;
             }
         }
         let list = gateway.archive.signing();
@@ -64,9 +64,14 @@ async fn sign_and_trim(gateway: &Gateway) {
     }
 }
 
-/// Takes out of the store what is not kept there, as far as it is signed and exported.
-async fn trim(gateway: &Gateway, tenant: &Tenant) {
-    match gateway.archive.trim(&gateway.store.of(tenant), gateway.settings.audit.keep).await {
+/// How long entries stay at least: nobody loses what either the operator or the tenant wants to keep.
+fn longer(operator: Duration, tenant: Duration) -> Duration {
+    operator.max(tenant)
+}
+
+/// Takes out of the store what is older than that, as far as it is signed and exported.
+async fn trim(gateway: &Gateway, tenant: &Tenant, keep: Duration) {
+    match gateway.archive.trim(&gateway.store.of(tenant), keep).await {
         Ok(0) => {}
         Ok(entries) => {
             tracing::info!(%tenant, entries, "entries of the audit log left the store: they are signed and exported")
@@ -107,5 +112,17 @@ async fn export(gateway: &Gateway, sink: usize) {
             list.looked(&tenant, again, Instant::now());
         }
         tokio::time::sleep(TICK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_the_operator_nor_the_tenant_can_shorten_what_the_other_keeps() {
+        let days = |count: u64| Duration::from_secs(count * 24 * 3600);
+        assert_eq!(longer(days(1), days(180)), days(180));
+        assert_eq!(longer(days(365), days(90)), days(365));
     }
 }
