@@ -40,7 +40,8 @@ impl Executor {
                     }
                     Err(failure) => Err(failure),
                 },
-                NameMatch::Virtual(which) => self.call_virtual(snapshot, which, request, &mut count).await,
+                // In a box, because every other call would carry its size along.
+                NameMatch::Virtual(which) => Box::pin(self.call_virtual(snapshot, which, request, &mut count)).await,
                 NameMatch::Nothing if snapshot.withheld.contains(&request.tool) => Err(withheld(&request.tool)),
                 NameMatch::Nothing => Err(unknown_tool(snapshot, &request.tool)),
             };
@@ -93,7 +94,8 @@ impl Executor {
                 let (cap, secrets) = (snapshot.result_bytes, snapshot.secrets.clone());
                 let (cancel, at_deadline) = (request.cancel, AtDeadline::Stop);
                 let bounds = CallBounds { secrets, cap, shape: std::convert::identity, cancel, at_deadline };
-                let work = async move {
+                // Made where it is awaited: a future that is handed on first is copied.
+                let work = || async move {
                     // Held until the work ends, whoever is still waiting for it.
                     let _slot = slot;
                     let call = BoundCall::Tool { entry: &entry, parsed, progress: &progress };
@@ -103,10 +105,10 @@ impl Executor {
                 };
                 match request.era {
                     // The client that vanishes takes its call along.
-                    ClientEra::Modern => work.await,
+                    ClientEra::Modern => work().await,
                     // A lost connection is not a cancellation in the legacy era, only the explicit one is.
                     ClientEra::Legacy => {
-                        self.tasks.spawn("legacy call", work.in_current_span()).await.ok().flatten().unwrap_or_else(
+                        self.tasks.spawn("legacy call", work().in_current_span()).await.ok().flatten().unwrap_or_else(
                             || Outcome::Failed(Failure::new(Code::Internal, "the call ended without a result")),
                         )
                     }

@@ -8,6 +8,7 @@ use crate::snapshot::SecretsNow;
 use catalog::preview::hidden_characters;
 use domain::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 use redact::Scrubber;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -47,10 +48,113 @@ pub(crate) fn failed(failure: Failure, secrets: &Scrubber) -> Failure {
 
 /// Arguments or a result as the audit log keeps them: without the tenant's secrets, and masked by looks, because whoever
 /// reads the log decides nothing by it.
+///
+/// Nearly all of it holds nothing to hide and is kept to the letter; only what does is built anew.
 pub(crate) fn audited(text: &str, secrets: &Scrubber) -> String {
+    if nothing_to_hide(text, secrets) {
+        return text.to_owned();
+    }
     match serde_json::from_str::<Value>(text) {
         Ok(told) => masked(value(told, secrets)).to_string(),
         Err(_) => redact::redact(&secrets.scrub(text)),
+    }
+}
+
+/// Whether a text is JSON that can be kept as it stands: no secret of the tenant is in it, and no string in it looks like
+/// one. What is written with escapes is judged as it reads.
+fn nothing_to_hide(text: &str, secrets: &Scrubber) -> bool {
+    if secrets.scrub(text) != text {
+        return false;
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    HarmlessJson(secrets).deserialize(&mut json).is_ok() && json.end().is_ok()
+}
+
+/// Reads a JSON value and keeps nothing of it; fails at the first string that is to be hidden.
+#[derive(Clone, Copy)]
+struct HarmlessJson<'a>(&'a Scrubber);
+
+impl HarmlessJson<'_> {
+    fn check<E: de::Error>(self, harmless: bool) -> Result<(), E> {
+        if harmless { Ok(()) } else { Err(E::custom("something to hide")) }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for HarmlessJson<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for HarmlessJson<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON without anything to hide")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    // The digits of numbers stand in the text as they are, and were looked at there.
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    // Except for these, which can be written in several ways.
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<(), E> {
+        let digits = || serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
+        self.check(self.0.is_empty() || self.0.scrub(&digits()) == digits())
+    }
+
+    fn visit_str<E: de::Error>(self, words: &str) -> Result<(), E> {
+        self.check(self.0.scrub(words) == words && redact::looks::find(words).is_empty())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while fields.next_key_seed(HarmlessKey(self.0))?.is_some() {
+            fields.next_value_seed(self)?;
+        }
+        Ok(())
+    }
+}
+
+/// The same for the name of a field, which is no secret by its looks.
+struct HarmlessKey<'a>(&'a Scrubber);
+
+impl<'de> DeserializeSeed<'de> for HarmlessKey<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for HarmlessKey<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<(), E> {
+        HarmlessJson(self.0).check(self.0.scrub(key) == key)
     }
 }
 
@@ -214,6 +318,25 @@ mod tests {
         assert!(!kept.contains("s3cr3t-value") && !kept.contains("hunter22"), "{kept}");
         assert!(kept.contains("\"plain\":\"exact\"") && kept.contains("\"n\":3"), "{kept}");
         assert!(!audited("no JSON, token=s3cr3t-value", &secrets()).contains("s3cr3t"));
+    }
+
+    #[test]
+    fn what_holds_nothing_to_hide_is_audited_to_the_letter_and_nothing_else_is() {
+        let text = r#"{ "b":1.0,  "a":[2, null, true, "pl\u0061in\nwords"]}"#;
+        assert_eq!(audited(text, &secrets()), text);
+        for hides in [
+            r#"{"a":"s3cr3t\u002dvalue"}"#,
+            r#"{"s3cr3t\u002dvalue":1}"#,
+            r#"{"a":[{"b":"password\u003dhunter22"}]}"#,
+            r#"{"n":8.675309e7}"#,
+            r#"{"n":86753090}"#,
+            r#"{"a":"x"} s3cr3t-value"#,
+        ] {
+            assert!(!nothing_to_hide(hides, &secrets()), "{hides}");
+            let kept = audited(hides, &secrets());
+            let read = serde_json::from_str::<Value>(&kept).map_or(kept.clone(), |value| value.to_string());
+            assert!(!["s3cr3t-value", "hunter22", "86753090"].iter().any(|secret| read.contains(secret)), "{kept}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use domain::{Call, CallId, Code, Content, Failure, Moment, Outcome, RateExceeded
 use futures_util::FutureExt;
 use policy::{CallEvidence, Decision, Question};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use store::{
@@ -204,10 +205,10 @@ impl Drop for OpenCall {
 }
 
 /// What an outcome gives its caller, as a text.
-fn told(outcome: &Outcome) -> String {
-    match outcome {
+fn told(outcome: &Outcome) -> Cow<'_, str> {
+    let text = match outcome {
         Outcome::Done(output) => match &output.structured {
-            Some(structured) => structured.clone(),
+            Some(structured) => return structured.into(),
             None => {
                 let block = |content: &Content| match content {
                     Content::Text(text) => Value::from(text.as_str()),
@@ -216,12 +217,13 @@ fn told(outcome: &Outcome) -> String {
                 output.content.iter().map(block).collect::<Value>().to_string()
             }
         },
-        Outcome::Waiting(run) => run.json.clone(),
+        Outcome::Waiting(run) => return run.json.as_str().into(),
         Outcome::Failed(failure) => json!({
             "code": failure.code.as_str(), "message": failure.message, "next": failure.next, "details": failure.details,
         })
         .to_string(),
-    }
+    };
+    text.into()
 }
 
 fn is_reviewed(snapshot: &Snapshot, call: &Call) -> bool {

@@ -8,7 +8,7 @@
 
 use crate::entry::EntryRecord;
 use crate::guard::RecordPlace;
-use crate::{StoreError, TenantStore};
+use crate::{StoreError, TenantStore, random_bits};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use domain::json::hex;
@@ -84,8 +84,7 @@ impl TenantStore {
         line: &EntryRecord<'_>,
         contents: &EntryContents,
     ) -> Result<StoredContents, StoreError> {
-        let mut salt = [0; SALT];
-        getrandom::fill(&mut salt).map_err(|_| StoreError::unavailable("the system gave no randomness"))?;
+        let salt: [u8; SALT] = random_bits()?;
         let (text, most) = (&contents.text, contents.most.min(contents.text.len()));
         let kept = &text[..(0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)];
         let (name, version) = (key_name(line.host()), version_of(&line.id));
