@@ -33,6 +33,7 @@ pub mod sessions;
 pub mod snapshot;
 mod taint_refresh;
 pub mod tasks;
+mod unrecorded;
 mod usage;
 mod virtuals;
 

@@ -6,9 +6,9 @@ use crate::executor::Executor;
 use crate::failures::no_store;
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::{SecretsNow, Snapshot};
-use catalog::{ControlTool, NameMatch};
+use catalog::{ControlTool, NameMatch, ToolSource};
 use domain::text::error_chain;
-use domain::{Call, CallId, Code, Content, Failure, Moment, Outcome, RateExceeded};
+use domain::{Call, CallId, Code, Content, Effect, Failure, Level, Moment, Outcome, RateExceeded};
 use futures_util::FutureExt;
 use policy::{CallEvidence, Decision, Question};
 use serde_json::{Value, json};
@@ -16,13 +16,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use store::{
     ApprovalLookup, CallBeginning, CallOpening, CallStart, CallVerdict, CloseFacts, EntryContents, OpenAuditEntry,
-    PriorRuns, StoreError, TenantStore,
+    PriorRuns, StoreError, TenantStore, UnrecordedStart,
 };
 use telemetry::metrics;
 use tracing::Instrument;
 
 /// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
-/// Only [`Executor::open`] makes one, from the store's receipt.
+/// Only [`Executor::open`] makes one, from the store's receipt; a read may go on without, where its tenant allows that.
 pub(crate) struct OpenCall {
     receipt: Option<OpenAuditEntry>,
     call: CallId,
@@ -98,6 +98,9 @@ impl Executor {
                 if let StoreError::QuotaReached(quota) = &error {
                     self.note_refusal(snapshot, request, error.code(), quota.to_string()).await;
                 }
+                if error.refuses_writes() && is_plain_read(snapshot, call, asks) {
+                    return self.open_unrecorded((shelf, keeping), snapshot, call, request).await;
+                }
                 return Err(no_store(&error));
             }
         };
@@ -124,6 +127,28 @@ impl Executor {
                 Err(failure)
             }
         }
+    }
+
+    /// Goes on without an entry, with what the store still answers. No answer, no action.
+    async fn open_unrecorded(
+        &self,
+        (shelf, keeping): (TenantStore, KeptContents),
+        snapshot: &Snapshot,
+        call: &Call,
+        request: &CallRequest,
+    ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
+        let begun = shelf.begin_unrecorded(call.session, &call.caller.principal, self.lives).await;
+        let UnrecordedStart { session: held, now, switches } = begun.map_err(|error| no_store(&error))?;
+        let loaded = match (&held, &request.handle) {
+            (Some(held), _) => &held.session.loaded,
+            (None, Handle::None) => request.selection.as_ref().unwrap_or_else(|| snapshot.catalog.defaults()),
+            (None, Handle::Transport(_) | Handle::Told(_)) => return Err(no_session(&request.handle)),
+        };
+        let evidence = CallEvidence::of_unrecorded_read(&switches, loaded.clone());
+        let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
+        let (call, receipt, began, decision) = (call.id, None, Instant::now(), None);
+        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision };
+        Ok((open, evidence, PriorRuns::default()))
     }
 
     /// Notes that a call was refused before its entry was opened. The refusals of a caller are one entry a minute.
@@ -162,6 +187,11 @@ impl OpenCall {
     /// The call whose entry is open.
     pub(crate) fn call(&self) -> CallId {
         self.call
+    }
+
+    /// Whether it has an entry. A call without one may only read.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.receipt.is_some()
     }
 
     /// Takes note of what was decided, for the closing entry.
@@ -222,6 +252,18 @@ fn told(outcome: &Outcome) -> String {
         })
         .to_string(),
     }
+}
+
+/// Whether a call is a read by one of our own tools that nobody has to approve, and its tenant lets such run unrecorded.
+/// What a tool of an external server does, nobody here knows for sure.
+fn is_plain_read(snapshot: &Snapshot, call: &Call, asks: bool) -> bool {
+    let ours = match snapshot.catalog.find(call.tool.as_str()) {
+        NameMatch::Tool(entry) => entry.definition().source == ToolSource::BuiltIn,
+        NameMatch::Virtual(_) | NameMatch::Nothing => false,
+    };
+    // A tool of the write list may call it a read when it writes to the caller's own session.
+    let reads = call.effect == Effect::Read && call.needs == Level::Read;
+    snapshot.audit.unrecorded_reads && ours && !asks && reads
 }
 
 fn is_reviewed(snapshot: &Snapshot, call: &Call) -> bool {

@@ -11,7 +11,7 @@ use crate::open_call::OpenCall;
 use crate::run_record::RunClaim;
 use crate::snapshot::SecretsNow;
 use catalog::{BoxedFuture, CatalogEntry, ParsedCall, Progress};
-use domain::{Code, Content, Failure, Outcome, ToolName, ToolOutput, WaitingRun, tokens};
+use domain::{Code, Content, Effect, Failure, Outcome, ToolName, ToolOutput, WaitingRun, tokens};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
@@ -34,7 +34,9 @@ impl OpenEntry<'_> {
     /// Whether it was opened for what the permit allows.
     fn covers(&self, permit: &Permit) -> bool {
         match self {
-            OpenEntry::Call(open) => open.call() == permit.call().id,
+            OpenEntry::Call(open) => {
+                open.call() == permit.call().id && (open.is_recorded() || permit.effect() == Effect::Read)
+            }
             OpenEntry::Run(claim) => claim.covers(permit),
         }
     }
@@ -154,6 +156,11 @@ impl Executor {
     ) -> PerformOutcome {
         if !entry.covers(permit) {
             return PerformOutcome::Failed(Failure::new(Code::Internal, "no audit entry is open for this call"));
+        }
+        if let OpenEntry::Call(open) = &entry
+            && !open.is_recorded()
+        {
+            self.count_unrecorded(permit.tenant(), open.now);
         }
         let tool = &permit.call().tool;
         let span = tracing::debug_span!(

@@ -31,6 +31,8 @@ pub struct AuditRules {
     pub contents: bool,
     /// How long entries are kept.
     pub keep: Duration,
+    /// Whether reads run while the store takes no entries.
+    pub unrecorded_reads: bool,
 }
 
 /// One version of one tenant.

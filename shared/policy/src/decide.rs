@@ -88,6 +88,7 @@ pub fn explain(policy: &Policy, call: &Call, mode: SessionMode, switches: &[Swit
         stopped: false,
         switches: switches.to_vec(),
         approved: None,
+        recorded: true,
     };
     judge(policy, call, &evidence)
 }
@@ -95,6 +96,7 @@ pub fn explain(policy: &Policy, call: &Call, mode: SessionMode, switches: &[Swit
 fn judge(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Explanation {
     // A switch is for everything, the tools the service answers itself included.
     let refusal = scope(call).or_else(|| rate(policy, evidence)).or_else(|| switched(call, &evidence.switches));
+    let refusal = refusal.or_else(|| unrecorded(policy, call, evidence));
     // Every session has the tools the service answers itself, they reach no target, and no rule is about them.
     let refusal = refusal.or_else(|| if call.is_control() { None } else { refusal_of_tool(policy, call, evidence) });
     match (refusal, question(policy, call)) {
@@ -109,6 +111,18 @@ fn refusal_of_tool(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Opt
         .or_else(|| mode(policy, call, evidence))
         .or_else(|| stopped(call, evidence))
         .or_else(|| denied(policy, call))
+}
+
+/// Why a call that nobody can record is refused: it is no plain read of a tool.
+fn unrecorded(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
+    let reads = call.effect == Effect::Read && call.needs == Level::Read && !call.is_control();
+    (!evidence.recorded && !(reads && question(policy, call).is_none())).then(|| {
+        DenyReason::new(
+            Code::StoreUnavailable,
+            "the audit log cannot be written, so only reads run".to_owned(),
+            "go on with reads, or try again later",
+        )
+    })
 }
 
 /// Why a person must be asked, if one must. A tainted session cannot loosen this: everything above `Read` asks.

@@ -5,7 +5,7 @@
 //! The store's time of an entry is its place in the stream; the body holds the host's.
 
 use crate::contents::EntryContents;
-use domain::{AuditId, CallId, Code, Effect, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
+use domain::{AuditId, CallId, Code, Effect, Moment, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
 use serde::Serialize;
 
 mod line;
@@ -29,6 +29,8 @@ pub enum Phase {
     Denied,
     /// Somebody was given something that is shown to nobody else, such as the exact arguments of a run.
     Disclosed,
+    /// Reads ran while nothing could be written.
+    Unrecorded,
 }
 
 impl Phase {
@@ -42,6 +44,7 @@ impl Phase {
             Phase::Admin => "admin",
             Phase::Denied => "denied",
             Phase::Disclosed => "disclosed",
+            Phase::Unrecorded => "unrecorded",
         }
     }
 }
@@ -142,10 +145,30 @@ pub struct AuditEntry {
     pub outcome: Option<CloseFacts>,
     /// The run that moved.
     pub run: Option<RunMove>,
+    /// What ran without an entry.
+    pub unrecorded: Option<UnrecordedReads>,
     /// The trace it belongs to.
     pub trace: Option<String>,
     /// What is kept of what was given or came back.
     pub contents: Option<EntryContents>,
+}
+
+/// Reads of one tenant that one replica ran while it could record nothing, by the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UnrecordedReads {
+    /// How many.
+    pub reads: u64,
+    /// When the first of them began.
+    #[serde(serialize_with = "in_words")]
+    pub from: Moment,
+    /// When the last of them began.
+    #[serde(serialize_with = "in_words")]
+    pub to: Moment,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it so")]
+fn in_words<S: serde::Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(moment)
 }
 
 /// How a run moved.
@@ -180,6 +203,7 @@ impl AuditEntry {
             decision: None,
             outcome: None,
             run: None,
+            unrecorded: None,
             trace: None,
             contents: None,
         }
@@ -199,6 +223,7 @@ impl AuditEntry {
             decision: self.decision.as_ref(),
             outcome: self.outcome.as_ref().map(EntryEnd::of),
             run: self.run.as_ref(),
+            unrecorded: self.unrecorded.as_ref(),
             trace: self.trace.as_deref(),
             ..EntryRecord::new(tenant, id, replica, self.phase)
         }

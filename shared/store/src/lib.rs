@@ -51,6 +51,7 @@ mod switches;
 mod tenant_text;
 mod topic;
 mod trim;
+mod unrecorded;
 mod usage;
 mod walker;
 
@@ -66,7 +67,7 @@ pub use contents::{EntryContents, OpenedContents};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
 };
-pub use entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RunMove};
+pub use entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RunMove, UnrecordedReads};
 pub use error::{StoreError, StoreOpenError};
 pub use guard::{OpenedBody, RecordCipher, RecordPlace, UnauthenticRecord};
 pub use health::{HealthFinding, HealthReport};
@@ -96,5 +97,6 @@ pub use switches::{MOST_OF_OPERATOR, MOST_OF_TENANT, SwitchChange, SwitchStore, 
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
 pub use trim::Trim;
+pub use unrecorded::UnrecordedStart;
 pub use usage::{UsageBatch, UsageDate, UsageStore};
 pub use walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};

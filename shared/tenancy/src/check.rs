@@ -7,7 +7,7 @@
 //! `section`), YAML itself (see `yaml`).
 
 use crate::bounds::secret_uses;
-use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
+use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits, UnwritableAudit};
 use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
 use crate::values::{self, MappingFields, ValueReader, or_nearest};
@@ -35,7 +35,7 @@ pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
 /// The keys under `audit`.
-pub(crate) const AUDIT: [&str; 2] = ["contents", "keep"];
+pub(crate) const AUDIT: [&str; 3] = ["contents", "keep", "unwritable"];
 
 /// An address that a section names.
 #[derive(Debug, Clone, Copy)]
@@ -337,6 +337,10 @@ impl ConfigCheck<'_> {
             .unwrap_or(audit.contents);
         audit.keep =
             fields.find("keep").and_then(|node| values.span(node, "keep", &AuditConfig::KEEP)).unwrap_or(audit.keep);
+        let unwritable = fields.find("unwritable");
+        audit.unwritable = unwritable
+            .and_then(|node| values.choice(node, "`unwritable`", &UnwritableAudit::CHOICES))
+            .unwrap_or(audit.unwritable);
         audit
     }
 }

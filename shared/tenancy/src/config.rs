@@ -143,6 +143,24 @@ pub struct AuditConfig {
     pub contents: AuditContents,
     /// How long entries are kept.
     pub keep: Duration,
+    /// What runs while nothing can be recorded.
+    pub unwritable: UnwritableAudit,
+}
+
+/// What runs while the audit log cannot be written. What changes anything never does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnwritableAudit {
+    /// Nothing.
+    #[default]
+    Refuse,
+    /// Reads, as far as the store still answers what they are judged by.
+    AllowReads,
+}
+
+impl UnwritableAudit {
+    /// Every choice, as it is written.
+    pub(crate) const CHOICES: [(&'static str, UnwritableAudit); 2] =
+        [("refuse", UnwritableAudit::Refuse), ("allow_reads", UnwritableAudit::AllowReads)];
 }
 
 /// What is kept of arguments and results.
@@ -169,6 +187,6 @@ impl AuditConfig {
 impl Default for AuditConfig {
     fn default() -> AuditConfig {
         let keep = Duration::from_secs(90 * 24 * 3600);
-        AuditConfig { contents: AuditContents::default(), keep }
+        AuditConfig { contents: AuditContents::default(), keep, unwritable: UnwritableAudit::default() }
     }
 }

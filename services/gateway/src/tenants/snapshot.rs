@@ -8,7 +8,7 @@ use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tenancy::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
+use tenancy::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits, UnwritableAudit};
 
 /// What a snapshot has besides the configuration.
 #[derive(Default)]
@@ -48,8 +48,11 @@ pub(super) fn build(
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
         review,
     };
-    let audit =
-        executor::AuditRules { contents: config.audit.contents == AuditContents::Full, keep: config.audit.keep };
+    let audit = executor::AuditRules {
+        contents: config.audit.contents == AuditContents::Full,
+        keep: config.audit.keep,
+        unrecorded_reads: config.audit.unwritable == UnwritableAudit::AllowReads,
+    };
     Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight, audit })
 }
 

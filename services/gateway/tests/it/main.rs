@@ -178,6 +178,8 @@ mod toolset_tokens;
 mod traces;
 mod turn_api;
 #[cfg(test)]
+mod unrecorded;
+#[cfg(test)]
 mod untrusted_store;
 #[cfg(test)]
 mod upstream_assignment;

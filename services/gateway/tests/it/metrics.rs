@@ -54,6 +54,7 @@ const TABLE: &[(&str, &str, &[&str])] = &[
     ("quartermaster_cross_tenant_denied_total", "counter", &[]),
     ("quartermaster_rate_limited_total", "counter", &["scope"]),
     ("quartermaster_audit_records_total", "counter", &["phase"]),
+    ("quartermaster_audit_unrecorded_reads_total", "counter", &[]),
     ("quartermaster_audit_open", "gauge", &[]),
     ("quartermaster_audit_seal_lag_seconds", "gauge", &[]),
     ("quartermaster_audit_checkpoint_age_seconds", "gauge", &[]),

@@ -540,7 +540,11 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
         withheld: std::collections::BTreeSet::new(),
         result_bytes: house.result_bytes,
         in_flight: 1_000,
-        audit: executor::AuditRules { contents: true, keep: std::time::Duration::from_secs(86_400) },
+        audit: executor::AuditRules {
+            contents: true,
+            keep: std::time::Duration::from_secs(86_400),
+            unrecorded_reads: false,
+        },
     })
 }
 

@@ -74,6 +74,7 @@ instruments! {
     CROSS_TENANT_DENIED: Counter<0>;
     RATE_LIMITED: Counter<2>;
     AUDIT_RECORDS: Counter<1>;
+    AUDIT_UNRECORDED_READS: Counter<1>;
     AUDIT_OPEN: Gauge<0>;
     AUDIT_SEAL_LAG: Gauge<0>;
     AUDIT_CHECKPOINT_AGE: Gauge<0>;
@@ -110,6 +111,7 @@ pub fn begin(version: &str, commit: &str) {
     for kind in ["timeout", "connection", "readonly", "noscript", "oom", "noreplicas", "conflict"] {
         STORE_ERRORS.add([kind], 0);
     }
+    AUDIT_UNRECORDED_READS.add([""], 0);
     for scope in ["address", "caller", "tenant", "slots"] {
         RATE_LIMITED.add([scope, ""], 0);
     }

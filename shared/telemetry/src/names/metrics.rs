@@ -194,6 +194,9 @@ metrics! {
     AUDIT_RECORDS = Counter "quartermaster_audit_records_total" "quartermaster.audit.records" "{record}"
         ["phase"],
         "Records written to audit logs.";
+    AUDIT_UNRECORDED_READS = Counter "quartermaster_audit_unrecorded_reads_total"
+        "quartermaster.audit.unrecorded.reads" "{call}" ["tenant"],
+        "Reads that ran without an audit record, because the store took none and the tenant allows it.";
     AUDIT_OPEN = Gauge "quartermaster_audit_open" "quartermaster.audit.open" "{record}"
         [],
         "Audit records that this process opened and has not closed.";
