@@ -95,6 +95,12 @@ names! {
     CATALOG_DIGEST = "quartermaster.catalog.digest";
     /// The audit record to look up.
     AUDIT_SEQ = "quartermaster.audit.seq";
+    /// The chunk of an exported audit log that a log record is of.
+    AUDIT_CHUNK = "quartermaster.audit.chunk";
+    /// Which line of the chunk it is, counted from 1.
+    AUDIT_LINE = "quartermaster.audit.line";
+    /// What the line is: head, entry, link or checkpoint.
+    AUDIT_KIND = "quartermaster.audit.kind";
     /// The run a call became.
     RUN_ID = "quartermaster.run.id";
     /// Where the run stands.
@@ -216,6 +222,9 @@ mod tests {
         quartermaster.result.untrusted
         quartermaster.catalog.digest
         quartermaster.audit.seq
+        quartermaster.audit.chunk
+        quartermaster.audit.line
+        quartermaster.audit.kind
         quartermaster.run.id
         quartermaster.run.state
         quartermaster.run.epoch

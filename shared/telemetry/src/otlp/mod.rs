@@ -6,6 +6,7 @@
 
 pub(crate) mod logs;
 pub(crate) mod metrics;
+pub mod records;
 pub(crate) mod spans;
 
 use crate::metrics::TELEMETRY_DROPPED;
