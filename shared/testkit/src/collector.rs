@@ -344,16 +344,20 @@ async fn serve(
 ) -> std::io::Result<()> {
     let mut first = [0; 4];
     stream.read_exact(&mut first).await?;
-    if first == *b"POST" { posted(stream, taken, heads).await } else { framed(stream, taken).await }
+    match &first {
+        b"POST" | b"PUT " => posted(stream, first, taken, heads).await,
+        _ => framed(stream, taken).await,
+    }
 }
 
 /// A connection of HTTP/1.1, until the exporter leaves. Bodies are kept as gRPC frames them.
 async fn posted(
     mut stream: TcpStream,
+    first: [u8; 4],
     taken: Arc<Mutex<Vec<Vec<u8>>>>,
     heads: Arc<Mutex<Vec<Vec<u8>>>>,
 ) -> std::io::Result<()> {
-    let mut head = b"POST".to_vec();
+    let mut head = first.to_vec();
     loop {
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await?);

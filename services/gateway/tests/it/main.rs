@@ -16,6 +16,8 @@ mod audit;
 #[cfg(test)]
 mod audit_archive;
 #[cfg(test)]
+mod audit_killed;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod carried_over;
