@@ -86,7 +86,7 @@ impl Executor {
         };
         let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
         count.decided(&decided);
-        open.decided(&decided);
+        open.decided(&decided, snapshot);
         Ok(match decided {
             Decision::Permit(permit) => {
                 let (executor, entry, progress) = (self.clone(), Arc::clone(entry), request.progress);

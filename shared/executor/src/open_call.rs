@@ -8,11 +8,12 @@ use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::{SecretsNow, Snapshot};
 use catalog::{ControlTool, NameMatch, ToolSource};
 use domain::text::error_chain;
-use domain::{Call, CallId, Code, Content, Effect, Failure, Level, Moment, Outcome, RateExceeded};
+use domain::{Call, CallId, Code, Content, Effect, Failure, Level, Moment, Outcome, RateExceeded, tokens};
 use futures_util::FutureExt;
-use policy::{CallEvidence, Decision, Question};
+use policy::{CallEvidence, Decision, Permit, Question};
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use store::{
     ApprovalLookup, CallBeginning, CallOpening, CallStart, CallVerdict, CloseFacts, EntryContents, OpenAuditEntry,
@@ -36,6 +37,10 @@ pub(crate) struct OpenCall {
     keeping: KeptContents,
     began: Instant,
     decision: Option<CallVerdict>,
+    /// What reading the result costs a model, about.
+    pub(crate) tokens: OnceLock<u64>,
+    /// The program that opened the session, where the call names another one or none.
+    client: Option<Arc<str>>,
 }
 
 /// How arguments and results become what the audit log keeps.
@@ -118,8 +123,11 @@ impl Executor {
         }
         let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
         let (call, receipt) = (receipt.call(), Some(receipt));
-        let (began, decision) = (Instant::now(), None);
-        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision };
+        let (began, decision, tokens) = (Instant::now(), None, OnceLock::new());
+        // The opening was written before the session was known, so the closing names its program.
+        let client = held.as_ref().and_then(|held| held.session.client.clone());
+        let client = client.filter(|client| request.client.as_deref() != Some(&**client));
+        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision, tokens, client };
         match evidence {
             Ok(evidence) => Ok((open, evidence, past)),
             Err(failure) => {
@@ -147,7 +155,8 @@ impl Executor {
         let evidence = CallEvidence::of_unrecorded_read(&switches, loaded.clone());
         let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
         let (call, receipt, began, decision) = (call.id, None, Instant::now(), None);
-        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision };
+        let (tokens, client) = (OnceLock::new(), None);
+        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision, tokens, client };
         Ok((open, evidence, PriorRuns::default()))
     }
 
@@ -195,14 +204,22 @@ impl OpenCall {
     }
 
     /// Takes note of what was decided, for the closing entry.
-    pub(crate) fn decided(&mut self, decision: &Decision) {
-        let (verdict, basis) = match decision {
-            Decision::Permit(permit) => ("permit", permit.run().map(|run| run.to_string())),
-            Decision::Ask(Question::Effect(effect), _) => ("ask", Some(format!("effect {}", effect.as_str()))),
-            Decision::Ask(Question::Rule, _) => ("ask", Some("rule of the tenant".to_owned())),
-            Decision::Deny(reason) => ("deny", Some(reason.0.code.as_str().to_owned())),
+    pub(crate) fn decided(&mut self, decision: &Decision, snapshot: &Snapshot) {
+        let asks = |permit: &Permit| policy::asking_rule(&snapshot.policy, permit.call());
+        let (verdict, basis, rule) = match decision {
+            Decision::Permit(permit) => ("permit", permit.run().map(|run| run.to_string()), None),
+            Decision::Ask(Question::Effect(effect), permit) => {
+                ("ask", Some(format!("effect {}", effect.as_str())), asks(permit).map(|rule| (true, rule)))
+            }
+            Decision::Ask(Question::Rule, permit) => {
+                ("ask", Some("rule of the tenant".to_owned()), asks(permit).map(|rule| (true, rule)))
+            }
+            Decision::Deny(reason) => {
+                ("deny", Some(reason.0.code.as_str().to_owned()), reason.1.as_ref().map(|rule| (false, rule)))
+            }
         };
-        self.decision = Some(CallVerdict { verdict, basis, comment: None });
+        let rule = rule.and_then(|(asks, rule)| snapshot.place_of(asks, rule));
+        self.decision = Some(CallVerdict { verdict, basis, rule, comment: None });
     }
 
     /// Closes the entry; queued, since the reply need not wait for it.
@@ -214,7 +231,9 @@ impl OpenCall {
             };
             let millis = Some(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
             let (decision, contents) = (self.decision.take(), Some(self.keeping.of(&told(outcome))));
-            let facts = CloseFacts { code, bytes, millis, decision, contents };
+            // What a run gave was counted when it ended.
+            let tokens = self.tokens.get().copied().or_else(|| outcome.structured().map(tokens::estimate));
+            let facts = CloseFacts { code, bytes, tokens, millis, decision, contents, client: self.client.take() };
             if let Err(error) = self.shelf.audit().close(receipt, &facts).await {
                 tracing::error!(error = %error_chain(&error), "an audit entry could not be closed");
             }

@@ -157,9 +157,11 @@ impl Executor {
         if !entry.covers(permit) {
             return PerformOutcome::Failed(Failure::new(Code::Internal, "no audit entry is open for this call"));
         }
-        if let OpenEntry::Call(open) = &entry
-            && !open.is_recorded()
-        {
+        let open = match &entry {
+            OpenEntry::Call(open) => Some(*open),
+            OpenEntry::Run(_) => None,
+        };
+        if let Some(open) = open.filter(|open| !open.is_recorded()) {
             self.count_unrecorded(permit.tenant(), open.now);
         }
         let tool = &permit.call().tool;
@@ -198,6 +200,10 @@ impl Executor {
         let began = Instant::now();
         let performed = performed.instrument(span.clone()).await;
         let tokens = performed.tokens();
+        if let (Some(open), Some(tokens)) = (open, tokens) {
+            // Set once: a call is performed once.
+            open.tokens.set(tokens).ok();
+        }
         self.usage.call(permit.call(), tokens, began.elapsed());
         if let Some(tokens) = tokens {
             metrics::RESULT_TOKENS.observe([permit.call().toolset.as_str()], tokens as f64);

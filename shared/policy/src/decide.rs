@@ -40,13 +40,13 @@ pub enum Question {
     Rule,
 }
 
-/// Why not, in words for the caller.
+/// Why not, in words for the caller, and the rule of the tenant that refuses, if one does.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DenyReason(pub Failure);
+pub struct DenyReason(pub Failure, pub Option<Pattern>);
 
 impl DenyReason {
     fn new(code: Code, message: String, next: &str) -> DenyReason {
-        DenyReason(Failure::new(code, message).next(next))
+        DenyReason(Failure::new(code, message).next(next), None)
     }
 }
 
@@ -139,6 +139,11 @@ pub fn on_reject(policy: &Policy, call: &Call) -> OnReject {
     gate(policy, call).map_or(OnReject::Continue, |gate| gate.on_reject)
 }
 
+/// The rule of the tenant that asks a person about this call, if one does.
+pub fn asking_rule<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Pattern> {
+    gate(policy, call).map(|gate| &gate.pattern)
+}
+
 fn gate<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Gate> {
     let about = call.about.as_deref();
     let mut gates = policy.require_approval.iter().filter(|gate| gate.pattern.matches(call.tool.as_str(), about));
@@ -203,7 +208,7 @@ pub fn over_rate(exceeded: RateExceeded) -> DenyReason {
             format!("this caller's share of the tenant's calls, {limit} a minute, is used up")
         }
     };
-    DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
+    DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000), None)
 }
 
 /// Why a switch refuses a call, if one does: what is switched, by whom in general, until when, and why.
@@ -284,7 +289,9 @@ fn read_only(policy: &Policy) -> DenyReason {
 fn denied(policy: &Policy, call: &Call) -> Option<DenyReason> {
     let rule = policy.deny.iter().find(|rule| rule.matches(call.tool.as_str(), call.about.as_deref()))?;
     let message = format!("the tenant's rule deny `{rule}` refuses this call");
-    Some(DenyReason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin"))
+    let refusal =
+        DenyReason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin");
+    Some(DenyReason(refusal.0, Some(rule.clone())))
 }
 
 #[cfg(test)]

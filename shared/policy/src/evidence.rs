@@ -134,6 +134,7 @@ mod tests {
             catalog: String::new(),
             tainted: false,
             assignment: Assignment::default(),
+            client: None,
             opened_at: Moment::from_secs(1),
         };
         let known = CallEvidence::of_session(&Opened(Some(session))).unwrap();

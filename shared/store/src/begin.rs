@@ -233,7 +233,7 @@ impl TenantStore {
             actor: Some(actor),
             tool,
             toolset,
-            decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), comment: None }),
+            decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), rule: None, comment: None }),
             outcome: Some(CloseFacts { code: Some(code), ..CloseFacts::default() }),
             ..AuditEntry::new(Phase::Denied)
         };

@@ -5,8 +5,11 @@
 //! The store's time of an entry is its place in the stream; the body holds the host's.
 
 use crate::contents::EntryContents;
-use domain::{AuditId, CallId, Code, Effect, Moment, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
+use domain::{
+    AuditId, CallId, Code, Effect, Moment, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName,
+};
 use serde::Serialize;
+use std::sync::Arc;
 
 mod line;
 
@@ -98,9 +101,25 @@ pub struct CallVerdict {
     /// The rule or the run it rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<String>,
+    /// The rule of the tenant's configuration that decided, and where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RulePlace>,
     /// What a person added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+}
+
+/// A rule of a tenant's configuration and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RulePlace {
+    /// The key under which it stands, such as `policy.deny`.
+    pub key: &'static str,
+    /// As it is written.
+    pub text: String,
+    /// The text in which it stands: `file`, or `http/` and the version of the text.
+    pub source: String,
+    /// The line, counted from 1.
+    pub line: u32,
 }
 
 /// How a call ended.
@@ -110,12 +129,16 @@ pub struct CloseFacts {
     pub code: Option<Code>,
     /// How many bytes it gave.
     pub bytes: u64,
+    /// What reading that costs a model, about.
+    pub tokens: Option<u64>,
     /// How many milliseconds it took, from its opening on.
     pub millis: Option<u64>,
     /// What was decided about it.
     pub decision: Option<CallVerdict>,
     /// What it gave, or the failure.
     pub contents: Option<EntryContents>,
+    /// The program the caller uses, where only its session told.
+    pub client: Option<Arc<str>>,
 }
 
 /// One entry, before it has a place. Everything but the phase may be unknown.
@@ -149,6 +172,8 @@ pub struct AuditEntry {
     pub unrecorded: Option<UnrecordedReads>,
     /// The trace it belongs to.
     pub trace: Option<String>,
+    /// The program the caller uses, as it names itself.
+    pub client: Option<Arc<str>>,
     /// What is kept of what was given or came back.
     pub contents: Option<EntryContents>,
 }
@@ -166,7 +191,6 @@ pub struct UnrecordedReads {
     pub to: Moment,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it so")]
 fn in_words<S: serde::Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(moment)
 }
@@ -185,6 +209,21 @@ pub struct RunMove {
     pub epoch: u64,
     /// The digest of the call.
     pub digest: String,
+    /// Who has approved it so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<RunApproval>,
+}
+
+/// A person's approval of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunApproval {
+    /// Who names them.
+    pub iss: String,
+    /// Who it was.
+    pub sub: String,
+    /// When.
+    #[serde(serialize_with = "in_words")]
+    pub at: Moment,
 }
 
 impl AuditEntry {
@@ -205,6 +244,7 @@ impl AuditEntry {
             run: None,
             unrecorded: None,
             trace: None,
+            client: None,
             contents: None,
         }
     }
@@ -225,6 +265,7 @@ impl AuditEntry {
             run: self.run.as_ref(),
             unrecorded: self.unrecorded.as_ref(),
             trace: self.trace.as_deref(),
+            client: self.client.as_deref(),
             ..EntryRecord::new(tenant, id, replica, self.phase)
         }
     }

@@ -67,7 +67,9 @@ pub use contents::{EntryContents, OpenedContents};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
 };
-pub use entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RunMove, UnrecordedReads};
+pub use entry::{
+    Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RulePlace, RunApproval, RunMove, UnrecordedReads,
+};
 pub use error::{StoreError, StoreOpenError};
 pub use guard::{OpenedBody, RecordCipher, RecordPlace, UnauthenticRecord};
 pub use health::{HealthFinding, HealthReport};

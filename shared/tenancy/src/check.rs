@@ -12,7 +12,7 @@ use crate::problem::{Problem, ProblemReport, shown};
 use crate::section::{Place, Section, SectionReader, keys_at};
 use crate::values::{self, MappingFields, ValueReader, or_nearest};
 use crate::{
-    environment,
+    environment, trace,
     yaml::{self, YamlNode},
 };
 use domain::outcome::near;
@@ -138,6 +138,7 @@ impl ConfigCheck<'_> {
             approval,
             limits,
             audit,
+            rules: trace::rules_of(root, self.known.sections),
         };
         config.granted_secrets = secret_uses(self.known.sections, &config);
         Some(config)

@@ -6,6 +6,7 @@
 use crate::bounds::SecretUse;
 use crate::params::TenantParam;
 use crate::section::{SectionTypeError, SectionValues};
+use crate::trace::RuleAt;
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::any::Any;
@@ -43,6 +44,8 @@ pub struct TenantConfig {
     pub limits: TenantLimits,
     /// What its audit log keeps.
     pub audit: AuditConfig,
+    /// Where its rules stand in the text.
+    pub rules: Vec<RuleAt>,
 }
 
 impl TenantConfig {

@@ -156,7 +156,7 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
 }
 
 /// A program as the audit log names it: printable, because it is anybody's text.
-fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
+pub(super) fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
     let printable = |text: &str| text.chars().filter(|c| (' '..='~').contains(c)).collect::<String>();
     let (name, version) = (printable(&client.name), printable(&client.version));
     (!name.trim().is_empty()).then(|| format!("{name}/{version}"))

@@ -74,7 +74,10 @@ impl McpRequest<'_> {
         };
         let result = match request {
             Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
-            Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
+            Request::Initialize { requested, client } => {
+                let client = call::client_name(&client).or_else(|| exchange.client.clone());
+                return self.initialize(id, &requested, selection, client).await;
+            }
             Request::Discover => {
                 Ok(mcp::encode::discover_result(&instructions(&exchange.snapshot.catalog, true)).into())
             }
@@ -107,12 +110,18 @@ impl McpRequest<'_> {
     }
 
     /// Opens a session; later requests of the transport name it.
-    async fn initialize(&self, id: Id, requested: &str, selection: Option<LoadedToolsets>) -> McpAnswer {
+    async fn initialize(
+        &self,
+        id: Id,
+        requested: &str,
+        selection: Option<LoadedToolsets>,
+        client: Option<String>,
+    ) -> McpAnswer {
         let revision = mcp::LegacyRevision::negotiate(requested);
         let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
         let wanted = domain::SessionMode::Write; // the most the token and the tenant allow; loading is judged again
-        let assignment = domain::Assignment::default();
-        match gateway.executor.open_session(snapshot, caller, wanted, selection, assignment).await {
+        let origin = executor::SessionOrigin { client: client.map(Into::into), ..Default::default() };
+        match gateway.executor.open_session(snapshot, caller, wanted, selection, origin).await {
             Ok(opened) => {
                 let text = instructions(&snapshot.catalog, false) + &carried_over(&opened);
                 let result = mcp::encode::initialize_result(revision, &text);

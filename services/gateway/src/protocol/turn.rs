@@ -89,7 +89,9 @@ pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Val
         let unreadable = |error: SectionTypeError| Failure::new(Code::Internal, error.to_string());
         TenantServers::of(&config).map_err(unreadable)?.check_assignment(&assignment)?;
     }
-    let opened = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
+    let client = exchange.client.as_deref().map(Into::into);
+    let origin = executor::SessionOrigin { assignment, client };
+    let opened = gateway.executor.open_session(snapshot, caller, mode, None, origin).await?;
     Ok(describe(exchange, &opened.session, opened.stopped_by))
 }
 

@@ -545,6 +545,7 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
             keep: std::time::Duration::from_secs(86_400),
             unrecorded_reads: false,
         },
+        rules: Vec::new(),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::executor::Executor;
 use crate::failpoint::stop_at;
 use crate::failures::no_store;
 use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry, PerformOutcome, quotes};
-use crate::run_record::{ClaimOutcome, RunClaim, RunError, RunUpdate};
+use crate::run_record::{ClaimOutcome, RunClaim, RunEndFacts, RunError, RunStep, RunUpdate};
 use crate::snapshot::Snapshot;
 use catalog::{ProbeResult, Progress};
 use domain::run::{Claim, Ending, NotAnEdge, Run, RunEvent, RunState};
@@ -55,7 +55,9 @@ impl Executor {
             ClaimOutcome::Mine(held, proof) => {
                 let run = held.run.clone();
                 let executor = self.clone();
-                let lease = Lease { held: *held, proof, renewed: taken, lineage, approved_at, sent: false };
+                let (began, audited) = (taken, self.end_facts(&snapshot).most);
+                let (renewed, held) = (taken, *held);
+                let lease = Lease { held, proof, renewed, lineage, approved_at, sent: false, began, audited };
                 self.tasks.spawn_lasting("run", async move {
                     Box::pin(executor.carry_out(&snapshot, &tenant, lease, span)).await;
                 });
@@ -208,12 +210,12 @@ impl Executor {
             // Taken over while it was being sent: what comes of it is evidence, and no more.
             Ok(None) => {
                 self.note_fenced(tenant, id, claim).await;
-                self.late_report(tenant, id, work.await.ok().flatten()).await
+                self.late_report(tenant, &lease, work.await.ok().flatten()).await
             }
             Err(()) => {
                 let late = Ending::failed(Code::Deadline, format!("no answer within {} s", deadline.as_secs()));
                 self.insist(|| self.write_lost(tenant, &lease, claim, late.clone())).await?;
-                self.late_report(tenant, id, work.await.ok().flatten()).await
+                self.late_report(tenant, &lease, work.await.ok().flatten()).await
             }
         }
     }
@@ -275,7 +277,7 @@ impl Executor {
         };
         let lease_until = now.plus(self.leases.lease);
         let event = RunEvent::Renewed { owner: claim.owner.clone(), epoch: claim.epoch, lease_until };
-        match self.fold_run(&self.store.of(tenant), held, &event, now, None).await? {
+        match self.fold_run(&self.store.of(tenant), held, RunStep::of_service(&event, now)).await? {
             RunUpdate::Done(held) => Ok(Some(*held)),
             RunUpdate::No(..) | RunUpdate::Late(_) => Ok(None),
         }
@@ -293,7 +295,7 @@ impl Executor {
             // The lease was over before the answer came. The answer still says what happened.
             RunUpdate::No(NotAnEdge::State(RunState::OutcomeUnknown), held) => {
                 self.note_fenced(tenant, id, claim).await;
-                self.reconcile(tenant, *held, ending).await
+                self.reconcile(tenant, *held, ending, lease.end()).await
             }
             RunUpdate::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => Ok(()),
             RunUpdate::No(..) | RunUpdate::Late(_) => {
@@ -324,7 +326,8 @@ impl Executor {
         event: &RunEvent,
     ) -> Result<RunUpdate, Failure> {
         let mine = &lease.held;
-        let folded = self.fold_run(&self.store.of(tenant), mine.clone(), event, self.time().await?, None).await;
+        let step = RunStep::of_service(event, self.time().await?).ending(lease.end());
+        let folded = self.fold_run(&self.store.of(tenant), mine.clone(), step).await;
         let found = match folded {
             Ok(RunUpdate::No(_, found)) if lease.sent && forgotten(&found.run, claim) => Some(*found),
             Err(RunError::Gone) => None,
@@ -352,17 +355,29 @@ impl Executor {
     }
 
     /// What the former owner learns late settles what was unknown.
-    async fn late_report(&self, tenant: &Tenant, id: RunId, ended: Option<PerformOutcome>) -> Result<(), Failure> {
+    async fn late_report(&self, tenant: &Tenant, lease: &Lease, ended: Option<PerformOutcome>) -> Result<(), Failure> {
         let Ok(ending) = ending(ended) else { return Ok(()) };
-        let (held, _) = self.find_run(tenant, id).await?;
+        let (held, _) = self.find_run(tenant, lease.held.run.id).await?;
         let ending = Ending { basis: "a late report of the replica that sent it".into(), ..ending };
-        self.reconcile(tenant, held, ending).await
+        self.reconcile(tenant, held, ending, lease.end()).await
     }
 
-    pub(super) async fn reconcile(&self, tenant: &Tenant, held: VersionedRun, ending: Ending) -> Result<(), Failure> {
+    pub(super) async fn reconcile(
+        &self,
+        tenant: &Tenant,
+        held: VersionedRun,
+        ending: Ending,
+        end: RunEndFacts,
+    ) -> Result<(), Failure> {
         let succeeded = ending.code.is_none();
         let event = RunEvent::Reconciled { succeeded, ending };
-        Ok(self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await.map(drop)?)
+        let step = RunStep::of_service(&event, self.time().await?).ending(end);
+        Ok(self.fold_run(&self.store.of(tenant), held, step).await.map(drop)?)
+    }
+
+    /// What the audit log keeps of the end of a run of this tenant.
+    pub(super) fn end_facts(&self, snapshot: &Snapshot) -> RunEndFacts {
+        RunEndFacts { most: if snapshot.audit.contents { self.audited_bytes } else { 0 }, millis: None }
     }
 
     /// Looks at the target for what became of a run.
@@ -453,6 +468,18 @@ struct Lease {
     approved_at: Option<Moment>,
     /// Whether anything may have reached the target.
     sent: bool,
+    /// When it was claimed.
+    began: tokio::time::Instant,
+    /// How much the audit log keeps of its end.
+    audited: usize,
+}
+
+impl Lease {
+    /// What the audit log is told of the end of the run, if it ends now.
+    fn end(&self) -> RunEndFacts {
+        let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        RunEndFacts { most: self.audited, millis: Some(millis) }
+    }
 }
 
 /// Nothing was sent by this replica, and nobody can say whether it was by another.

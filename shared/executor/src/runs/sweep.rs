@@ -6,7 +6,7 @@ use super::carry_out::{PROBED, found_done};
 use super::standing::may_be_under_way;
 use crate::executor::Executor;
 use crate::failures::no_store;
-use crate::run_record::RunUpdate;
+use crate::run_record::{RunStep, RunUpdate};
 use crate::snapshot::Snapshot;
 use catalog::ProbeResult;
 use domain::run::{Ending, Run, RunEvent, RunState};
@@ -61,12 +61,15 @@ impl Executor {
         let shelf = self.store.of(tenant);
         match held.run.state {
             RunState::PendingApproval => {
-                Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?)
+                Ok(self.fold_run(&shelf, held, RunStep::of_service(&RunEvent::Expired, now)).await.map(drop)?)
             }
             RunState::Approved => {
                 let late = held.run.execute_by.is_some_and(|by| now >= by);
                 if late {
-                    return Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?);
+                    return Ok(self
+                        .fold_run(&shelf, held, RunStep::of_service(&RunEvent::Expired, now))
+                        .await
+                        .map(drop)?);
                 }
                 if may_be_under_way(&held.run, self.store.lineages().now(), self.leases.lease, now) {
                     return Ok(());
@@ -79,7 +82,9 @@ impl Executor {
             RunState::Executing => {
                 let silent = "the replica that carried it out fell silent";
                 let ending = Ending { basis: silent.into(), ..Ending::failed(Code::OutcomeUnknown, silent) };
-                match self.fold_run(&shelf, held, &RunEvent::Lost { by: None, ending }, now, None).await? {
+                let lost = RunEvent::Lost { by: None, ending };
+                let step = RunStep::of_service(&lost, now).ending(self.end_facts(snapshot));
+                match self.fold_run(&shelf, held, step).await? {
                     RunUpdate::Done(held) => self.settle(snapshot, tenant, *held, now).await,
                     RunUpdate::No(..) | RunUpdate::Late(_) => Ok(()),
                 }
@@ -124,12 +129,12 @@ impl Executor {
         match found {
             ProbeResult::Done(result) => {
                 let ending = found_done(snapshot, &held.run, result);
-                self.reconcile(tenant, held, ending).await
+                self.reconcile(tenant, held, ending, self.end_facts(snapshot)).await
             }
             ProbeResult::NotDone => {
-                let ending =
-                    Ending { basis: PROBED.into(), ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
-                self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await
+                let failed = Ending::failed(Code::OutcomeUnknown, "it did not happen");
+                let ending = Ending { basis: PROBED.into(), attempted: false, ..failed };
+                self.reconcile(tenant, held, ending, self.end_facts(snapshot)).await
             }
             ProbeResult::Unknown => {
                 let entry = self.moved(tenant, Some(&held.run), &held.run, None);

@@ -56,7 +56,7 @@ impl Executor {
         count.effect(call.effect);
         let decided = policy::decide(&snapshot.policy, call, &evidence);
         count.decided(&decided);
-        open.decided(&decided);
+        open.decided(&decided, snapshot);
         let outcome = match decided {
             Decision::Permit(permit) => {
                 let deadline = match which {

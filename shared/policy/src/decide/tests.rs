@@ -145,7 +145,7 @@ fn whose_rate_is_used_up_is_said() {
     for (exceeded, whose) in
         [(RateExceeded::Tenant(10), "tenant's limit of 10"), (RateExceeded::Caller(7), "caller's share")]
     {
-        let DenyReason(failure) = over_rate(exceeded);
+        let DenyReason(failure, _) = over_rate(exceeded);
         assert_eq!((failure.code, failure.retry_after_ms), (Code::RateLimited, Some(10_000)));
         assert!(failure.message.contains(whose), "{failure:?}");
     }

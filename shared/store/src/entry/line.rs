@@ -138,11 +138,14 @@ pub(crate) struct EntryEnd {
     code: &'static str,
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
 }
 
 impl EntryEnd {
     pub(crate) fn of(facts: &CloseFacts) -> EntryEnd {
-        EntryEnd { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes, ms: facts.millis }
+        let code = facts.code.map_or("ok", Code::as_str);
+        EntryEnd { code, bytes: facts.bytes, tokens: facts.tokens, ms: facts.millis }
     }
 }

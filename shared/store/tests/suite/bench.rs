@@ -104,6 +104,7 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
         catalog: "c1".into(),
         tainted: false,
         assignment: domain::Assignment::default(),
+        client: None,
         opened_at,
     }
 }
