@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -105,6 +105,16 @@ ring_monitoring() {
     # A filter that matches nothing would pass without a word.
     [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
     INSTA_UPDATE=no "${tests[@]}" "$filter"
+}
+
+# Traces as somebody looks them up: in a real Jaeger, from two replicas of the running service.
+ring_tracing() {
+    local tests=(cargo test --locked --workspace --test it) filter=trace_backend::
+    need_command redis-server redis-server
+    QUARTERMASTER_TEST_JAEGER=$(jaeger_binary) || exit
+    export QUARTERMASTER_TEST_JAEGER
+    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+    INSTA_UPDATE=no "${tests[@]}" "$filter" -- --nocapture | tee /dev/stderr | not_skipped
 }
 
 # The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed

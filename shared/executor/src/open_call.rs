@@ -18,8 +18,7 @@ use store::{
     ApprovalLookup, CallBeginning, CallOpening, CallStart, CallVerdict, CloseFacts, EntryContents, OpenAuditEntry,
     PriorRuns, StoreError, TenantStore,
 };
-use telemetry::metrics;
-use tracing::Instrument;
+use telemetry::{Step, metrics, names};
 
 /// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
 /// Only [`Executor::open`] makes one, from the store's receipt.
@@ -87,7 +86,9 @@ impl Executor {
             gated,
         };
         let shelf = self.store.of(&call.caller.tenant);
-        let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
+        let step = Step::begin(names::SPAN_AUDIT_OPEN);
+        let begun = shelf.begin(&opening).await;
+        step.end_with(&begun, |error| error.code().as_str());
         let begun = match begun {
             Ok(CallBeginning::Opened(begun)) => *begun,
             Ok(CallBeginning::Exceeded(exceeded, left)) => {
@@ -175,6 +176,11 @@ impl OpenCall {
         self.decision = Some(CallVerdict { verdict, basis, comment: None });
     }
 
+    /// What the decision rests on: the run that allowed it, or why a person is asked or the call denied.
+    pub(crate) fn basis(&self) -> Option<&str> {
+        self.decision.as_ref()?.basis.as_deref()
+    }
+
     /// Closes the entry; queued, since the reply need not wait for it.
     pub(crate) async fn close(mut self, outcome: &Outcome) {
         if let Some(receipt) = self.receipt.take() {
@@ -185,7 +191,10 @@ impl OpenCall {
             let millis = Some(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
             let (decision, contents) = (self.decision.take(), Some(self.keeping.of(&told(outcome))));
             let facts = CloseFacts { code, bytes, millis, decision, contents };
-            if let Err(error) = self.shelf.audit().close(receipt, &facts).await {
+            let step = Step::begin(names::SPAN_AUDIT_CLOSE);
+            let closed = self.shelf.audit().close(receipt, &facts).await;
+            step.end_with(&closed, |error| error.code().as_str());
+            if let Err(error) = closed {
                 tracing::error!(error = %error_chain(&error), "an audit entry could not be closed");
             }
         }

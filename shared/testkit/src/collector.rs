@@ -48,6 +48,8 @@ pub struct CollectedSpan {
     pub kind: u64,
     /// Its attributes.
     pub attributes: BTreeMap<String, String>,
+    /// Whether its status is an error.
+    pub failed: bool,
     /// Trace, span and attributes of each.
     pub links: Vec<(String, String, BTreeMap<String, String>)>,
 }
@@ -250,6 +252,8 @@ fn span_of(message: &[u8]) -> CollectedSpan {
             6 => span.kind = value.text().parse().expect("a kind is a number"),
             9 => span.attributes.extend([attribute(&value.bytes())]),
             13 => span.links.push(link_of(&value.bytes())),
+            // The third field of a status is its code, and 2 is the one of errors.
+            15 => span.failed = fields(&value.bytes()).into_iter().any(|(n, code)| n == 3 && code.text() == "2"),
             _ => {}
         }
     }

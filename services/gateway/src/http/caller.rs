@@ -109,7 +109,9 @@ impl FromRequest for AuthedRequest {
             };
             match authenticate(gateway, &request).await {
                 Ok((caller, snapshot)) => {
-                    tracing::Span::current().record("quartermaster.tenant", caller.tenant.as_str());
+                    telemetry::note(|attributes| {
+                        attributes.set(telemetry::names::TENANT, caller.tenant.as_str());
+                    });
                     match admission::admit(gateway, &request, &caller, &snapshot) {
                         Ok(place) => {
                             let client = client_of(&request);

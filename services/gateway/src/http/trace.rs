@@ -28,7 +28,6 @@ pub async fn in_span<B: MessageBody>(
     // A debug span, which only a collector asks for: without one it is not even made.
     let span = tracing::debug_span!(
         "http request",
-        otel.name = route.as_ref().map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
         otel.kind = "server",
         http.request.method = method,
         http.route = route,

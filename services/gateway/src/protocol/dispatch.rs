@@ -4,7 +4,7 @@ use crate::protocol::call::{self, ToolsCall};
 use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
 use crate::protocol::operation::McpOperation;
 use crate::protocol::selection::{self, NoSelection};
-use crate::protocol::{cancel, list, stream};
+use crate::protocol::{cancel, list, method_span, stream};
 use bytes::Bytes;
 use catalog::{Catalog, ListAudience};
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
@@ -12,34 +12,42 @@ use executor::{Handle, OpenedSession, SlotGuard};
 use futures_util::FutureExt;
 use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
+use tracing::{Instrument, Span};
 
-/// Answers one message. A panic ends this message and nothing else: it becomes a JSON-RPC error.
+/// Answers one message, in a span of its own. A panic ends this message and nothing else: it becomes a JSON-RPC error.
 pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
-    let mut operation = McpOperation::begin(request.headers.is_some());
-    let answered = AssertUnwindSafe(request.dispatch(message, &mut operation)).catch_unwind().await;
+    let (mut operation, mut span) = (McpOperation::begin(request.headers.is_some()), Span::none());
+    let work = async {
+        let decoded = match &request.headers {
+            Some(headers) => mcp::decode(headers, message),
+            None => mcp::decode_line(message),
+        };
+        match decoded {
+            Ok(incoming) => {
+                span = method_span::of(&request, &incoming);
+                request.dispatch(incoming, &mut operation).instrument(span.clone()).await
+            }
+            Err(refusal) => request.exchange.refuse_with(&refusal, None),
+        }
+    };
+    let answered = AssertUnwindSafe(work).catch_unwind().await;
     let answer = answered.unwrap_or_else(|_| {
         let trace_id = &request.exchange.trace_id;
         tracing::error!(trace_id, "a handler panicked");
         let failure = Failure::new(Code::Internal, "the request failed inside the service");
-        let body = Refusal::before_call(Era::Modern, None, &failure).body(Some(trace_id));
-        McpAnswer::message(FinishedReply { status: 200, body }, None)
+        let refusal = Refusal::before_call(Era::Modern, None, &failure);
+        let reply = FinishedReply { status: 200, body: refusal.body(Some(trace_id)) };
+        McpAnswer::Message(McpMessage { rpc_code: Some(refusal.error.rpc_code()), reply, failure: None, session: None })
     });
+    method_span::note_answer(&span, &answer);
     operation.end(&answer);
     answer
 }
 
 impl McpRequest<'_> {
-    /// Decodes the message, checks what its address and its token allow, and lets the method's own function answer.
-    async fn dispatch(&self, message: &[u8], operation: &mut McpOperation) -> McpAnswer {
+    /// Checks what the message's address and its token allow, and lets the method's own function answer.
+    async fn dispatch(&self, incoming: Incoming, operation: &mut McpOperation) -> McpAnswer {
         let exchange = &self.exchange;
-        let decoded = match &self.headers {
-            Some(headers) => mcp::decode(headers, message),
-            None => mcp::decode_line(message),
-        };
-        let incoming = match decoded {
-            Ok(incoming) => incoming,
-            Err(refusal) => return exchange.refuse_with(&refusal, None),
-        };
         let (era, id) = match &incoming {
             Incoming::Request(envelope) => (envelope.era, Some(envelope.id.clone())),
             Incoming::Notification(_) | Incoming::Response(_) => (Era::Modern, None),

@@ -1,6 +1,7 @@
 //! What a transport hands over with a request, and what it gets back.
 
 use crate::app::Gateway;
+use crate::protocol::method_span::ClientConnection;
 use crate::protocol::sink::Sink;
 use domain::{Caller, Code, Failure, SessionId, TokenScope};
 use executor::{Handle, SlotGuard, Snapshot};
@@ -76,6 +77,8 @@ pub struct McpRequest<'a> {
     pub selection: Option<&'a str>,
     /// Where frames go that come before an answer; `None` if the client can take none.
     pub sink: Option<Sink>,
+    /// How the client is connected, if somebody collects spans and the transport knows.
+    pub connection: Option<ClientConnection>,
 }
 
 impl McpRequest<'_> {

@@ -1,7 +1,7 @@
 //! What the service does with a request, whichever transport brought it: MCP in both eras, and the REST turn.
 //!
 //! Reading order: [`exchange`] (what a transport hands over and gets back), [`sink`] (where frames go), [`dispatch`]
-//! (MCP, method by method), [`selection`], [`list`], [`call`], [`cancel`], `pace`, [`stream`], then [`turn`] (the REST
+//! (MCP, method by method), [`selection`], [`list`], [`call`], `method_span`, [`cancel`], `pace`, [`stream`], then [`turn`] (the REST
 //! turn's logic).
 //!
 //! A transport is an adapter: it finds out who calls, makes an [`McpExchange`], and writes the [`McpAnswer`] and the frames
@@ -17,6 +17,7 @@ pub mod cancel;
 pub mod dispatch;
 pub mod exchange;
 pub mod list;
+mod method_span;
 mod operation;
 mod pace;
 pub mod selection;
@@ -26,4 +27,5 @@ pub mod turn;
 
 pub use dispatch::answer;
 pub use exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+pub use method_span::ClientConnection;
 pub use sink::{Frame, Sink};

@@ -175,6 +175,10 @@ mod toolset_hints;
 #[cfg(test)]
 mod toolset_tokens;
 #[cfg(test)]
+mod trace_backend;
+#[cfg(test)]
+mod trace_tables;
+#[cfg(test)]
 mod traces;
 mod turn_api;
 #[cfg(test)]

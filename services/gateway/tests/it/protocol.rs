@@ -65,6 +65,7 @@ impl Lines {
             session: self.session.clone(),
             selection: None,
             sink: Some(self.sink.clone()),
+            connection: None,
         };
         protocol::answer(request, line.to_string().as_bytes()).await
     }

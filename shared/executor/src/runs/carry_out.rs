@@ -3,13 +3,14 @@
 //! The claim comes before the first byte. Whatever turns out wrong after it and before anything was sent ends the run as
 //! failed and not attempted; there is no way around the claim. What was sent and not answered is unknown, never failed.
 
+use super::ask;
 use super::ready::{PreSendFinding, PreparedRun, last_look, prepare};
 use super::standing::{ClaimDurability, PreSendCheck, forgotten};
 use crate::clean;
 use crate::executor::Executor;
 use crate::failpoint::stop_at;
 use crate::failures::no_store;
-use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry, PerformOutcome, quotes};
+use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry, PerformOutcome, quotes, tool_type};
 use crate::run_record::{ClaimOutcome, RunClaim, RunError, RunUpdate};
 use crate::snapshot::Snapshot;
 use catalog::{ProbeResult, Progress};
@@ -18,7 +19,7 @@ use domain::{Code, Content, Failure, KnownSwitches, Moment, RunId, Tenant, ToolO
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AuditEntry, Phase, StoreEpoch, SwitchesInForce, VersionedRun};
-use telemetry::names;
+use telemetry::{Step, names};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -51,7 +52,15 @@ impl Executor {
         let (taken, lineage) = (tokio::time::Instant::now(), self.store.lineages().now());
         let approved_at = (held.run.state == RunState::Approved).then_some(held.run.changed_at);
         let span = execution_span(&tenant, &held.run);
-        match self.claim_run(&self.store.of(&tenant), held, now, telemetry::span_reference(&span)).await? {
+        let step = Step::begin(names::SPAN_CLAIM);
+        let claim = self.claim_run(&self.store.of(&tenant), held, now, telemetry::span_reference(&span)).await;
+        match &claim {
+            Ok(ClaimOutcome::Mine(..)) => span.in_scope(|| step.end(None)),
+            Err(RunError::Failed(failure)) => span.in_scope(|| step.end(Some(failure.code.as_str()))),
+            // Then there is no execution that the step could be a part of.
+            Ok(ClaimOutcome::Not(_)) | Err(RunError::Gone) => {}
+        }
+        match claim? {
             ClaimOutcome::Mine(held, proof) => {
                 let run = held.run.clone();
                 let executor = self.clone();
@@ -288,6 +297,7 @@ impl Executor {
             RunUpdate::Done(held) => {
                 stop_at!("after_record");
                 tracing::info!(run = %id, state = held.run.state.as_str(), "a run ended");
+                note_ending(&held.run);
                 Ok(())
             }
             // The lease was over before the answer came. The answer still says what happened.
@@ -307,7 +317,10 @@ impl Executor {
         let event = RunEvent::Lost { by: Some((claim.owner.clone(), claim.epoch)), ending: ending.clone() };
         let id = lease.held.run.id;
         match self.fold_held(tenant, lease, claim, &event).await? {
-            RunUpdate::Done(_) => tracing::warn!(run = %id, "the outcome of a run is unknown"),
+            RunUpdate::Done(held) => {
+                tracing::warn!(run = %id, "the outcome of a run is unknown");
+                note_ending(&held.run);
+            }
             RunUpdate::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => {}
             RunUpdate::No(..) | RunUpdate::Late(_) => self.note_fenced(tenant, id, claim).await,
         }
@@ -372,8 +385,11 @@ impl Executor {
         match prepare(snapshot, tenant, run, &self.switches_of(tenant, now).stops()) {
             Ok(ready) => {
                 let look = ready.permit.for_preview();
-                let probing = ready.parsed.work.probe(&look);
-                match tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(ProbeResult::Unknown) {
+                let (step, probing) = (Step::begin(names::SPAN_PROBE), ready.parsed.work.probe(&look));
+                let found = tokio::time::timeout(Duration::from_secs(30), probing).await;
+                let found = found.unwrap_or(ProbeResult::Unknown);
+                step.end(matches!(found, ProbeResult::Unknown).then_some(Code::OutcomeUnknown.as_str()));
+                match found {
                     ProbeResult::Done(result) => {
                         ProbeResult::Done(result.map(|text| clean::json(text, &snapshot.secrets.now())))
                     }
@@ -395,8 +411,7 @@ fn execution_span(tenant: &Tenant, run: &Run) -> Span {
     let span = tracing::info_span!(
         parent: None,
         "execute_tool",
-        otel.name = format!("{} {}", names::SPAN_EXECUTE_TOOL, run.asked.tool),
-        gen_ai.operation.name = "execute_tool",
+        gen_ai.operation.name = names::SPAN_EXECUTE_TOOL,
         gen_ai.tool.name = run.asked.tool.as_str(),
         quartermaster.tenant = %tenant,
         quartermaster.toolset = run.asked.toolset.as_str(),
@@ -404,6 +419,8 @@ fn execution_span(tenant: &Tenant, run: &Run) -> Span {
         quartermaster.run.id = %run.id,
         quartermaster.run.epoch = tracing::field::Empty,
         quartermaster.code = tracing::field::Empty,
+        gen_ai.tool.type = tool_type(run.asked.toolset.as_str()),
+        quartermaster.run.digest = ask::run_digest(run),
     );
     if let Some(request) = &run.asked.span {
         telemetry::link_to(&span, request, "request");
@@ -415,6 +432,18 @@ fn execution_span(tenant: &Tenant, run: &Run) -> Span {
         telemetry::link_to(&span, before, "previous_epoch");
     }
     span
+}
+
+/// Notes on the span of an execution how the run ended.
+fn note_ending(run: &Run) {
+    telemetry::note(|span| {
+        span.set(names::RUN_STATE, run.state.as_str());
+        let code = run.ending.as_ref().and_then(|ending| ending.code.as_deref());
+        span.set(names::CODE, code.unwrap_or("ok"));
+        if code.is_some() {
+            span.set(names::ERROR_TYPE, "tool_error");
+        }
+    });
 }
 
 /// Whether this replica can tell what a run is about: the tool is there, or a rule of the tenant took it away.

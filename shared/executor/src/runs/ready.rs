@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::SwitchesInForce;
+use telemetry::{Step, names};
 
 /// Everything that must be there before a byte is sent.
 pub(super) struct PreparedRun {
@@ -100,7 +101,9 @@ pub(super) async fn last_look(
     let work = &ready.parsed.work;
     let stale = |what: String| PreSendFinding::Other(Ending::not_attempted(Code::Stale, what));
     if wanted != PreSendCheck::Nothing {
+        let step = Step::begin(names::SPAN_PROBE);
         let found = tokio::time::timeout(ready.deadline, work.probe(&look)).await.unwrap_or(ProbeResult::Unknown);
+        step.end(matches!(found, ProbeResult::Unknown).then_some(Code::OutcomeUnknown.as_str()));
         match (found, wanted) {
             (ProbeResult::Done(result), _) => {
                 return PreSendFinding::Happened(result.map(|text| clean::json(text, secrets)));
@@ -110,7 +113,10 @@ pub(super) async fn last_look(
             (ProbeResult::NotDone | ProbeResult::Unknown, _) => {}
         }
     }
-    let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
+    let step = Step::begin(names::SPAN_PREVIEW);
+    let drawn = tokio::time::timeout(ready.deadline, work.preview(&look)).await;
+    step.end(ask::preview_error(&drawn));
+    let drawn = match drawn {
         Ok(Ok(drawn)) => drawn,
         Ok(Err(failure)) => {
             let failure = clean::failed(failure, secrets);

@@ -14,6 +14,7 @@ use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 use store::VersionedRun;
+use tracing::{Instrument, Span};
 
 /// How many runs are looked at in one sweep of one tenant.
 const AT_ONCE: usize = 128;
@@ -116,7 +117,8 @@ impl Executor {
         held: VersionedRun,
         now: Moment,
     ) -> Result<(), Failure> {
-        let found = match self.probe(snapshot, tenant, &held.run).await {
+        let span = reconciliation_span(tenant, &held.run);
+        let found = match self.probe(snapshot, tenant, &held.run).instrument(span).await {
             // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
             ProbeResult::NotDone if lease_left(&held.run, now).is_some() => ProbeResult::Unknown,
             found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Unknown) => found,
@@ -140,6 +142,23 @@ impl Executor {
             }
         }
     }
+}
+
+/// The span of a look at what became of a run: a trace of its own, linked to the execution.
+fn reconciliation_span(tenant: &Tenant, run: &Run) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "reconcile",
+        gen_ai.tool.name = run.asked.tool.as_str(),
+        quartermaster.tenant = tenant.as_str(),
+        quartermaster.toolset = run.asked.toolset.as_str(),
+        quartermaster.run.id = %run.id,
+        quartermaster.run.state = run.state.as_str(),
+    );
+    if let Some(execution) = &run.executed_in {
+        telemetry::link_to(&span, execution, "execution");
+    }
+    span
 }
 
 /// The end of the lease of whoever may still be sending; `None` if nobody may.

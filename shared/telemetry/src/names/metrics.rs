@@ -172,13 +172,13 @@ metrics! {
         "What the result of a call costs a model.";
     UPSTREAM_BREAKER = Gauge "quartermaster_upstream_breaker" "quartermaster.upstream.breaker" ""
         ["upstream"],
-        "1 if an external server is not asked at the moment because it failed before.";
+        "1 if a target is not asked at the moment because it failed before.";
     UPSTREAM_IN_FLIGHT = Gauge "quartermaster_upstream_in_flight" "quartermaster.upstream.in_flight" "{request}"
         ["upstream"],
-        "Requests under way to an external server.";
+        "Requests under way to a target.";
     UPSTREAM_WAITING = Gauge "quartermaster_upstream_waiting" "quartermaster.upstream.waiting" "{request}"
         ["upstream"],
-        "Requests that wait for a slot of an external server.";
+        "Requests that wait for a slot of a target.";
     TOOLS_QUARANTINED = Gauge "quartermaster_tools_quarantined" "quartermaster.tools.quarantined" "{tool}"
         ["upstream"],
         "Tools that are withheld until an admin accepts what their server changed.";

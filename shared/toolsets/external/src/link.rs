@@ -137,7 +137,7 @@ impl ServerLinks {
         target: &LinkTarget,
         limits: &LinkLimits,
     ) -> Result<ServerToolList, Failure> {
-        let (span, began) = (span(key, "tools/list", None), Instant::now());
+        let (span, began) = (span(key, target, "tools/list", None), Instant::now());
         let listing = async {
             let slot = self.pool.slot(key, target);
             let mut attempt = Attempt::First;
@@ -171,7 +171,7 @@ impl ServerLinks {
         limits: &LinkLimits,
     ) -> Result<CallResult, Failure> {
         let tool = permit.call().tool.as_str();
-        let (span, began) = (span(key, "tools/call", Some(tool)), Instant::now());
+        let (span, began) = (span(key, target, "tools/call", Some(tool)), Instant::now());
         let calling = async {
             match permit.extent() {
                 PermitMode::Act if *permit.tenant() == key.tenant => {}
@@ -217,13 +217,14 @@ impl ServerLinks {
 }
 
 /// One exchange with a server. The tool is named as we name it: what the server calls it is somebody else's text.
-fn span(key: &LinkKey, method: &'static str, tool: Option<&str>) -> Span {
+fn span(key: &LinkKey, target: &LinkTarget, method: &'static str, tool: Option<&str>) -> Span {
     tracing::info_span!(
         "external server",
-        otel.name = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}")),
         otel.kind = "client",
         mcp.method.name = method,
         gen_ai.tool.name = tool,
+        server.address = key.server.as_str(),
+        network.transport = transport(target),
         quartermaster.tenant = key.tenant.as_str(),
         error.type = Empty,
     )
@@ -237,13 +238,16 @@ fn measured(
     began: Instant,
     failed: Option<&Failure>,
 ) {
-    let transport = match &target.reach {
-        TargetReach::Http { .. } => "tcp",
-        TargetReach::Process { .. } => "pipe",
-    };
-    let error = failed.map_or("", |failure| failure.code.as_str());
+    let (transport, error) = (transport(target), failed.map_or("", |failure| failure.code.as_str()));
     let seconds = began.elapsed().as_secs_f64();
     telemetry::metrics::MCP_CLIENT_OPERATION.observe([method, tool, error, "", transport, &key.server], seconds);
+}
+
+fn transport(target: &LinkTarget) -> &'static str {
+    match &target.reach {
+        TargetReach::Http { .. } => "tcp",
+        TargetReach::Process { .. } => "pipe",
+    }
 }
 
 /// Notes how the exchange ended.

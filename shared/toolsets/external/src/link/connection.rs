@@ -17,7 +17,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, common::client_side_sse::NeverRetry};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 
@@ -36,7 +36,25 @@ pub(crate) struct ServerConnection {
     running: RunningService<RoleClient, PassiveClient>,
     wire: Option<HttpLink>,
     era: ServerEra,
+    version: &'static str,
+    opened: Instant,
     _hearing: JoinSet<()>,
+}
+
+impl Drop for ServerConnection {
+    fn drop(&mut self) {
+        // Only the legacy era has sessions.
+        if self.era == ServerEra::Legacy {
+            let error = if self.is_open() { "" } else { "broken_connection" };
+            telemetry::metrics::MCP_CLIENT_SESSION.observe_since([self.version, error], self.opened);
+        }
+    }
+}
+
+/// A version of the protocol, unless the server made one up: that is its own text.
+fn known_version(version: &str) -> &'static str {
+    const KNOWN: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+    KNOWN.into_iter().find(|known| *known == version).unwrap_or_default()
 }
 
 /// What the line is opened with.
@@ -93,7 +111,8 @@ impl ServerConnection {
         if era == ServerEra::Modern && tells {
             hearing.spawn(subscribe(running.peer().clone(), bell));
         }
-        Ok(ServerConnection { running, wire, era, _hearing: hearing })
+        let (version, opened) = (known_version(&info.protocol_version.to_string()), Instant::now());
+        Ok(ServerConnection { running, wire, era, version, opened, _hearing: hearing })
     }
 
     pub(crate) fn era(&self) -> ServerEra {

@@ -18,9 +18,10 @@ mod shape;
 use crate::documents::Documents;
 use catalog::validate::BadSchema;
 use catalog::{CatalogEntry, CompiledTools};
-use domain::Effect;
+use domain::{Effect, Failure};
 use std::sync::Arc;
 use target::Cursors;
+use tracing::Instrument;
 
 /// The name of the toolset.
 pub const TOOLSET: &str = "memory";
@@ -49,6 +50,22 @@ pub fn list(kit: &MemoryDeps, shapes: &CompiledTools) -> Result<Vec<Arc<CatalogE
         Arc::new(shapes.entry(propose_promotion::ProposePromotion(kit.clone()))?),
         Arc::new(shapes.entry(forget::ForgetTool(kit.clone()))?),
     ])
+}
+
+/// Does something with documents in a span that names it, in the words of the GenAI conventions.
+async fn in_span<T>(operation: &'static str, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let (code, error) = (tracing::field::Empty, tracing::field::Empty);
+    let span = tracing::debug_span!(
+        "memory",
+        gen_ai.operation.name = operation,
+        quartermaster.code = code,
+        error.type = error
+    );
+    let result = work.instrument(span.clone()).await;
+    if let Err(failure) = &result {
+        span.record("quartermaster.code", failure.code.as_str()).record("error.type", "tool_error");
+    }
+    result
 }
 
 /// What a write does outside the session it is made in: nothing, if it stays in session scope.
