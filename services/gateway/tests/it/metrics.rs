@@ -279,6 +279,10 @@ async fn every_metric_of_the_table_is_counted_where_it_happens() {
     at_least("process_resident_memory_bytes", &[], 1e6);
     at_least("process_open_fds", &[], 3.0);
     assert_eq!(sum(&read, "quartermaster_runs", &[("state", "executing")]), 0.0);
+    for gauge in ["breaker", "in_flight", "waiting"] {
+        let mut series = read[&format!("quartermaster_upstream_{gauge}")].samples.keys();
+        assert!(series.any(|(_, labels)| labels["upstream"] == "cluster/main"), "{gauge} of the cluster");
+    }
     assert_eq!(sum(&read, "quartermaster_runs_overdue", &[]), 0.0);
     drop(stream);
 
@@ -318,6 +322,23 @@ async fn calls_to_external_servers_are_measured_by_the_name_of_the_server() {
         assert_eq!(sum(&read, &name, &[("upstream", "wiki")]), 0.0);
     }
     assert!(read.contains_key("quartermaster_tools_quarantined"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_an_external_server_is_measured_when_it_ends() {
+    let (address, wiki) = (free_address(), McpServer::start(Era::Legacy).await);
+    let shelf = Shelf::new().trusted("wiki", &wiki);
+    let plan = shelf.under(Plan::embedded()).setting("QM_UPSTREAMS__PRIVATE", "true");
+    let plan = plan.setting("QM_TELEMETRY__METRICS_LISTEN", &address.to_string());
+    let world = plan.tenant("acme", "servers: [{ use: wiki }]").start(processes()).await;
+    let client = world.tenant("acme").agent().legacy().await;
+    draw(&client, "wiki").await;
+    client.call(&ours("wiki", "whoami"), json!({})).await;
+    world.configure("acme", "");
+    until("the end of the session", async || {
+        (sum(&scrape(address).await, "mcp_client_session_duration_seconds_count", &[]) >= 1.0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
