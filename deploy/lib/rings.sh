@@ -114,7 +114,7 @@ ring_tracing() {
     QUARTERMASTER_TEST_JAEGER=$(jaeger_binary) || exit
     export QUARTERMASTER_TEST_JAEGER
     [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-    INSTA_UPDATE=no "${tests[@]}" "$filter" -- --nocapture | tee /dev/stderr | not_skipped
+    INSTA_UPDATE=no "${tests[@]}" "$filter" -- --nocapture 2>&1 | tee /dev/stderr | not_skipped
 }
 
 # The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed

@@ -24,6 +24,7 @@ pub(crate) struct SpanRecord {
     /// The spans that it is linked to, and as what.
     pub(crate) links: Vec<(TraceContext, &'static str)>,
     /// Spans below it that have ended. They are sent if this one turns out to be worth it, and dropped with it if not.
+    #[expect(clippy::vec_box, reason = "records are handed on by pointer, from span to span and into the queue")]
     pub(crate) waiting: Vec<Box<SpanRecord>>,
     /// Whether something below it turned out to be worth sending.
     pub(crate) worth: bool,

@@ -22,7 +22,7 @@ const QUEUE: usize = 4_096;
 
 /// A layer that hands lines over to be sent.
 #[derive(Debug, Clone)]
-pub(crate) struct LogQueue(OtlpQueue<Box<LogRecord>>);
+pub(crate) struct LogQueue(OtlpQueue<LogRecord>);
 
 impl LogQueue {
     /// Starts to send. The lines come from a layer that is made from the queue.
@@ -39,8 +39,7 @@ impl LogQueue {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogQueue {
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         if !is_senders(event.metadata()) {
-            let record = record(*event.metadata().level(), gathered(event, &context));
-            self.0.push(Box::new(record));
+            self.0.push(record(*event.metadata().level(), gathered(event, &context)));
         }
     }
 }
@@ -100,8 +99,7 @@ fn written(value: serde_json::Value) -> Value {
     }
 }
 
-fn request(records: Vec<Box<LogRecord>>, resource: &Resource) -> OtlpRequest {
-    let log_records = records.into_iter().map(|record| *record).collect();
+fn request(log_records: Vec<LogRecord>, resource: &Resource) -> OtlpRequest {
     let scope = InstrumentationScope { name: "quartermaster".to_owned(), ..InstrumentationScope::default() };
     let scope_logs = vec![ScopeLogs { scope: Some(scope), log_records, schema_url: String::new() }];
     let resource_logs = vec![ResourceLogs { resource: Some(resource.clone()), scope_logs, schema_url: String::new() }];

@@ -21,6 +21,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 const SAMPLED: u32 = 1;
 
 /// The request that sends these spans.
+#[expect(clippy::vec_box, reason = "records are handed on by pointer, from span to span and into the queue")]
 pub(crate) fn request(records: Vec<Box<SpanRecord>>, resource: &Resource) -> OtlpRequest {
     let spans = records.into_iter().filter_map(|record| written(*record)).collect();
     let scope = InstrumentationScope { name: "quartermaster".to_owned(), ..InstrumentationScope::default() };
