@@ -7,7 +7,10 @@ use testkit::{Jaeger, JaegerSpan, Plan};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_story_of_a_run_over_two_replicas_is_read_back_from_a_real_backend() {
-    let Some(program) = Jaeger::program() else { return };
+    let Some(program) = Jaeger::program() else {
+        eprintln!("SKIPPED: QUARTERMASTER_TEST_JAEGER names no Jaeger; the ring `tracing` builds one");
+        return;
+    };
     let jaeger = Jaeger::start(&program).await;
     let plan = asking(Plan::redis(2), "").setting("QM_TELEMETRY__OTLP_ENDPOINT", &jaeger.url());
     let world = plan.setting("QM_TELEMETRY__SAMPLE_RATIO", "1.0").start(processes()).await;

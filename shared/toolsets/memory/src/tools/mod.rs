@@ -17,7 +17,7 @@ mod shape;
 
 use crate::documents::Documents;
 use catalog::validate::BadSchema;
-use catalog::{CatalogEntry, CompiledTools};
+use catalog::{BoxedFuture, CatalogEntry, CompiledTools};
 use domain::{Effect, Failure};
 use std::sync::Arc;
 use target::Cursors;
@@ -53,19 +53,23 @@ pub fn list(kit: &MemoryDeps, shapes: &CompiledTools) -> Result<Vec<Arc<CatalogE
 }
 
 /// Does something with documents in a span that names it, in the words of the GenAI conventions.
-async fn in_span<T>(operation: &'static str, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let (code, error) = (tracing::field::Empty, tracing::field::Empty);
+fn in_span<'w, T: Send>(
+    operation: &'static str,
+    work: impl Future<Output = Result<T, Failure>> + Send + 'w,
+) -> BoxedFuture<'w, Result<T, Failure>> {
     let span = tracing::debug_span!(
         "memory",
         gen_ai.operation.name = operation,
-        quartermaster.code = code,
-        error.type = error
+        quartermaster.code = tracing::field::Empty,
+        error.type = tracing::field::Empty
     );
-    let result = work.instrument(span.clone()).await;
-    if let Err(failure) = &result {
-        span.record("quartermaster.code", failure.code.as_str()).record("error.type", "tool_error");
-    }
-    result
+    let recorded = span.clone();
+    let work = async move {
+        work.await.inspect_err(|failure| {
+            recorded.record("quartermaster.code", failure.code.as_str()).record("error.type", "tool_error");
+        })
+    };
+    Box::pin(work.instrument(span))
 }
 
 /// What a write does outside the session it is made in: nothing, if it stays in session scope.
