@@ -38,7 +38,7 @@ pub use link::fuzz;
 pub use link::{LinkTarget, TargetReach};
 pub use pins::PinState;
 pub use resolve::{ResolvedAuth, ResolvedReach, ResolvedServer, TenantServers};
-pub use server::{ServerEntry, ServerUse, TenantAgent, Workflow, server_toolset, tool_prefix};
+pub use server::{HttpTransport, ServerEntry, ServerUse, TenantAgent, Workflow, server_toolset, tool_prefix};
 pub use standing::{ListState, ServerStanding, ToolStanding};
 pub use toolset::{ExternalToolset, TenantExternal};
 pub use upstreams::{AcceptedTools, Upstreams};

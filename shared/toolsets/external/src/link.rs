@@ -14,11 +14,15 @@ mod frame;
 pub mod fuzz;
 mod head;
 mod http;
+mod inbox;
 mod measure;
 mod pool;
 mod process;
+mod sender;
 mod sse;
+mod sse_transport;
 mod target;
+mod trouble;
 mod wire;
 
 pub use target::{LinkTarget, TargetReach};
@@ -84,7 +88,7 @@ pub(crate) struct LinkLimits {
 /// Which protocol a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerEra {
-    /// `2025-03-26` to `2025-11-25`, opened by `initialize`.
+    /// `2024-11-05` to `2025-11-25`, opened by `initialize`.
     Legacy,
     /// `2026-07-28`, where each request stands alone.
     Modern,

@@ -4,7 +4,7 @@
 //! Each later one lies over the earlier ones, parameter by parameter. A secret is only ever given by the tenant's file.
 
 use crate::section::{AGENTS, SERVERS, ServersSection, WORKFLOWS};
-use crate::server::{Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, Workflow};
+use crate::server::{HttpTransport, Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, Workflow};
 use domain::outcome::near;
 use domain::{Assignment, Code, Failure};
 use std::collections::BTreeMap;
@@ -27,10 +27,12 @@ pub struct ResolvedServer {
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolvedReach {
-    /// Over streamable HTTP.
+    /// Over HTTP.
     Http {
         /// Its address.
         url: String,
+        /// How it is spoken to there.
+        transport: HttpTransport,
     },
     /// As a process beside us.
     Process {
@@ -170,7 +172,7 @@ fn may_say(used: &ServerUse, name: &str, value: &str) -> Result<(), Failure> {
 /// Whether a value can stand where the server's entry puts the parameter, or what is wrong with it there.
 pub(crate) fn may_stand(server: &ServerEntry, name: &str, value: &str) -> Result<(), String> {
     let one = |wanted: &str| Ok(if wanted == name { value.to_owned() } else { "x".to_owned() });
-    if let ServerReach::Http { url } = &server.reach
+    if let ServerReach::Http { url, .. } = &server.reach
         && url.names().any(|wanted| wanted == name)
     {
         fill_url(url, one)?;
@@ -211,8 +213,9 @@ fn fill(used: &ServerUse, given: &BTreeMap<&str, ParameterValue>) -> Result<Reso
     let params: BTreeMap<String, String> = server.params.iter().filter_map(required).collect::<Result<_, Failure>>()?;
     let known = |name: &str| params.get(name).cloned().ok_or_else(|| "a parameter is not there".to_owned());
     let reach = match &server.reach {
-        ServerReach::Http { url } => {
-            ResolvedReach::Http { url: fill_url(url, known).map_err(|why| bad(&place, &why))? }
+        ServerReach::Http { url, transport } => {
+            let url = fill_url(url, known).map_err(|why| bad(&place, &why))?;
+            ResolvedReach::Http { url, transport: *transport }
         }
         ServerReach::Process { command, args, env } => {
             ResolvedReach::Process { command: command.clone(), args: args.clone(), env: env.clone() }

@@ -41,7 +41,7 @@ impl ServerEntry {
     /// Where it is: its address with the places that parameters fill, which stand behind the host.
     pub fn place(&self) -> String {
         match &self.reach {
-            ServerReach::Http { url } => url.to_string(),
+            ServerReach::Http { url, .. } => url.to_string(),
             ServerReach::Process { .. } => format!("process {}", self.name),
         }
     }
@@ -50,10 +50,12 @@ impl ServerEntry {
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerReach {
-    /// Over streamable HTTP.
+    /// Over HTTP.
     Http {
         /// Its address. Parameters stand only behind the host, so that no value leads elsewhere.
         url: ParameterTemplate,
+        /// How it is spoken to there.
+        transport: HttpTransport,
     },
     /// As a process beside us; only an operator can say so.
     Process {
@@ -64,6 +66,16 @@ pub enum ServerReach {
         /// Its environment, and nothing besides.
         env: BTreeMap<String, String>,
     },
+}
+
+/// How a server is spoken to over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpTransport {
+    /// Streamable HTTP: a POST for each message, answered on the spot.
+    #[default]
+    Streamable,
+    /// The older one: a POST for each message, and one stream of events for all answers.
+    Sse,
 }
 
 /// How we say who we are.

@@ -11,6 +11,7 @@ use crate::effect::JudgedEffect;
 use crate::link::{LinkKey, LinkLimits, ServerLinks, ToolCall};
 use crate::member::{Member, MemberRef};
 use crate::places::{NoFreeSlot, SharedSlots};
+use crate::server::HttpTransport;
 use crate::{LinkTarget, TargetReach};
 use catalog::entry::ToolSource;
 use catalog::{
@@ -227,7 +228,7 @@ fn crowded(member: &Member, full: NoFreeSlot) -> Failure {
 /// Where a server is, as people read it.
 pub(crate) fn address(target: &LinkTarget) -> String {
     match &target.reach {
-        TargetReach::Http { url } => url.to_string(),
+        TargetReach::Http { url, .. } => url.to_string(),
         TargetReach::Process { command, .. } => format!("the program {command}"),
     }
 }
@@ -235,7 +236,8 @@ pub(crate) fn address(target: &LinkTarget) -> String {
 /// Names a target without its secrets: those may be replaced by newer ones between a yes and its execution.
 pub(crate) fn place(target: &LinkTarget) -> String {
     let reach = match &target.reach {
-        TargetReach::Http { url } => serde_json::json!([url.as_str()]),
+        TargetReach::Http { url, transport: HttpTransport::Streamable } => serde_json::json!([url.as_str()]),
+        TargetReach::Http { url, transport: HttpTransport::Sse } => serde_json::json!(["sse", url.as_str()]),
         TargetReach::Process { command, args, env } => serde_json::json!([command, args, env]),
     };
     let headers: Vec<&str> = target.headers.iter().map(|(name, _)| name.as_str()).collect();

@@ -150,13 +150,13 @@ impl ServerAddress {
             sent.push((header(&name)?, value));
         }
         let (reach, guard) = match reach {
-            ResolvedReach::Http { url } => {
+            ResolvedReach::Http { url, transport } => {
                 let guard = self.guard.clone().map_or_else(|| operators(&url), Ok)?;
                 let url = guard.parse(&url).map_err(|refused| {
                     Failure::new(codes::UPSTREAM_REFUSED, format!("the external server cannot be reached: {refused}"))
                         .next("ask the tenant's admin or the operator to correct its address")
                 })?;
-                (TargetReach::Http { url }, guard)
+                (TargetReach::Http { url, transport }, guard)
             }
             ResolvedReach::Process { command, args, env } => {
                 (TargetReach::Process { command, args, env }, AddressGuard::default())

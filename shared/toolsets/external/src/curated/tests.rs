@@ -47,7 +47,7 @@ fn codes(entry: &str) -> Vec<&'static str> {
 
 fn url(curated: &ServerCatalog, name: &str) -> String {
     match &curated.find(name).unwrap().reach {
-        ServerReach::Http { url } => url.to_string(),
+        ServerReach::Http { url, .. } => url.to_string(),
         ServerReach::Process { .. } => panic!("a web address"),
     }
 }

@@ -1,5 +1,6 @@
 //! Where a server is and what is said to it: the whole of what two calls must agree on to share a connection.
 
+use crate::server::HttpTransport;
 use egress::header::HeaderName;
 use egress::{AddressGuard, Url};
 use redact::SecretText;
@@ -9,10 +10,12 @@ use std::collections::BTreeMap;
 /// How a server is reached.
 #[derive(Debug, Clone)]
 pub enum TargetReach {
-    /// Over streamable HTTP.
+    /// Over HTTP.
     Http {
-        /// The one address everything is sent to.
+        /// The address that is configured.
         url: Url,
+        /// How it is spoken to there.
+        transport: HttpTransport,
     },
     /// As a child process that speaks on its standard streams. Only an operator's entry may ask for one.
     Process {
@@ -51,8 +54,11 @@ impl LinkTarget {
             hash.update(bytes);
         };
         match &self.reach {
-            TargetReach::Http { url } => {
-                part(b"http");
+            TargetReach::Http { url, transport } => {
+                part(match transport {
+                    HttpTransport::Streamable => b"http",
+                    HttpTransport::Sse => b"sse",
+                });
                 part(url.as_str().as_bytes());
             }
             TargetReach::Process { command, args, env } => {
@@ -81,9 +87,13 @@ impl LinkTarget {
 mod tests {
     use super::*;
 
+    fn at(url: &str, transport: HttpTransport) -> TargetReach {
+        TargetReach::Http { url: Url::parse(url).unwrap(), transport }
+    }
+
     fn target() -> LinkTarget {
         LinkTarget {
-            reach: TargetReach::Http { url: Url::parse("https://tools.example/mcp").unwrap() },
+            reach: at("https://tools.example/mcp", HttpTransport::Streamable),
             headers: vec![(HeaderName::from_static("authorization"), SecretText::new("Bearer a"))],
             params: BTreeMap::from([("org".to_owned(), "acme".to_owned())]),
             guard: AddressGuard::default(),
@@ -99,7 +109,8 @@ mod tests {
     #[test]
     fn every_part_of_a_target_tells_it_apart() {
         assert!(!differs(|_| {}));
-        assert!(differs(|t| t.reach = TargetReach::Http { url: Url::parse("https://tools.example/mcp2").unwrap() }));
+        assert!(differs(|t| t.reach = at("https://tools.example/mcp2", HttpTransport::Streamable)));
+        assert!(differs(|t| t.reach = at("https://tools.example/mcp", HttpTransport::Sse)));
         assert!(differs(|t| t.headers[0].1 = SecretText::new("Bearer b")));
         assert!(differs(|t| t.headers.clear()));
         assert!(differs(|t| {

@@ -3,6 +3,7 @@
 mod bounds;
 mod double;
 mod notices;
+mod older;
 mod process;
 mod sending;
 mod talk;

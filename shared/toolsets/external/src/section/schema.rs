@@ -71,6 +71,9 @@ struct OwnPart {
     /// Where it is. `{{ params.NAME }}` may stand behind the host.
     #[schemars(regex(pattern = r"^https?://[^/?#@{}\s]+([/?].*)?$"), length(max = 2_048))]
     url: String,
+    /// How it is spoken to there.
+    #[schemars(default)]
+    transport: TransportName,
     /// How it is told who we are.
     #[schemars(default, with = "AuthPart")]
     auth: Option<AuthPart>,
@@ -86,6 +89,18 @@ struct OwnPart {
     /// What is done with the tools of its first list.
     #[schemars(default)]
     accept: AcceptName,
+}
+
+/// How a server is spoken to over HTTP.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum TransportName {
+    /// Streamable HTTP.
+    #[default]
+    Http,
+    /// The older one, with one stream of events for all answers.
+    Sse,
 }
 
 /// A parameter of a server of the tenant's own.

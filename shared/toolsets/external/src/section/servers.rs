@@ -86,6 +86,7 @@ impl ServersCheck<'_, '_> {
         let description = fields.find("description").and_then(|node| self.reader.values.words(node, "`description`"));
         let declared = fields.find("params").map_or_else(BTreeMap::new, |node| self.entry().declared(node, &OWN_PARAM));
         let web = self.entry().web(&fields, &declared);
+        let transport = self.entry().transport(&fields);
         let url = match (fields.find("url"), web.url) {
             (Some(node), Some(url)) => self.own_address(node, url),
             (Some(_), None) => None,
@@ -96,7 +97,7 @@ impl ServersCheck<'_, '_> {
             self.section.absent.extend(id);
             return None;
         };
-        let (limits, vouch, reach) = (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url });
+        let (limits, vouch, reach) = (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url, transport });
         let (auth, headers) = (web.auth, web.headers);
         let server =
             ServerEntry { name, description, reach, auth, headers, params: declared, limits, vouch, own: true };

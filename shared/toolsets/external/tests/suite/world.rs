@@ -9,7 +9,7 @@ use domain::{
 };
 use egress::{AddressGuard, Url};
 use external::{
-    Accept, ExternalServerConfig, LinkTarget, ServerLimits, ServerStanding, TargetReach, ToolStanding, TrustedEffects,
+    Accept, ExternalServerConfig, HttpTransport, LinkTarget, ServerLimits, ServerStanding, TargetReach, ToolStanding, TrustedEffects,
     Upstreams, UpstreamsConfig,
 };
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
@@ -76,7 +76,10 @@ impl Server {
         let target = move |assignment: &Assignment| {
             let given = assignment.params.get("wiki").cloned().unwrap_or_default();
             Ok(LinkTarget {
-                reach: TargetReach::Http { url: Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap() },
+                reach: TargetReach::Http {
+                    url: Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap(),
+                    transport: HttpTransport::Streamable,
+                },
                 headers: vec![(egress::header::AUTHORIZATION, SecretText::new(format!("Bearer {SECRET}")))],
                 params: BTreeMap::from([("space".to_owned(), "docs".to_owned())]).into_iter().chain(given).collect(),
                 guard: AddressGuard { private: true, ports: vec![port] },

@@ -143,7 +143,7 @@ fn a_server_of_the_tenants_own_is_one_the_operator_lets_it_name() {
     assert!(used.server.own && used.server.vouch == TrustedEffects::default());
     assert_eq!(used.params["token"], ParameterValue::Secret("key".to_owned()));
     assert_eq!(used.server.auth.as_ref().map(|auth| auth.scheme), Some(Scheme::Bearer));
-    let ServerReach::Http { url } = &used.server.reach else { panic!("a web address") };
+    let ServerReach::Http { url, .. } = &used.server.reach else { panic!("a web address") };
     assert_eq!(url.to_string(), "https://own.example/{{ params.space }}/mcp");
 
     assert_snapshot!(printed(&file("beta", server)), @"acme.yaml:4:21: bad_value: `https://own.example/{{ params.space }}/mcp` cannot be used: the operator does not let this tenant");
