@@ -191,6 +191,8 @@ mod upstream_real;
 #[cfg(test)]
 mod upstream_ssrf;
 #[cfg(test)]
+mod upstream_tokens;
+#[cfg(test)]
 mod upstream_yard;
 #[cfg(test)]
 mod usage;

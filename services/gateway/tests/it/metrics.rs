@@ -49,6 +49,7 @@ const TABLE: &[(&str, &str, &[&str])] = &[
     ("quartermaster_upstream_breaker", "gauge", &["upstream"]),
     ("quartermaster_upstream_in_flight", "gauge", &["upstream"]),
     ("quartermaster_upstream_waiting", "gauge", &["upstream"]),
+    ("quartermaster_upstream_tokens_total", "counter", &["upstream", "code"]),
     ("quartermaster_tools_quarantined", "gauge", &["upstream"]),
     ("quartermaster_auth_failures_total", "counter", &["reason"]),
     ("quartermaster_cross_tenant_denied_total", "counter", &[]),
@@ -74,6 +75,7 @@ const TABLE: &[(&str, &str, &[&str])] = &[
 
 /// What this test's service has no cause to show.
 const ELSEWHERE: &[&str] = &[
+    "quartermaster_upstream_tokens_total",
     "mcp_client_session_duration_seconds",
     "quartermaster_store_memory_ratio",
     "quartermaster_store_replicas",

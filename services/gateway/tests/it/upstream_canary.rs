@@ -24,7 +24,7 @@ fn canary(place: &str) -> &'static str {
 }
 
 /// Every way in which a canary would be recognised: as it is, percent-encoded, and in base64 wherever it begins.
-fn spellings(canary: &str) -> Vec<String> {
+pub(crate) fn spellings(canary: &str) -> Vec<String> {
     let percent: String = canary.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let mut all = vec![canary.to_owned(), percent.clone(), percent.to_lowercase()];
     for before in ["", "x", "xx"] {
@@ -150,7 +150,7 @@ async fn others(client: &Legacy) -> String {
     told
 }
 
-async fn audit_log(world: &World<Process>) -> String {
+pub(crate) async fn audit_log(world: &World<Process>) -> String {
     let auditor = world.tenant("acme").approver().scoped("audit:read");
     let (mut told, mut path) = (String::new(), "/v1/audit?limit=1000".to_owned());
     loop {

@@ -69,6 +69,7 @@ instruments! {
     UPSTREAM_BREAKER: Gauge<1>;
     UPSTREAM_IN_FLIGHT: Gauge<1>;
     UPSTREAM_WAITING: Gauge<1>;
+    UPSTREAM_TOKENS: Counter<2>;
     TOOLS_QUARANTINED: Gauge<1>;
     AUTH_FAILURES: Counter<1>;
     CROSS_TENANT_DENIED: Counter<0>;

@@ -179,6 +179,9 @@ metrics! {
     UPSTREAM_WAITING = Gauge "quartermaster_upstream_waiting" "quartermaster.upstream.waiting" "{request}"
         ["upstream"],
         "Requests that wait for a slot of an external server.";
+    UPSTREAM_TOKENS = Counter "quartermaster_upstream_tokens_total" "quartermaster.upstream.tokens" "{token}"
+        ["upstream", "code"],
+        "Tokens that authorization servers were asked for; with a code those that were not given.";
     TOOLS_QUARANTINED = Gauge "quartermaster_tools_quarantined" "quartermaster.tools.quarantined" "{tool}"
         ["upstream"],
         "Tools that are withheld until an admin accepts what their server changed.";

@@ -22,18 +22,21 @@ mod sender;
 mod sse;
 mod sse_transport;
 mod target;
+mod token;
 mod trouble;
 mod wire;
 
-pub use target::{LinkTarget, TargetReach};
+pub use target::{ClientCredentials, LinkTarget, TargetReach};
 
 use catalog::Progress;
 use connection::ServerConnection;
 use domain::{Code, Failure, Tenant};
+use egress::AddressGuard;
 use exchange::LinkExchange;
 use fault::{CallStakes, LinkFault};
 use policy::{Permit, PermitMode};
 use pool::{Pool, PoolSlot};
+use redact::SecretText;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -209,6 +212,11 @@ impl ServerLinks {
         called
     }
 
+    /// The tokens that were given for a tenant's servers lately, to be taken out of what a server says.
+    pub(crate) fn tokens_of(&self, tenant: &Tenant) -> Vec<SecretText> {
+        self.pool.tokens_of(tenant)
+    }
+
     /// Who said that its tools changed. A listener that falls behind misses some and should look at all.
     pub(crate) fn changes(&self) -> broadcast::Receiver<LinkKey> {
         self.changes.subscribe()
@@ -278,6 +286,7 @@ impl Attempt {
             | LinkFault::Failed(_)
             | LinkFault::TooLarge(_)
             | LinkFault::Late
+            | LinkFault::NoToken(_)
             | LinkFault::Error { .. } => (false, false),
         };
         if useless {
@@ -330,6 +339,18 @@ fn read_result(mut result: Value) -> Result<CallResult, LinkFault> {
     };
     let is_error = parts.get("isError").and_then(Value::as_bool).unwrap_or(false);
     Ok(CallResult { structured: parts.remove("structuredContent"), content, is_error })
+}
+
+impl LinksConfig {
+    /// A client that reaches what a guard lets it reach.
+    fn client(&self, guard: &AddressGuard) -> Result<egress::Guarded, LinkFault> {
+        let config = egress::Config { connect_within: self.connect_within, ..egress::Config::default() };
+        let built = match &self.lookup {
+            Some(lookup) => guard.client_resolving(&config, Arc::clone(lookup)),
+            None => guard.client(&config),
+        };
+        built.map_err(|_| LinkFault::Refused)
+    }
 }
 
 impl Default for LinksConfig {

@@ -4,7 +4,9 @@
 //! Each later one lies over the earlier ones, parameter by parameter. A secret is only ever given by the tenant's file.
 
 use crate::section::{AGENTS, SERVERS, ServersSection, WORKFLOWS};
-use crate::server::{HttpTransport, Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, Workflow};
+use crate::server::{
+    Auth, HttpTransport, Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, TokenGrant, Workflow,
+};
 use domain::outcome::near;
 use domain::{Assignment, Code, Failure};
 use std::collections::BTreeMap;
@@ -48,12 +50,29 @@ pub enum ResolvedReach {
 /// How we say who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedAuth {
-    /// The header.
-    pub header: String,
-    /// How the secret stands there.
-    pub scheme: Scheme,
     /// The name of the tenant's secret.
     pub secret: String,
+    /// What is done with it.
+    pub way: ResolvedAuthWay,
+}
+
+/// What is done with the secret that says who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResolvedAuthWay {
+    /// It stands in a header of every request.
+    Header {
+        /// The header.
+        header: String,
+        /// How the secret stands there.
+        scheme: Scheme,
+    },
+    /// A token is fetched with it.
+    ClientCredentials {
+        /// What is asked for, and where.
+        grant: TokenGrant,
+        /// Who we are there.
+        client_id: String,
+    },
 }
 
 /// What a tenant's file says about external servers.
@@ -223,16 +242,27 @@ fn fill(used: &ServerUse, given: &BTreeMap<&str, ParameterValue>) -> Result<Reso
     };
     let header = |(name, value): (&String, &ParameterTemplate)| Ok((name.clone(), fill_header(value, known)?));
     let headers = server.headers.iter().map(header).collect::<Result<_, String>>().map_err(|why| bad(&place, &why))?;
-    let auth = server.auth.as_ref().map(|auth| match given.get(auth.secret.as_str()) {
+    let auth = server.auth.as_ref().map(|auth| match given.get(auth.secret()) {
         Some(ParameterValue::Secret(secret)) => {
-            Ok(ResolvedAuth { header: auth.header.clone(), scheme: auth.scheme, secret: secret.clone() })
+            let way = auth_way(auth, known).map_err(|why| bad(&place, &why))?;
+            Ok(ResolvedAuth { secret: secret.clone(), way })
         }
         Some(ParameterValue::Text(_)) => {
-            Err(Failure::new(Code::Internal, format!("{place} would take plain text for its secret `{}`", auth.secret)))
+            let message = format!("{place} would take plain text for its secret `{}`", auth.secret());
+            Err(Failure::new(Code::Internal, message))
         }
-        None => Err(missing(&auth.secret)),
+        None => Err(missing(auth.secret())),
     });
     Ok(ResolvedServer { reach, headers, auth: auth.transpose()?, params })
+}
+
+fn auth_way(auth: &Auth, value: impl Fn(&str) -> Result<String, String>) -> Result<ResolvedAuthWay, String> {
+    Ok(match auth {
+        Auth::Header { header, scheme, .. } => ResolvedAuthWay::Header { header: header.clone(), scheme: *scheme },
+        Auth::ClientCredentials { grant, client_id, .. } => {
+            ResolvedAuthWay::ClientCredentials { grant: grant.clone(), client_id: client_id.fill(value)? }
+        }
+    })
 }
 
 /// An address with its places filled. A value is only ever a piece of a segment: whatever could end one is encoded, and

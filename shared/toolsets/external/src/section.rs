@@ -6,6 +6,7 @@
 mod access;
 mod agents;
 mod bounds;
+mod credentials;
 pub(crate) mod entry;
 mod rules;
 mod schema;

@@ -80,13 +80,67 @@ pub enum HttpTransport {
 
 /// How we say who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Auth {
-    /// The header that carries the secret.
-    pub header: String,
-    /// How it stands there.
-    pub scheme: Scheme,
-    /// The parameter that holds it; always one that is marked secret.
-    pub secret: String,
+pub enum Auth {
+    /// A secret in a header of every request.
+    Header {
+        /// The header that carries the secret.
+        header: String,
+        /// How it stands there.
+        scheme: Scheme,
+        /// The parameter that holds it; always one that is marked secret.
+        secret: String,
+    },
+    /// A token in `Authorization`, which an authorization server gives for a client's secret.
+    ClientCredentials {
+        /// What is asked for, and where.
+        grant: TokenGrant,
+        /// Who we are there.
+        client_id: ParameterTemplate,
+        /// The parameter that holds the client's secret; always one that is marked.
+        secret: String,
+    },
+}
+
+impl Auth {
+    /// The header that says who we are.
+    pub fn header(&self) -> &str {
+        match self {
+            Auth::Header { header, .. } => header,
+            Auth::ClientCredentials { .. } => "Authorization",
+        }
+    }
+
+    /// The parameter that holds the secret.
+    pub fn secret(&self) -> &str {
+        match self {
+            Auth::Header { secret, .. } | Auth::ClientCredentials { secret, .. } => secret,
+        }
+    }
+}
+
+/// What is asked of an authorization server. It is written out: no value of a session changes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenGrant {
+    /// Where tokens are given.
+    pub token_url: String,
+    /// What the token is to allow, in the words of the authorization server.
+    pub scope: Option<String>,
+    /// Whom the token is for, where the authorization server wants `audience`.
+    pub audience: Option<String>,
+    /// Whom the token is for, where it wants `resource`.
+    pub resource: Option<String>,
+    /// How the client's secret is sent.
+    pub method: ClientAuthMethod,
+}
+
+/// How a client's secret is sent to an authorization server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientAuthMethod {
+    /// As the password of `Authorization: Basic`.
+    #[default]
+    Basic,
+    /// In the body.
+    Post,
 }
 
 /// How a secret stands in its header.
@@ -130,8 +184,12 @@ pub struct ServerUse {
 impl ServerUse {
     /// How a secret is used at this server.
     pub fn secret_use(&self, secret: &str) -> SecretUse {
-        let header = self.server.auth.as_ref().map_or("none", |auth| auth.header.as_str());
-        let place = format!("{header} {}", self.server.place());
+        let server = self.server.place();
+        let place = match &self.server.auth {
+            None => format!("none {server}"),
+            Some(Auth::Header { header, .. }) => format!("{header} {server}"),
+            Some(Auth::ClientCredentials { grant, .. }) => format!("client_secret {} for {server}", grant.token_url),
+        };
         SecretUse { section: SERVERS, secret: secret.to_owned(), place }
     }
 }

@@ -6,6 +6,7 @@ use super::process::{ProcessCommand, ProcessTransport};
 use super::sender::HttpSender;
 use super::sse_transport::SseTransport;
 use super::target::{LinkTarget, TargetReach};
+use super::token::TokenSource;
 use super::trouble::LinkTrouble;
 use super::wire::HttpLink;
 use super::{LinkKey, LinkLimits, LinksConfig, ServerEra};
@@ -50,6 +51,8 @@ pub(crate) struct ConnectionSetup<'a> {
     pub(crate) key: &'a LinkKey,
     pub(crate) target: &'a LinkTarget,
     pub(crate) limits: &'a LinkLimits,
+    /// Where its tokens come from, if it wants any.
+    pub(crate) tokens: Option<&'a Arc<TokenSource>>,
     /// The era it was of the last time.
     pub(crate) known: Option<ServerEra>,
     pub(crate) changes: &'a broadcast::Sender<LinkKey>,
@@ -73,7 +76,8 @@ impl ServerConnection {
         let bell = Arc::new(Notify::new());
         let (running, trouble) = match &opening.target.reach {
             TargetReach::Http { url, transport: HttpTransport::Streamable } => {
-                let wire = HttpLink::new(sender(&opening)?, url.clone(), opening.target, opening.limits, Arc::clone(&bell));
+                let wire =
+                    HttpLink::new(sender(&opening)?, url.clone(), opening.target, opening.limits, Arc::clone(&bell));
                 let mut config = StreamableHttpClientTransportConfig::with_uri("over the wire")
                     .max_concurrent_requests(IN_FLIGHT)
                     // A session that ended is opened anew by us, who know what may be sent again.
@@ -185,13 +189,8 @@ pub(crate) struct ToolsPage {
 }
 
 fn sender(opening: &ConnectionSetup<'_>) -> Result<HttpSender, LinkFault> {
-    let config = egress::Config { connect_within: opening.config.connect_within, ..egress::Config::default() };
-    let guard = &opening.target.guard;
-    let built = match &opening.config.lookup {
-        Some(lookup) => guard.client_resolving(&config, Arc::clone(lookup)),
-        None => guard.client(&config),
-    };
-    Ok(HttpSender::new(built.map_err(|_| LinkFault::Refused)?, opening.target))
+    let client = opening.config.client(&opening.target.guard)?;
+    Ok(HttpSender::new(client, opening.target, opening.tokens.cloned()))
 }
 
 /// Finds out which era the server is of, or takes it at the word it gave before.

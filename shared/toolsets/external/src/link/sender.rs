@@ -1,23 +1,29 @@
 //! How requests leave for one server over HTTP: by the guarded client, with the headers that say who we are.
 //!
-//! Nothing is sent twice, no redirect is followed, nothing is unpacked.
+//! Nothing that may have been processed is sent twice, no redirect is followed, nothing is unpacked. A request to which
+//! a server said 401, and which it therefore did not process, is sent once more if there is a newer token.
 
 use super::exchange::LinkExchange;
 use super::fault::LinkFault;
 use super::head::broken;
 use super::target::LinkTarget;
-use egress::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use super::token::{AccessToken, TokenSource};
+use egress::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
 use egress::{Guarded, GuardedRequest, StreamBounds, Streaming};
+use std::sync::Arc;
+
+const UNAUTHORIZED: u16 = 401;
 
 /// The way to one server. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct HttpSender {
     client: Guarded,
     headers: HeaderMap,
+    tokens: Option<Arc<TokenSource>>,
 }
 
 impl HttpSender {
-    pub(super) fn new(client: Guarded, target: &LinkTarget) -> HttpSender {
+    pub(super) fn new(client: Guarded, target: &LinkTarget, tokens: Option<Arc<TokenSource>>) -> HttpSender {
         let mut headers = HeaderMap::new();
         for (name, value) in &target.headers {
             // A value that no header can hold was refused when it was set; without it the server says no.
@@ -27,7 +33,7 @@ impl HttpSender {
             }
         }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        HttpSender { client, headers }
+        HttpSender { client, headers, tokens }
     }
 
     /// The headers that every request has.
@@ -37,6 +43,30 @@ impl HttpSender {
 
     /// Sends a request and gives its answer as soon as the head is there. The exchange is told whether any of it left.
     pub(super) async fn open(
+        &self,
+        request: GuardedRequest<'_>,
+        bounds: StreamBounds,
+        exchange: Option<&LinkExchange>,
+    ) -> Result<Streaming, LinkFault> {
+        let Some(tokens) = &self.tokens else { return self.send(request, bounds, exchange).await };
+        let token = tokens.token().await?;
+        let answer = self.send(bearing(&request, &token), bounds, exchange).await?;
+        if answer.status != UNAUTHORIZED {
+            token.note_taken();
+            return Ok(answer);
+        }
+        let Some(newer) = tokens.instead_of(&token).await? else { return Ok(answer) };
+        let answer = self.send(bearing(&request, &newer), bounds, exchange).await?;
+        if answer.status == UNAUTHORIZED {
+            // One that was never taken is not replaced again, whoever asks next.
+            tokens.instead_of(&newer).await?;
+        } else {
+            newer.note_taken();
+        }
+        Ok(answer)
+    }
+
+    async fn send(
         &self,
         request: GuardedRequest<'_>,
         bounds: StreamBounds,
@@ -52,4 +82,11 @@ impl HttpSender {
             broken(error)
         })
     }
+}
+
+/// A request that says who we are by this token.
+fn bearing<'a>(request: &GuardedRequest<'a>, token: &AccessToken) -> GuardedRequest<'a> {
+    let (mut headers, body) = (request.headers.clone(), request.body.clone());
+    headers.insert(AUTHORIZATION, token.header());
+    GuardedRequest { headers, body, ..GuardedRequest::new(request.method.clone(), request.url) }
 }

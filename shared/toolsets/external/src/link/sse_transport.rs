@@ -224,12 +224,7 @@ impl MessagePost {
     }
 
     /// Posts one message. What the server says to that is no answer, only whether it was taken.
-    async fn deliver(
-        &self,
-        frame: &Value,
-        within: Duration,
-        exchange: Option<&LinkExchange>,
-    ) -> Result<(), LinkFault> {
+    async fn deliver(&self, frame: &Value, within: Duration, exchange: Option<&LinkExchange>) -> Result<(), LinkFault> {
         let mut request = GuardedRequest::new(Method::POST, &self.endpoint);
         request.headers = self.sender.headers();
         request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -278,7 +273,7 @@ async fn first_endpoint(stream: &mut Streaming, events: &mut SseEvents, configur
 }
 
 /// The address that a server names for messages, which must be of the origin that is configured.
-fn endpoint_in(configured: &Url, data: &[u8]) -> Result<Url, LinkFault> {
+pub(super) fn endpoint_in(configured: &Url, data: &[u8]) -> Result<Url, LinkFault> {
     let text = std::str::from_utf8(data).ok().filter(|text| text.len() <= ENDPOINT_BYTES);
     let text = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
     let mut endpoint = text

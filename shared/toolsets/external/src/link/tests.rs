@@ -7,5 +7,6 @@ mod older;
 mod process;
 mod sending;
 mod talk;
+mod tokens;
 mod trust;
 mod world;

@@ -2,7 +2,7 @@
 //!
 //! The client library negotiates, numbers and fills in headers; the bytes pass here. An answer in events is read to its
 //! end in this module, so the library sees one answer per request, whatever the server wrote. Nothing is sent twice,
-//! no redirect is followed, nothing is unpacked, no authorization server is looked for.
+//! no redirect is followed, nothing is unpacked, no authorization server is looked for: only one that is configured is asked.
 
 use super::LinkLimits;
 use super::exchange::LinkExchange;
@@ -10,8 +10,8 @@ use super::fault::LinkFault;
 use super::frame::{self, AnswerFrame, ServerMessage};
 use super::head::{BodyKind, body_of, broken, is_modern, judged, session_of};
 use super::measure::Measure;
-use super::sse::SseEvents;
 use super::sender::HttpSender;
+use super::sse::SseEvents;
 use super::target::LinkTarget;
 use super::trouble::LinkTrouble;
 use egress::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -20,8 +20,8 @@ use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
 use rmcp::transport::streamable_http_client::{StreamableHttpError, StreamableHttpPostResponse};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -229,7 +229,13 @@ impl HttpLink {
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<OpaqueError>> {
         let legacy = match &answered {
             Ok(OpenedAnswer { answer, .. }) => !answer.speaks_modern(),
-            Err(LinkFault::Refused | LinkFault::Credentials | LinkFault::Busy(_) | LinkFault::TooLarge(_)) => false,
+            Err(
+                LinkFault::Refused
+                | LinkFault::Credentials
+                | LinkFault::Busy(_)
+                | LinkFault::TooLarge(_)
+                | LinkFault::NoToken(_),
+            ) => false,
             Err(
                 LinkFault::Failed(_) | LinkFault::Broken | LinkFault::Expired | LinkFault::NotMcp(_) | LinkFault::Late,
             ) => true,

@@ -78,7 +78,8 @@ fn an_address_and_its_headers_are_filled() {
     assert_eq!(resolved.reach, ResolvedReach::Http { url, transport: HttpTransport::Streamable });
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(resolved.headers, [header("x-fixed", "yes please"), header("x-team", "a b/../?&=#%@:")]);
-    let auth = ResolvedAuth { header: "Authorization".into(), scheme: Scheme::Bearer, secret: "key".into() };
+    let way = ResolvedAuthWay::Header { header: "Authorization".into(), scheme: Scheme::Bearer };
+    let auth = ResolvedAuth { secret: "key".into(), way };
     assert_eq!(resolved.auth, Some(auth));
     assert!(!resolved.params.contains_key("key"), "a secret is no plain parameter");
 }

@@ -7,7 +7,7 @@
 use super::entry::MOST_PARAMS;
 use super::{OWN, OWN_PARAM, ServersCheck, USE};
 use crate::resolve;
-use crate::server::{Accept, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
+use crate::server::{Accept, Auth, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenancy::values::or_nearest;
@@ -93,14 +93,24 @@ impl ServersCheck<'_, '_> {
             (None, _) if name.is_none() => None,
             (None, _) => self.reader.values.missing(node, "url", "where the server is"),
         };
+        let auth = web.auth.filter(|auth| self.own_token_url(fields.find("auth"), auth));
         let (Some(name), Some(url)) = (name, url) else {
             self.section.absent.extend(id);
             return None;
         };
-        let (limits, vouch, reach) = (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url, transport });
-        let (auth, headers) = (web.auth, web.headers);
-        let server =
-            ServerEntry { name, description, reach, auth, headers, params: declared, limits, vouch, own: true };
+        let (limits, vouch, reach) =
+            (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url, transport });
+        let server = ServerEntry {
+            name,
+            description,
+            reach,
+            auth,
+            headers: web.headers,
+            params: declared,
+            limits,
+            vouch,
+            own: true,
+        };
         let values = fields.find("params").map_or(&[][..], |node| match &node.value {
             YamlValue::Map(entries) => entries.as_slice(),
             YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Refused => &[],
@@ -138,6 +148,15 @@ impl ServersCheck<'_, '_> {
         let reached = self.reader.may_reach(&sample);
         let why = reached.map_err(|why| format!("{} cannot be used: {why}", shown(&url.to_string())));
         self.reader.values.accept(node, why).map(|()| url)
+    }
+
+    /// Whether the tenant may reach the authorization server that its own entry names.
+    fn own_token_url(&mut self, node: Option<&YamlNode>, auth: &Auth) -> bool {
+        let (Some(node), Auth::ClientCredentials { grant, .. }) = (node, auth) else { return true };
+        let reached = self.reader.may_reach(&grant.token_url);
+        let why = reached.map_err(|why| format!("{} cannot be used: {why}", shown(&grant.token_url)));
+        let at = node.find("client_credentials").and_then(|node| node.find("token_url")).unwrap_or(node);
+        self.reader.values.accept(at, why).is_some()
     }
 
     /// What a server is called in the names of its tools.

@@ -175,7 +175,7 @@ impl Upstreams {
         };
         let late = |_| Failure::new(Code::Deadline, "the external server did not list its tools in time");
         let answer = timeout_at(deadline, asked).await.map_err(late).and_then(|answer| answer);
-        let scrubber = (config.scrubber)();
+        let scrubber = self.0.shared.scrubber(&member.tenant, config);
         let at = now.plus(began.elapsed());
         let (tenant, server) = (&member.tenant, member.id.as_str());
         let written = match answer {

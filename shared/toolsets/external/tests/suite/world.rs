@@ -9,8 +9,8 @@ use domain::{
 };
 use egress::{AddressGuard, Url};
 use external::{
-    Accept, ExternalServerConfig, HttpTransport, LinkTarget, ServerLimits, ServerStanding, TargetReach, ToolStanding, TrustedEffects,
-    Upstreams, UpstreamsConfig,
+    Accept, ExternalServerConfig, HttpTransport, LinkTarget, ServerLimits, ServerStanding, TargetReach, ToolStanding,
+    TrustedEffects, Upstreams, UpstreamsConfig,
 };
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
 use redact::{Scrubber, SecretText};
@@ -83,6 +83,7 @@ impl Server {
                 headers: vec![(egress::header::AUTHORIZATION, SecretText::new(format!("Bearer {SECRET}")))],
                 params: BTreeMap::from([("space".to_owned(), "docs".to_owned())]).into_iter().chain(given).collect(),
                 guard: AddressGuard { private: true, ports: vec![port] },
+                credentials: None,
             })
         };
         let scrubber = Arc::new(Scrubber::new([SecretText::new(SECRET)]));

@@ -50,6 +50,7 @@ pub(crate) fn target_at(url: &str, port: u16) -> LinkTarget {
         headers: vec![(egress::header::AUTHORIZATION, SecretText::new(CANARY))],
         params: BTreeMap::from([("project".to_owned(), "blue".to_owned())]),
         guard: AddressGuard { private: true, ports: vec![port] },
+        credentials: None,
     }
 }
 
