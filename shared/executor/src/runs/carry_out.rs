@@ -88,18 +88,8 @@ impl Executor {
         claim: &Claim,
     ) -> Result<(), Failure> {
         let run = lease.held.run.clone();
-        match self.confirm_claim(tenant, &run, lease.lineage, lease.renewed).await {
-            ClaimDurability::Firm => {}
-            // Whoever may repeat it takes it over with the end of the lease.
-            ClaimDurability::Loose if run.asked.idempotent => return Ok(()),
-            ClaimDurability::Loose => {
-                let why = "the store's replicas did not confirm the claim, so nothing was sent";
-                return self.write_lost(tenant, &lease, claim, unsent(why)).await;
-            }
-            ClaimDurability::Not => {
-                self.note_fenced(tenant, run.id, claim).await;
-                return Ok(());
-            }
+        if !self.is_confirmed(tenant, &lease, claim).await? {
+            return Ok(());
         }
         let wanted = PreSendCheck::of(&run, lease.approved_at, self.store.lineages().now(), self.leases.lease);
         // Then nobody can say that nothing was sent, and a difference may be what that one did.
@@ -145,6 +135,22 @@ impl Executor {
             Err(ending) => self.write_end(tenant, &lease, claim, ending).await,
             Ok(_) => self.execute(tenant, lease, claim, ready, snapshot).await,
         }
+    }
+
+    /// Whether a claim stands firmly enough to be acted on. Where it does not, what has to be written about that has been.
+    async fn is_confirmed(&self, tenant: &Tenant, lease: &Lease, claim: &Claim) -> Result<bool, Failure> {
+        let run = &lease.held.run;
+        match self.confirm_claim(tenant, run, lease.lineage, lease.renewed).await {
+            ClaimDurability::Firm => return Ok(true),
+            // Whoever may repeat it takes it over with the end of the lease.
+            ClaimDurability::Loose if run.asked.idempotent => {}
+            ClaimDurability::Loose => {
+                let why = "the store's replicas did not confirm the claim, so nothing was sent";
+                self.write_lost(tenant, lease, claim, unsent(why)).await?;
+            }
+            ClaimDurability::Not => self.note_fenced(tenant, run.id, claim).await,
+        }
+        Ok(false)
     }
 
     fn switches_of(&self, tenant: &Tenant, now: Moment) -> SwitchesInForce {
@@ -511,6 +517,9 @@ fn kept(output: ToolOutput) -> ToolOutput {
 fn is_ambiguous(code: Code) -> bool {
     matches!(code, Code::OutcomeUnknown | Code::StoreUnavailable | Code::Deadline | Code::Internal)
 }
+
+#[cfg(test)]
+mod lost;
 
 #[cfg(test)]
 mod tests {
