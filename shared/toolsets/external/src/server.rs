@@ -188,7 +188,15 @@ impl ServerUse {
         let place = match &self.server.auth {
             None => format!("none {server}"),
             Some(Auth::Header { header, .. }) => format!("{header} {server}"),
-            Some(Auth::ClientCredentials { grant, .. }) => format!("client_secret {} for {server}", grant.token_url),
+            Some(Auth::ClientCredentials {
+                grant: TokenGrant { token_url, scope, audience, resource, .. }, ..
+            }) => {
+                // What a token allows is part of it: a secret of the operator buys no more than the file asks for.
+                let asked = [("scope", scope), ("audience", audience), ("resource", resource)];
+                let asked =
+                    asked.into_iter().filter_map(|(name, value)| Some(format!(", {name} {:?}", value.as_ref()?)));
+                format!("client_secret {token_url} for {server}{}", asked.collect::<String>())
+            }
         };
         SecretUse { section: SERVERS, secret: secret.to_owned(), place }
     }
