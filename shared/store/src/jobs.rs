@@ -7,7 +7,7 @@
 //! Not here: how a job may move (see [`domain::job`]), who may move it (see the gateway), how it is executed (see `runner`).
 
 use crate::commit::{Room, Score, SideWrite};
-use crate::entry::AuditEntry;
+use crate::entry::{AuditEntry, CallVerdict};
 use crate::guard::GuardedRead;
 use crate::ops::Op;
 use crate::{
@@ -18,9 +18,14 @@ use domain::job::{JobEnding, JobHolder, JobOutput, JobRefusal, JobSpec, RunnerLa
 use domain::{Job, JobId, Moment, RunnerId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use telemetry::metrics;
 
 /// How long a job is kept after its last change: long after its run was settled.
 const KEEP: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How many bytes a job may have, its output not counted.
+const MOST_BYTES: usize = 256 * 1024;
+/// So many runners of one label may be there at a time.
+const MOST_RUNNERS: u64 = 500;
 /// So many jobs of one label may wait at a time.
 const MOST_WAITING: u64 = 1_000;
 /// How many jobs of a label are looked at for one claim.
@@ -42,7 +47,7 @@ pub struct VersionedJob {
 
 /// How submitting a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "`TooMany` submitted nothing"]
+#[must_use = "only `New` submitted something"]
 pub enum JobSubmission {
     /// It waits for a runner now.
     New(Job),
@@ -50,6 +55,8 @@ pub enum JobSubmission {
     Existing(Job),
     /// As many jobs of its label wait as may.
     TooMany,
+    /// It has more bytes than a job may have.
+    TooLarge,
 }
 
 /// How a runner's change of a job ended.
@@ -94,6 +101,13 @@ struct JobRecord {
     job: Job,
 }
 
+/// The next state of a job, and what is written beside it.
+struct JobMove {
+    job: Job,
+    beside: Vec<SideWrite>,
+    index: Vec<IndexUpdate>,
+}
+
 /// The jobs of one tenant.
 #[derive(Debug, Clone)]
 pub struct JobStore(pub(crate) TenantStore);
@@ -115,6 +129,9 @@ impl JobStore {
         let now = self.0.store().now().await?;
         let label = spec.label.clone();
         let job = Job::new(id, owner, spec, now, claimable);
+        if to_bytes(&job)?.len() > MOST_BYTES {
+            return Ok(JobSubmission::TooLarge);
+        }
         let waiting = IndexName::claimable_jobs(&label);
         let commit = Commit {
             wake: Some(Topic::Jobs(label)),
@@ -123,7 +140,10 @@ impl JobStore {
             ..self.writing(&job, RecordVersion::NONE)?
         };
         match self.0.commit(commit).await? {
-            Committed::Done(..) => Ok(JobSubmission::New(job)),
+            Committed::Done(..) => {
+                metrics::JOBS.add(["submitted"], 1);
+                Ok(JobSubmission::New(job))
+            }
             Committed::Conflict(version, body) => {
                 Ok(JobSubmission::Existing(read(StoredRecord { version, body })?.job))
             }
@@ -169,25 +189,45 @@ impl JobStore {
         Ok(pieces)
     }
 
-    /// Notes that a runner is there for as long as this.
-    pub async fn announce(&self, runner: &RunnerPresence, lasts: Duration) -> Result<(), StoreError> {
+    /// Notes that a runner is there for as long as this. `false`: as many runners of one of its labels are there as may.
+    pub async fn announce(&self, runner: &RunnerPresence, lasts: Duration) -> Result<bool, StoreError> {
         let body = serde_json::to_vec(runner).map_err(|_| UNREADABLE)?;
         let now = self.0.store().now().await?;
+        let (mut index, mut rooms) = (Vec::new(), Vec::new());
+        for label in &runner.labels {
+            let of_label = IndexName::runners(label);
+            // Those who went without a word leave the index with the next one who comes.
+            for (member, _) in self.0.range(&of_label, 0, now.millis(), LOOKS).await? {
+                index.push(IndexUpdate { index: of_label.clone(), member, rank: Score::OutUpTo(now.millis()) });
+            }
+            index.push(there(label, runner.id, now.plus(lasts)));
+            rooms.push(Room::Members(of_label, MOST_RUNNERS));
+        }
         let mut expect = RecordVersion::NONE;
         for _ in 0..TRIES {
-            let index = runner.labels.iter().map(|label| IndexUpdate {
-                index: IndexName::runners(label).forgotten_after(Some(KEEP)),
-                member: runner.id.to_string(),
-                rank: Score::At(now.plus(lasts).millis()),
-            });
-            let index = index.collect();
+            let (index, rooms) =
+                (index.clone(), if expect == RecordVersion::NONE { rooms.clone() } else { Vec::new() });
             let commit = Commit::write(RecordKey::runner(runner.id), expect, body.clone());
-            match self.0.commit(Commit { expires: Some(lasts), index, ..commit }).await? {
+            match self.0.commit(Commit { expires: Some(lasts), index, rooms, ..commit }).await? {
                 Committed::Conflict(version, _) => expect = version,
-                Committed::Done(..) | Committed::Late(_) | Committed::NoRoom(_) => return Ok(()),
+                Committed::Done(..) | Committed::Late(_) => return Ok(true),
+                Committed::NoRoom(_) => return Ok(false),
             }
         }
         Err(StoreError::unavailable(BUSY))
+    }
+
+    /// Notes that a runner has gone.
+    pub async fn depart(&self, runner: RunnerId, labels: &[RunnerLabel]) -> Result<(), StoreError> {
+        let key = RecordKey::runner(runner);
+        let Some(record) = self.0.get(&key).await? else { return Ok(()) };
+        let gone =
+            |label| IndexUpdate { index: IndexName::runners(label), member: runner.to_string(), rank: Score::Out };
+        let commit = Commit { index: labels.iter().map(gone).collect(), ..Commit::delete(key, record.version) };
+        match self.0.commit(commit).await? {
+            // Whoever wrote it again is there after all.
+            Committed::Done(..) | Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_) => Ok(()),
+        }
     }
 
     /// Whether a runner of this label was heard of lately.
@@ -211,7 +251,10 @@ impl JobStore {
                 let Ok(id) = JobId::parse(&member) else { continue };
                 let claimed = self.change(id, Some(entry), |job, now| job.claimed(holder, now, lease)).await?;
                 match claimed {
-                    JobChange::Done(job) => return Ok(Some(job)),
+                    JobChange::Done(job) => {
+                        metrics::JOB_WAIT.observe([], now.since(job.submitted_at).as_secs_f64());
+                        return Ok(Some(job));
+                    }
                     // Somebody was quicker, or its time is over and its submitter takes it back.
                     JobChange::Refused(_) | JobChange::Absent => {}
                 }
@@ -245,6 +288,8 @@ impl JobStore {
         let renewed = |job: &Job, now: Moment| {
             let mut next = job.renewed(holder, epoch, now, lease)?;
             let mut beside = Vec::new();
+            // A runner whose slots are all taken asks for no job, and is there all the same.
+            let index = vec![there(&next.spec.label, holder.runner, now.plus(lease * 2))];
             if let (Some(piece), Some(body)) = (piece, &body) {
                 let (with_output, kept) = next.with_output(piece.number, size(&piece.output), piece.dropped_bytes)?;
                 next = with_output;
@@ -252,7 +297,7 @@ impl JobStore {
                     beside.push(SideWrite::Write(RecordKey::job_output(id, piece.number), body.clone(), Some(KEEP)));
                 }
             }
-            Ok((next, beside))
+            Ok(JobMove { job: next, beside, index })
         };
         self.fold(id, None, renewed).await
     }
@@ -275,30 +320,39 @@ impl JobStore {
         entry: Option<&AuditEntry>,
         next: impl Fn(&Job, Moment) -> Result<Job, JobRefusal>,
     ) -> Result<JobChange, StoreError> {
-        self.fold(id, entry, |job, now| Ok((next(job, now)?, Vec::new()))).await
+        let moved =
+            |job: &Job, now: Moment| Ok(JobMove { job: next(job, now)?, beside: Vec::new(), index: Vec::new() });
+        self.fold(id, entry, moved).await
     }
 
     /// Folds one move onto the job until it is written. The move is judged by the store's time at reading, and the
-    /// compare-and-set sees to it that the job is still the one that was judged.
+    /// compare-and-set sees to it that the job is still the one that was judged. The entry is completed with what it is
+    /// about.
     async fn fold(
         &self,
         id: JobId,
         entry: Option<&AuditEntry>,
-        next: impl Fn(&Job, Moment) -> Result<(Job, Vec<SideWrite>), JobRefusal>,
+        next: impl Fn(&Job, Moment) -> Result<JobMove, JobRefusal>,
     ) -> Result<JobChange, StoreError> {
         for _ in 0..TRIES {
             let (Some(held), now) = self.find(id).await? else { return Ok(JobChange::Absent) };
-            let (job, beside) = match next(&held.job, now) {
-                Ok((job, _)) if job == held.job => return Ok(JobChange::Done(job)),
-                Ok(next) => next,
+            let JobMove { job, beside, index } = match next(&held.job, now) {
+                Ok(moved) if moved.job == held.job => return Ok(JobChange::Done(moved.job)),
+                Ok(moved) => moved,
                 Err(refusal) => return Ok(JobChange::Refused(refusal)),
             };
             let mut commit = Commit { wake: Some(Topic::Job(id)), beside, ..self.writing(&job, held.version)? };
+            commit.index.extend(index);
             if let Some(entry) = entry {
-                commit.append.push(self.0.audit().write_out(entry)?);
+                commit.append.push(self.0.audit().write_out(&about(&job, now, entry))?);
             }
             match self.0.commit(commit).await? {
-                Committed::Done(..) => return Ok(JobChange::Done(job)),
+                Committed::Done(..) => {
+                    if state(&job, now) != state(&held.job, now) {
+                        metrics::JOBS.add([state(&job, now)], 1);
+                    }
+                    return Ok(JobChange::Done(job));
+                }
                 Committed::Conflict(..) => {}
                 Committed::Late(_) | Committed::NoRoom(_) => return Err(UNREADABLE),
             }
@@ -307,20 +361,44 @@ impl JobStore {
     }
 
     fn writing(&self, job: &Job, expect: RecordVersion) -> Result<Commit, StoreError> {
-        let body = serde_json::to_vec(&JobRecord { v: 1, job: job.clone() }).map_err(|_| UNREADABLE)?;
         let place = IndexUpdate {
             index: IndexName::claimable_jobs(&job.spec.label),
             member: job.id.to_string(),
             rank: job.claimable_from().map(Moment::millis).into(),
         };
-        Ok(Commit { expires: Some(KEEP), index: vec![place], ..Commit::write(RecordKey::job(job.id), expect, body) })
+        let commit = Commit::write(RecordKey::job(job.id), expect, to_bytes(job)?);
+        Ok(Commit { expires: Some(KEEP), index: vec![place], ..commit })
     }
+}
+
+fn to_bytes(job: &Job) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(&JobRecord { v: 1, job: job.clone() }).map_err(|_| UNREADABLE)
 }
 
 fn read(record: StoredRecord) -> Result<VersionedJob, StoreError> {
     match serde_json::from_slice(&record.body) {
         Ok(JobRecord { v: 1, job }) => Ok(VersionedJob { job, version: record.version }),
         Ok(_) | Err(_) => Err(UNREADABLE),
+    }
+}
+
+fn there(label: &RunnerLabel, runner: RunnerId, until: Moment) -> IndexUpdate {
+    let index = IndexName::runners(label).forgotten_after(Some(KEEP));
+    IndexUpdate { index, member: runner.to_string(), rank: Score::At(until.millis()) }
+}
+
+/// What a job's state is called in metrics and in the audit log: where it stands, or what became of it.
+fn state(job: &Job, now: Moment) -> &'static str {
+    job.ending.as_ref().map_or_else(|| job.standing(now).as_str(), JobEnding::as_str)
+}
+
+fn about(job: &Job, now: Moment, entry: &AuditEntry) -> AuditEntry {
+    let epoch = job.claim.as_ref().map_or(0, |claim| claim.epoch);
+    let basis = format!("{} for {} on {}, epoch {epoch}", job.spec.runbook, job.owner, job.spec.label);
+    AuditEntry {
+        target: Some(format!("job/{}", job.id)),
+        decision: Some(CallVerdict { verdict: state(job, now), basis: Some(basis), comment: None }),
+        ..entry.clone()
     }
 }
 

@@ -170,6 +170,7 @@ fn write_token(args: &Dev, key: &SigningKey, name: &str, tenant: &str, scope: &s
         tenant: tenant.to_owned(),
         scope: scope.to_owned(),
         email: String::new(),
+        labels: Vec::new(),
         exp: now.plus(GOOD_FOR),
         iat: now,
     };

@@ -30,6 +30,21 @@ pub enum JobRefusal {
     OutputGap,
 }
 
+impl JobRefusal {
+    /// The one spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            JobRefusal::Taken => "taken",
+            JobRefusal::Fenced => "fenced",
+            JobRefusal::LeaseOver => "lease_over",
+            JobRefusal::Over => "over",
+            JobRefusal::Cancelled => "cancelled",
+            JobRefusal::NotStarted => "not_started",
+            JobRefusal::OutputGap => "output_gap",
+        }
+    }
+}
+
 impl Job {
     /// A new job. It may be claimed for this long.
     pub fn new(id: JobId, owner: &str, spec: JobSpec, now: Moment, claimable: Duration) -> Job {
@@ -101,7 +116,7 @@ impl Job {
         Ok(next)
     }
 
-    /// The runner is still there, with this much more output. A chunk that was taken already is passed over.
+    /// The runner is still there.
     pub fn renewed(&self, holder: &JobHolder, epoch: u64, now: Moment, lease: Duration) -> Result<Job, JobRefusal> {
         let claim = self.held(holder, epoch)?;
         if self.ending.is_some() {

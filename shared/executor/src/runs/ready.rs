@@ -50,6 +50,7 @@ pub(super) fn prepare(
         scopes: Scopes::parse(&asked.scopes),
         expires_at: asked.expires_at,
         token: None,
+        labels: Vec::new(),
     };
     let id = CallId::from_random(random().map_err(|f| Ending::not_attempted(f.code, f.message))?);
     let used = ToolUse {
