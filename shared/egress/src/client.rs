@@ -39,13 +39,22 @@ pub fn operator_client(config: &Config) -> Result<HttpClient, ClientError> {
     Ok(HttpClient(base(config)?.build()?))
 }
 
-/// What every client has in common.
+/// Builds the client of a program that runs at a user's place: the same, through the proxy that `HTTPS_PROXY`,
+/// `HTTP_PROXY` and `NO_PROXY` name.
+pub fn proxied_client(config: &Config) -> Result<HttpClient, ClientError> {
+    Ok(HttpClient(bare(config)?.build()?))
+}
+
+/// What every client of the service has in common.
 pub(crate) fn base(config: &Config) -> Result<reqwest::ClientBuilder, ClientError> {
+    Ok(bare(config)?.no_proxy())
+}
+
+fn bare(config: &Config) -> Result<reqwest::ClientBuilder, ClientError> {
     #[expect(clippy::disallowed_methods, reason = "egress is the door: every reqwest client is built here")]
     let builder = reqwest::Client::builder();
     let builder = builder
         .redirect(Policy::none())
-        .no_proxy()
         .connect_timeout(config.connect_within)
         .timeout(config.answer_within)
         .user_agent(concat!("quartermaster/", env!("CARGO_PKG_VERSION")));

@@ -18,7 +18,7 @@ pub mod streaming;
 
 pub use address::{AddressError, check_operator_address};
 pub use ask::{FetchRequest, ask, ask_if, post, telemetry_sender, upload};
-pub use client::{ClientError, Config, HttpClient, operator_client};
+pub use client::{ClientError, Config, HttpClient, operator_client, proxied_client};
 pub use fetch::{FetchError, get_capped};
 pub use guard::{AddressGuard, AddressRefused};
 pub use guarded::{Guarded, GuardedRequest, GuardedResponse, Lookup, LookupFuture, SendError, trace_headers};

@@ -85,3 +85,32 @@ impl ArgumentRule {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_judged_by_type_list_pattern_and_bounds() {
+        let rule = |kind| ArgumentRule { kind, ..ArgumentRule::default() };
+        let number = ArgumentRule { min: Some(1.0), max: Some(9.0), ..rule(ArgumentKind::Number) };
+        let listed = ArgumentRule { one_of: vec!["eu".into(), "us".into()], ..ArgumentRule::default() };
+        let pattern = |text: &str| ArgumentRule { pattern: Some(text.into()), ..ArgumentRule::default() };
+        for (rule, good, bad) in [
+            (rule(ArgumentKind::String), vec!["", "-rf", "a b", "$(id)"], vec!["a\0b"]),
+            (rule(ArgumentKind::Bool), vec!["true", "false"], vec!["1", "True", ""]),
+            (number, vec!["1", "9", "1.5"], vec!["0", "10", "x", "", "1 2", "0x5", "NaN"]),
+            (listed, vec!["eu"], vec!["EU", "eu ", ""]),
+            (pattern("^[a-z]+$"), vec!["abc"], vec!["", "a1", "a\nb"]),
+            (pattern("("), vec![], vec!["anything"]),
+        ] {
+            for value in good {
+                assert_eq!(rule.judge(value), Ok(()), "{rule:?} {value}");
+            }
+            for value in bad {
+                assert!(rule.judge(value).is_err(), "{rule:?} {value}");
+            }
+        }
+        assert!(ArgumentRule::default().judge(&"x".repeat(5_000)).is_err());
+    }
+}

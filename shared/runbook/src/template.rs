@@ -112,3 +112,56 @@ pub(crate) fn is_name(text: &str) -> bool {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     (1..=64).contains(&text.len()) && text.bytes().all(letter) && text.as_bytes()[0].is_ascii_alphabetic()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn values_are_put_in_as_they_are() {
+        let template = Template::parse("--key={{ args.key }}:{{params.token}}").unwrap();
+        let text = template.render(&values(&[("key", "{{ args.x }}")]), &values(&[("token", "$(id)")]));
+        assert_eq!(text.as_deref(), Ok("--key={{ args.x }}:$(id)"), "a value is no template");
+        assert_eq!(template.render(&values(&[]), &values(&[])), Err("args.key".to_owned()));
+        assert_eq!(Template::parse("plain").unwrap().render(&values(&[]), &values(&[])).as_deref(), Ok("plain"));
+    }
+
+    #[test]
+    fn what_is_no_placeholder_is_refused() {
+        assert_eq!(Template::parse("{{ args.a"), Err(TemplateError::Open));
+        for bad in ["{{ a }}", "{{ env.A }}", "{{ args. }}", "{{ args.a b }}", "{{}}", "{{ args.a.b }}", "{{ {{ }}"] {
+            assert!(matches!(Template::parse(bad), Err(TemplateError::Unknown(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_text_fits_if_only_parameters_differ() {
+        let template = Template::parse("a{{ args.k }}-{{ params.p }}-z").unwrap();
+        let arguments = values(&[("k", "1")]);
+        assert!(template.fits("a1-anything-z", &arguments) && template.fits("a1--z", &arguments));
+        assert!(!template.fits("a2-x-z", &arguments) && !template.fits("a1-x", &arguments));
+        assert!(!template.fits("a1-z", &arguments), "the parts do not overlap");
+        assert!(!template.fits("a1-x-z", &values(&[])), "an argument is missing");
+        assert!(!Template::parse("fixed").unwrap().fits("fixed2", &arguments));
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_template_gives_fits_it(text in "[a-z]{0,5}", key in "\\PC{0,12}", token in "\\PC{0,12}") {
+            let template = Template::parse(&format!("{text}{{{{ args.k }}}}{text}{{{{ params.p }}}}{text}")).unwrap();
+            let arguments = values(&[("k", &key)]);
+            let given = template.render(&arguments, &values(&[("p", &token)])).unwrap();
+            prop_assert!(template.fits(&given, &arguments));
+        }
+
+        #[test]
+        fn any_text_is_a_template_or_not_and_never_a_panic(text in "\\PC{0,40}") {
+            let _is_one = Template::parse(&text).is_ok();
+        }
+    }
+}

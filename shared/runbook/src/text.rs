@@ -153,3 +153,81 @@ fn element_of(element: &str, arguments: &BTreeMap<String, String>) -> Result<Str
     }
     template.render(arguments, &BTreeMap::new()).map_err(ResolveError::NoValue)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn text() -> RunbookText {
+        let region = ArgumentRule { default: Some("eu".into()), ..ArgumentRule::default() };
+        let key = ArgumentRule { required: true, ..ArgumentRule::default() };
+        RunbookText {
+            group: "shop".into(),
+            name: "seed".into(),
+            arguments: [("key".to_owned(), key), ("region".to_owned(), region)].into(),
+            env: values(&[("TOKEN", "{{ params.token }}"), ("AT", "{{ args.region }}")]),
+            run: vec!["/opt/seed".into(), "--key={{ args.key }}".into()],
+            timeout_ms: 1_000,
+            ..RunbookText::default()
+        }
+    }
+
+    #[test]
+    fn an_argument_is_a_part_of_one_word_and_stands_in_the_environment() {
+        let nasty = "a b\"; rm -rf / #\n$(id)";
+        let resolved = text().resolve(&values(&[("key", nasty)]), &values(&[("token", "hunter22")])).unwrap();
+        assert_eq!(resolved.run, ["/opt/seed".to_owned(), format!("--key={nasty}")]);
+        let shown: Vec<(&str, &str, bool)> = resolved
+            .env
+            .iter()
+            .map(|(name, variable)| (name.as_str(), variable.value.as_str(), variable.secret))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("AT", "eu", false),
+                ("QM_ARG_KEY", nasty, false),
+                ("QM_ARG_REGION", "eu", false),
+                ("TOKEN", "hunter22", true)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_resolved_says_why() {
+        let params = values(&[("token", "x")]);
+        assert_eq!(text().resolve(&values(&[]), &params), Err(ResolveError::Missing("key".into())));
+        let unknown = text().resolve(&values(&[("key", "a"), ("kye", "b")]), &params);
+        assert_eq!(unknown, Err(ResolveError::NoSuchArgument("kye".into())));
+        let no_secret = text().resolve(&values(&[("key", "a")]), &values(&[]));
+        assert_eq!(no_secret, Err(ResolveError::NoValue("params.token".into())));
+        let loud = RunbookText { run: vec!["x".into(), "{{ params.token }}".into()], ..text() };
+        assert_eq!(loud.resolve(&values(&[("key", "a")]), &params), Err(ResolveError::ParamInCommand));
+        let path = RunbookText { env: values(&[("LD_PRELOAD", "x")]), ..text() };
+        assert_eq!(path.resolve(&values(&[("key", "a")]), &params), Err(ResolveError::Reserved("LD_PRELOAD".into())));
+    }
+
+    #[test]
+    fn the_digest_is_of_everything_that_decides_what_is_executed() {
+        let digest = text().digest();
+        assert_eq!(text().digest(), digest);
+        let read: RunbookText = serde_json::from_str(&text().canonical()).unwrap();
+        assert_eq!(read.digest(), digest);
+        for other in [
+            RunbookText { name: "other".into(), ..text() },
+            RunbookText { run: vec!["/opt/seed".into()], ..text() },
+            RunbookText { check: Some(vec!["true".into()]), ..text() },
+            RunbookText { verify: Some(vec!["true".into()]), ..text() },
+            RunbookText { env: BTreeMap::new(), ..text() },
+            RunbookText { arguments: BTreeMap::new(), ..text() },
+            RunbookText { directory: Some("/".into()), ..text() },
+            RunbookText { timeout_ms: 2_000, ..text() },
+        ] {
+            assert_ne!(other.digest(), digest);
+        }
+    }
+}

@@ -62,3 +62,31 @@ pub fn is_reserved(name: &str) -> bool {
 pub fn of_argument(name: &str) -> String {
     format!("QM_ARG_{}", name.to_ascii_uppercase().replace('-', "_"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_how_programs_load_is_reserved_in_any_spelling() {
+        for name in
+            ["PATH", "path", "LD_PRELOAD", "Ld_Library_Path", "DYLD_X", "PYTHONPATH", "GIT_SSH_COMMAND", "QM_ARG_X"]
+        {
+            assert!(is_reserved(name), "{name}");
+        }
+        for name in ["REGION", "TOKEN", "MY_PATH", "HOMEPAGE"] {
+            assert!(!is_reserved(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_letters_digits_and_underscores() {
+        for good in ["A", "_a", "A1_b"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "1A", "A-B", "A=B", "A B", "\u{c4}", "A\0"] {
+            assert!(!is_name(bad), "{bad}");
+        }
+        assert_eq!(of_argument("dry-run"), "QM_ARG_DRY_RUN");
+    }
+}

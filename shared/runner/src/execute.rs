@@ -37,6 +37,12 @@ impl Execution {
 /// Executes the steps of a job, and tells what became of it. No shell is involved. When this is dropped, its processes are
 /// killed.
 pub async fn execute(spec: &JobSpec, execution: &Execution) -> JobEnding {
+    let ending = run_steps(spec, execution).await;
+    execution.output.finish();
+    ending
+}
+
+async fn run_steps(spec: &JobSpec, execution: &Execution) -> JobEnding {
     let Execution { host, stop, output, may_begin } = execution;
     let deadline = Instant::now() + spec.timeout();
     let context = StepContext { spec, host, output, stop, deadline };
@@ -51,7 +57,6 @@ pub async fn execute(spec: &JobSpec, execution: &Execution) -> JobEnding {
         run_began |= step == JobStep::Run;
         let end = step::run(step, argv, &context).await;
         tracing::debug!(step = step.as_str(), ?end, "a step ended");
-        output.finish();
         match (step, end) {
             (JobStep::Check, StepEnd::Good) => return JobEnding::AlreadyDone,
             (JobStep::Check, StepEnd::Bad(StepExit::Code(_))) if spec.run.is_some() => {}

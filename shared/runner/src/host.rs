@@ -1,5 +1,6 @@
 //! What this host gives to every command, whatever the job says.
 
+use runbook::variables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,5 +25,15 @@ impl Host {
         let env = [("PATH", path.to_owned()), ("HOME", home), ("LANG", "C.UTF-8".to_owned())];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Host { directory, env, grace: Duration::from_secs(10) }
+    }
+
+    /// Gives every command a variable, in the place of the one of that name. `false`: it is no variable.
+    #[must_use]
+    pub fn set(&mut self, name: &str, value: &str) -> bool {
+        let fits = variables::is_name(name) && !value.contains('\0');
+        if fits {
+            self.env.insert(name.to_owned(), value.to_owned());
+        }
+        fits
     }
 }

@@ -91,7 +91,7 @@ impl OutputLog {
 
     /// Reads a stream of a command to its end, whatever it holds, so that the command never waits for us.
     pub(crate) async fn read(&self, mut from: impl AsyncRead + Unpin, step: JobStep, stream: OutputStream) {
-        let (mut lines, mut buffer) = (LineReader::default(), vec![0; 16 * 1024]);
+        let (mut lines, mut buffer) = (LineReader::default(), vec![0; 8 * 1024]);
         // A stream that breaks is a stream that ended: what came of the command is told by its exit.
         while let Ok(n) = from.read(&mut buffer).await {
             if n == 0 {
@@ -177,8 +177,10 @@ impl LineReader {
         let text = text.strip_suffix('\n').unwrap_or(&text);
         let clean = scrubber.scrub(text);
         let mut out = self.redactor.line(&clean).into_owned();
-        if std::mem::take(&mut self.cut) {
-            let end = out.floor_char_boundary(out.len().saturating_sub(SPARED));
+        // Bytes that are no text have become longer, and masks may have, too.
+        if std::mem::take(&mut self.cut) || out.len() > LINE {
+            let most = out.len().min(LINE).saturating_sub(SPARED);
+            let end = (0..=most).rev().find(|end| out.is_char_boundary(*end)).unwrap_or(0);
             self.dropped += (out.len() - end) as u64;
             out.truncate(end);
             out.push_str(" … (line cut)");
