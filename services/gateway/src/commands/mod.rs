@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod memory;
 mod output;
+mod runner;
 mod runs;
 mod schema;
 mod serve;
@@ -54,6 +55,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Usage(args) => usage::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
+        Command::Runner(args) => runner::run(&args),
         Command::Doctor(args) => doctor::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -105,6 +105,14 @@ mod reviews;
 #[cfg(test)]
 mod routes;
 #[cfg(test)]
+mod runner_api;
+#[cfg(test)]
+mod runner_crash;
+#[cfg(test)]
+mod runner_desk;
+#[cfg(test)]
+mod runner_process;
+#[cfg(test)]
 mod runs_agent;
 #[cfg(test)]
 mod runs_cost;
