@@ -41,13 +41,15 @@ pub struct ClaimedJob {
     pub owner: String,
     /// Which claim of it this is.
     pub epoch: u64,
-    /// How long it is ours, from before it was asked for.
+    /// How long it is ours, from [`taken_ms`](ClaimedJob::taken_ms) on.
     pub lease_ms: u64,
+    /// How long the request had waited at the service when the job was claimed.
+    pub waited_ms: u64,
     /// What to execute.
     pub spec: JobSpec,
-    /// When it was asked for, by this host's clock.
+    /// No later than it was claimed, by this host's clock.
     #[serde(skip)]
-    pub asked_ms: u64,
+    pub taken_ms: u64,
 }
 
 /// What the service says to a report.
@@ -114,8 +116,9 @@ impl JobClient {
         });
         let answer = self.ask("/v1/runner/claim", body, WAIT + ANSWER).await?;
         let offer: OfferedJob = serde_json::from_value(answer).map_err(|_| unreadable())?;
-        // From before it was asked for: the claim came later than that, and the lease lasts until later.
-        Ok(offer.job.map(|job| ClaimedJob { asked_ms, ..job }))
+        // The claim came later than the request by at least what the service had waited, so the lease lasts until later.
+        let taken_ms = |job: &ClaimedJob| asked_ms.saturating_add(job.waited_ms).min(now_ms());
+        Ok(offer.job.map(|job| ClaimedJob { taken_ms: taken_ms(&job), ..job }))
     }
 
     /// Reports that the job is about to be executed.

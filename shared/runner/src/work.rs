@@ -37,7 +37,7 @@ impl Workplace {
     /// Does one job.
     pub(crate) async fn work(&self, job: ClaimedJob) {
         let (id, owner, runbook) = (job.id, job.owner.as_str(), job.spec.runbook.as_str());
-        let lease = Lease::taken(job.asked_ms, Duration::from_millis(job.lease_ms));
+        let lease = Lease::taken(job.taken_ms, Duration::from_millis(job.lease_ms));
         if let Err(reason) = self.allow.judge(&job.spec) {
             tracing::warn!(job = %id, owner, runbook, reason, "a job was refused");
             return self.report(&job, &JobEnding::Refused { reason }).await;

@@ -62,6 +62,7 @@ pub enum JobSubmission {
 /// How a runner's change of a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only `Done` wrote something"]
+#[expect(clippy::large_enum_variant, reason = "it is looked at once and not kept")]
 pub enum JobChange {
     /// This is the job now.
     Done(Job),

@@ -62,6 +62,8 @@ struct ClaimedJob {
     owner: String,
     epoch: u64,
     lease_ms: u64,
+    /// How long the request had waited when the job was claimed: the lease does not begin before that.
+    waited_ms: u64,
     spec: JobSpec,
 }
 
@@ -118,7 +120,7 @@ pub async fn claim(
         }
         let wait = Duration::from_millis(asked.wait_ms).min(LONGEST_WAIT).min(lease);
         let job = waited(&gateway, &authed, &jobs, &presence, wait).await?;
-        Ok(JobOffer { job: job.map(|job| offered(job, lease)) })
+        Ok(JobOffer { job: job.map(|(job, waited)| offered(job, waited, lease)) })
     };
     answer(&gateway, &authed, "runner claim", Box::pin(claimed)).await
 }
@@ -229,25 +231,27 @@ fn served(authed: &AuthedRequest, wanted: &[RunnerLabel]) -> Result<Vec<RunnerLa
     }
 }
 
-/// Waits for a job. A wake-up only says when to look.
+/// Waits for a job, and tells how long it waited before it claimed one. A wake-up only says when to look.
 async fn waited(
     gateway: &Gateway,
     authed: &AuthedRequest,
     jobs: &JobStore,
     runner: &RunnerPresence,
     wait: Duration,
-) -> Result<Option<Job>, Failure> {
+) -> Result<Option<(Job, Duration)>, Failure> {
     let _waiting = metrics::RUNNERS_WAITING.enter([]);
     let mut watch = gateway.store.of(&authed.caller.tenant).watch();
     let holder = JobHolder { runner: runner.id, principal: authed.caller.principal.clone() };
-    let (until, lease, entry) = (Instant::now() + wait, gateway.settings.runners.lease, entry(gateway, authed));
+    let (began, lease, entry) = (Instant::now(), gateway.settings.runners.lease, entry(gateway, authed));
+    let until = began + wait;
     loop {
+        let waited = began.elapsed();
         let claimed = match is_stopped(gateway, &authed.caller.tenant) {
             true => None,
             false => jobs.claim(&runner.labels, &holder, lease, &entry).await.map_err(|error| stored(&error))?,
         };
         if claimed.is_some() || Instant::now() >= until {
-            return Ok(claimed);
+            return Ok(claimed.map(|job| (job, waited)));
         }
         let look = (Instant::now() + LOOK_EVERY).min(until);
         let woken = async {
@@ -274,9 +278,16 @@ fn is_stopped(gateway: &Gateway, tenant: &Tenant) -> bool {
     })
 }
 
-fn offered(job: Job, lease: Duration) -> ClaimedJob {
+fn offered(job: Job, waited: Duration, lease: Duration) -> ClaimedJob {
     let epoch = job.claim.as_ref().map_or(0, |claim| claim.epoch);
-    ClaimedJob { id: job.id, owner: job.owner, epoch, lease_ms: millis(lease), spec: job.spec }
+    ClaimedJob {
+        id: job.id,
+        owner: job.owner,
+        epoch,
+        lease_ms: millis(lease),
+        waited_ms: millis(waited),
+        spec: job.spec,
+    }
 }
 
 fn held(job: &Job, lease: Duration) -> Value {

@@ -80,6 +80,9 @@ const ELSEWHERE: &[&str] = &[
     "quartermaster_jwks_age_seconds",
     "quartermaster_jwks_age_ratio",
     "quartermaster_not_ready",
+    "quartermaster_jobs_total",
+    "quartermaster_job_wait_seconds",
+    "quartermaster_runners_waiting",
 ];
 
 /// One metric as it was read.

@@ -46,6 +46,12 @@ async fn a_runner_claims_starts_reports_and_ends_a_job() {
 
     let (ending, printed) = desk.outcome(id).await;
     assert!(matches!(ending, Some(JobEnding::Failed { .. })) && printed == "hello\n", "{ending:?} {printed}");
+    // Counted by the whole process, whichever test did it.
+    let metrics = telemetry::metrics::text(telemetry::metrics::TextFormat::Prometheus);
+    for counted in [r#"state="submitted""#, r#"state="claimed""#, r#"state="started""#, r#"state="failed""#] {
+        assert!(metrics.contains(&format!("quartermaster_jobs_total{{{counted}}}")), "{counted} is not in {metrics}");
+    }
+    assert!(metrics.contains("quartermaster_job_wait_seconds_count"));
     let left = desk.ask(&token, "/v1/runner/leave", &json!({ "runner": me })).await;
     assert_eq!(left.status, 200);
     assert!(!desk.jobs().has_runner(&desk.job(id).await.spec.label).await.unwrap());
@@ -149,13 +155,12 @@ async fn reports_that_are_too_large_or_make_no_sense_are_refused() {
         let answer = desk.ask(&token, &path(&job, "events"), &body).await;
         assert_eq!(answer.status, status, "{}", answer.text());
     }
-    let unknown =
-        desk.ask(&token, "/v1/runner/jobs/job_0000000000000000000000/events", &json!({ "runner": me, "epoch": 1 }));
-    assert_eq!(unknown.await.status, 404);
-    assert_eq!(
-        desk.ask(&token, "/v1/runner/jobs/nonsense/end", &json!({ "runner": me, "epoch": 1 })).await.status,
-        400
-    );
+    let report = json!({ "runner": me, "epoch": 1 });
+    for (path, status) in [("job_0000000000000000000000/events", 404), ("nonsense/events", 404), ("nonsense/end", 400)]
+    {
+        let answer = desk.ask(&token, &format!("/v1/runner/jobs/{path}"), &report).await;
+        assert_eq!(answer.status, status, "{path} {}", answer.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,6 +20,7 @@ async fn a_runner_killed_before_the_start_gives_way_to_another() {
 
     assert_eq!(desk.outcome(job).await.0, Some(JobEnding::Succeeded));
     assert_eq!(desk.effects(), 1);
+    // Claimed once: that a request has waited for long takes nothing away from the lease.
     assert_eq!(desk.job(job).await.claim.unwrap().epoch, 2);
 }
 
