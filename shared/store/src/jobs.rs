@@ -338,7 +338,7 @@ impl JobStore {
         for _ in 0..TRIES {
             let (Some(held), now) = self.find(id).await? else { return Ok(JobChange::Absent) };
             let JobMove { job, beside, index } = match next(&held.job, now) {
-                Ok(moved) if moved.job == held.job => return Ok(JobChange::Done(moved.job)),
+                Ok(moved) if moved.job == held.job && moved.index.is_empty() => return Ok(JobChange::Done(moved.job)),
                 Ok(moved) => moved,
                 Err(refusal) => return Ok(JobChange::Refused(refusal)),
             };
