@@ -59,12 +59,14 @@ pub struct ToolsetsParts<'a> {
     pub vault: &'a Vault,
     /// The helm binary.
     pub helm: Helm,
+    /// Toolsets that only this process has, listed last.
+    pub local: Vec<Arc<dyn Toolset>>,
 }
 
 impl Toolsets {
     /// Makes each toolset. To be called inside the runtime that simulated targets and background work shall run on.
     pub fn build(parts: ToolsetsParts<'_>, external: ExternalServers) -> anyhow::Result<Toolsets> {
-        let ToolsetsParts { settings, store, keys, vault, helm } = parts;
+        let ToolsetsParts { settings, store, keys, vault, helm, local } = parts;
         let (reach, cursors) = (EgressPolicy::of(settings), Cursors::new(*keys.page()));
         let charts = ChartsConfig {
             cache: settings.upstreams.cache.join("charts"),
@@ -96,6 +98,7 @@ impl Toolsets {
             Arc::new(JenkinsToolset::new(jenkins)),
             Arc::new(MemoryToolset::new(notebook.clone(), cursors)),
         ];
+        all.extend(local);
         let tools = listed(&all, false)?;
         // No tool of an external server can take a name of ours.
         let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();

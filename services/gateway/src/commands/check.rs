@@ -84,6 +84,7 @@ pub async fn toolsets() -> anyhow::Result<Toolsets> {
     let (store, secret) = (Store::open(&config).await?, [0; 32]);
     let vault = Vault::new(store.clone(), Sealer::new(&secret, &[])?, PathBuf::new(), Environment::default());
     let (settings, keys) = (Settings::defaults()?, ServiceKeys::derive(&secret)?);
-    let parts = ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm: Helm::absent() };
+    let (helm, local) = (Helm::absent(), Vec::new());
+    let parts = ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm, local };
     Toolsets::build(parts, ExternalServers::Ignored)
 }

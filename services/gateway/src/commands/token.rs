@@ -2,7 +2,7 @@
 
 use crate::cli::TokenCommand;
 use crate::clock::SystemClock;
-use crate::commands::{CommandOutcome, dev, print};
+use crate::commands::{CommandOutcome, data_folder, print};
 use anyhow::{Context, bail};
 use domain::{Scopes, Tenant};
 use identity::mint::{MintedClaims, SigningKey, mint};
@@ -20,11 +20,11 @@ pub(super) fn run(args: &TokenCommand) -> anyhow::Result<CommandOutcome> {
     let (key, iss, aud) = match (&args.key, &args.issuer, &args.audience) {
         (Some(path), Some(issuer), Some(audience)) => (SigningKey::load(path)?, issuer.clone(), audience.clone()),
         _ => {
-            let resource = args.data.join(dev::RESOURCE);
+            let resource = args.data.join(data_folder::RESOURCE);
             let aud = std::fs::read_to_string(&resource).with_context(|| {
                 format!("{} does not exist: start `quartermaster dev` once, or use --key", resource.display())
             })?;
-            (SigningKey::load(&args.data.join(dev::KEY))?, dev::ISSUER.to_owned(), aud)
+            (SigningKey::load(&args.data.join(data_folder::KEY))?, data_folder::ISSUER.to_owned(), aud)
         }
     };
     let now = SystemClock.now();

@@ -6,7 +6,7 @@
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{body, reply};
-use crate::protocol::{self, Frame, McpAnswer, McpMessage, McpRequest, sink, stream};
+use crate::protocol::{self, Frame, Instructions, McpAnswer, McpMessage, McpRequest, sink, stream};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::{Data, Path, Payload};
@@ -40,7 +40,8 @@ pub async fn post(
     let (sink, frames) = accepts.stream.then(sink::channel).unzip();
     let (headers, session) = (Some(headers(&request)), session(&request));
     let selection = selection.as_ref().map(|path| path.as_str());
-    let message = McpRequest { exchange: authed.exchange(&gateway), headers, session, selection, sink };
+    let (exchange, instructions) = (authed.exchange(&gateway), Instructions::Toolsets);
+    let message = McpRequest { exchange, headers, session, selection, sink, instructions };
     respond(&gateway, &authed, protocol::answer(message, &body).await, frames, None)
 }
 

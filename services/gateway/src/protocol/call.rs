@@ -119,7 +119,7 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
     };
     // A name that is not in the catalog is the caller's own text and is not recorded.
     let listed_name = (!matches!(found, NameMatch::Nothing)).then_some(name.as_str());
-    let span = span(&request.exchange, era, &id, listed_name, &handle);
+    let span = span(request, era, &id, listed_name, &handle);
     let named = listed_name.map(str::to_owned).unwrap_or_default();
     if let Some(parent) = &meta.traceparent
         && telemetry::set_parent(&span, parent, meta.tracestate.as_deref(), Some(caller.tenant.as_str()))
@@ -156,13 +156,14 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
 }
 
 /// A program as the audit log names it: printable, because it is anybody's text.
-fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
+pub fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
     let printable = |text: &str| text.chars().filter(|c| (' '..='~').contains(c)).collect::<String>();
     let (name, version) = (printable(&client.name), printable(&client.version));
     (!name.trim().is_empty()).then(|| format!("{name}/{version}"))
 }
 
-fn span(exchange: &McpExchange, era: Era, id: &Id, name: Option<&str>, handle: &Handle) -> tracing::Span {
+fn span(request: &McpRequest<'_>, era: Era, id: &Id, name: Option<&str>, handle: &Handle) -> tracing::Span {
+    let (entry, transport) = request.entry();
     tracing::info_span!(
         "tools/call",
         otel.name = name.map_or_else(|| "tools/call".to_owned(), |name| format!("tools/call {name}")),
@@ -171,9 +172,10 @@ fn span(exchange: &McpExchange, era: Era, id: &Id, name: Option<&str>, handle: &
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = name,
         jsonrpc.request.id = short(id),
-        quartermaster.tenant = %exchange.caller.tenant,
+        quartermaster.tenant = %request.exchange.caller.tenant,
         quartermaster.era = era.as_str(),
-        quartermaster.entry = "mcp",
+        quartermaster.entry = entry,
+        network.transport = transport,
         quartermaster.session.id = match handle {
             Handle::None => None,
             Handle::Transport(text) | Handle::Told(text) => SessionId::parse(text).ok().map(|id| id.to_string()),

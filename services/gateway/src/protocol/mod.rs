@@ -5,8 +5,7 @@
 //! turn's logic).
 //!
 //! A transport is an adapter: it finds out who calls, makes an [`McpExchange`], and writes the [`McpAnswer`] and the frames
-//! of the [`Sink`] in its own form. HTTP is `http::mcp` and `http::sessions`; lines in and out need nothing more than
-//! what is here (`tests/it/protocol.rs` has such an adapter). So nothing in this folder names a web framework, which a
+//! of the [`Sink`] in its own form. HTTP is `http::mcp` and `http::sessions`; lines on stdin and stdout are `stdio::local`. So nothing in this folder names a web framework, which a
 //! test checks.
 //!
 //! It is a folder and not a crate, because a request needs the tenants of this process and those are the gateway's
@@ -24,6 +23,6 @@ pub mod sink;
 pub mod stream;
 pub mod turn;
 
-pub use dispatch::answer;
-pub use exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+pub use dispatch::{answer, answer_decoded};
+pub use exchange::{Instructions, McpAnswer, McpExchange, McpMessage, McpRequest};
 pub use sink::{Frame, Sink};

@@ -149,6 +149,12 @@ mod servers_api;
 #[cfg(test)]
 mod shown_whole;
 #[cfg(test)]
+mod stdio_bridge;
+#[cfg(test)]
+mod stdio_client;
+#[cfg(test)]
+mod stdio_local;
+#[cfg(test)]
 mod stock;
 #[cfg(test)]
 mod store_faults;

@@ -1,0 +1,167 @@
+//! `stdio`: MCP on standard input and output, with the tools of this process or those of a hosted service.
+//!
+//! Standard output carries the protocol and nothing else; everything that is said to a person goes to standard error.
+//! The process ends with its input, within a second.
+
+use crate::app::Gateway;
+use crate::cli::{APPROVER_TOKEN, StdioCommand};
+use crate::commands::data_folder::{self, DataFolder, TENANT};
+use crate::commands::{CommandOutcome, reserve_stdout, runtime, say};
+use crate::protocol::Instructions;
+use crate::server;
+use crate::stdio::bridge::{self, Bridge};
+use crate::stdio::command_tools::CommandTools;
+use crate::stdio::connection::Connection;
+use crate::stdio::local::LocalService;
+use crate::stdio::{Project, project};
+use anyhow::{Context, ensure};
+use executor::Tasks;
+use mcp::forward::MessageHead;
+use mcp::{MessageFault, WireError};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{BufReader, Stdin, Stdout};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// How much of the input is read at once.
+const BUFFER: usize = 64 * 1024;
+/// How long background work and the store may take at the end.
+const LAST_WORK: Duration = Duration::from_millis(100);
+/// The subject of the local user's token.
+const SUBJECT: &str = "stdio@dev";
+/// What that token may do. It never holds a scope that decides or administers.
+const SCOPES: &str = "tools:read tools:write";
+
+/// What a model should know before it chooses among the tools.
+const PURPOSE: &str = "Quartermaster runs the runbooks of this project, which its quartermaster.yaml declares. Use them \
+    instead of making up commands for the same task. What changes something waits until the user approves it with \
+    `quartermaster runs`.";
+
+pub(super) fn run(args: &StdioCommand) -> anyhow::Result<CommandOutcome> {
+    reserve_stdout();
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let stop = stopped()?;
+        match (&args.url, &args.token_file) {
+            (Some(url), Some(token_file)) => forward(url, token_file, stop).await,
+            _ => match serve(args, stop.clone()).await {
+                Ok(outcome) => Ok(outcome),
+                Err(error) => {
+                    refuse(&error, stop).await;
+                    Ok(CommandOutcome::Unusable)
+                }
+            },
+        }
+    });
+    // A thread that reads the input or writes to a client that does not read cannot be stopped, and is not waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Cancelled by the first signal that says stop.
+fn stopped() -> anyhow::Result<CancellationToken> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    Tasks::default().spawn("stop signals", async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        stopping.cancel();
+    });
+    Ok(stop)
+}
+
+fn connect(cap: usize, tasks: &Tasks, stop: CancellationToken) -> Connection<BufReader<Stdin>> {
+    let (input, output): (Stdin, Stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    Connection::open(BufReader::with_capacity(BUFFER, input), output, cap, tasks, stop)
+}
+
+/// Passes everything on to a hosted service.
+async fn forward(url: &str, token_file: &Path, stop: CancellationToken) -> anyhow::Result<CommandOutcome> {
+    let tasks = Tasks::default();
+    let bridge = Bridge::open(url, token_file, tasks.clone())?;
+    bridge.serve(connect(bridge::LONGEST_LINE, &tasks, stop)).await;
+    Ok(CommandOutcome::Done)
+}
+
+/// Serves the tools of this process.
+async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<CommandOutcome> {
+    ensure!(args.listen.ip().is_loopback(), "--listen is for people on this machine: it must be a loopback address");
+    // Before the working directory changes, from which it may be named.
+    let named = args.data.as_ref().map(std::path::absolute).transpose()?;
+    if let Some(folder) = &args.project {
+        std::env::set_current_dir(folder).with_context(|| format!("cannot work in {}", folder.display()))?;
+    }
+    let here = std::env::current_dir().context("the working directory is not there")?;
+    let project = Project::find(&here);
+    let data = match named {
+        Some(data) => data,
+        None => data_folder::of_project(&project).context("there is no home folder; name a folder with --data")?,
+    };
+    let listener = TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
+    let folder = DataFolder::open(&data, "stdio", listener.local_addr()?, args.cluster.as_deref())?;
+    let mut settings = folder.settings(None)?;
+    // Whoever decides there is one person.
+    settings.listen.workers = 1;
+    let http = egress::telemetry_sender().context("cannot build the HTTP client")?;
+    let replica = format!("pid-{}", std::process::id());
+    let guard = telemetry::start(&settings.telemetry, &replica, &http).context("telemetry cannot start")?;
+    catalog::tokens::estimate_unknown();
+    let cap = settings.listen.body_bytes;
+    let commands = CommandTools::new(folder.path().to_owned())?;
+    let gateway = Gateway::build_local(settings, vec![Arc::new(commands)]).await?;
+    let connection = connect(cap, &gateway.tasks, stop);
+    let deciding = server::start_on(&gateway, listener)?;
+    folder.write_tokens()?;
+    say(&banner(&folder, &project));
+    let instructions = match project.files() {
+        [] => Instructions::Nothing,
+        [..] => Instructions::PurposeAndToolsets(PURPOSE.into()),
+    };
+    let folder = Arc::new(folder);
+    let minting = Arc::clone(&folder);
+    let mint = Box::new(move || minting.token(SUBJECT, TENANT, SCOPES));
+    LocalService::new(Arc::clone(&gateway), mint, instructions).serve(connection).await;
+    let ended = async {
+        gateway.upstreams.close().await;
+        deciding.stop_now(LAST_WORK).await;
+    };
+    if tokio::time::timeout(LAST_WORK * 2, ended).await.is_err() {
+        tracing::debug!("some work was still under way at the end");
+    }
+    drop(guard);
+    Ok(CommandOutcome::Done)
+}
+
+/// A service that cannot start tells its client why, because few clients show what stands on standard error.
+async fn refuse(error: &anyhow::Error, stop: CancellationToken) {
+    say(&format!("quartermaster: {error:#}\n"));
+    let tasks = Tasks::default();
+    let mut connection = connect(bridge::LONGEST_LINE, &tasks, stop);
+    while let Some(line) = connection.next().await {
+        if let Ok(MessageHead::Request(request)) = mcp::forward::head(&line) {
+            let error = WireError::new(MessageFault::ServiceUnreachable, format!("{error:#}"));
+            connection.refuse(Some(request.id), error).await;
+        }
+    }
+    connection.close().await;
+}
+
+fn banner(folder: &DataFolder, project: &Project) -> String {
+    let data = folder.path().display();
+    let files: Vec<String> = project.files().iter().map(|file| file.display().to_string()).collect();
+    let project = match files.as_slice() {
+        [] => format!("no {} here or above", project::FILE),
+        files => files.join(", "),
+    };
+    format!(
+        "Quartermaster serves MCP on standard input and output.\n  project    {project}\n  data       {data}\n  \
+         decide     quartermaster runs --token-file {data}/{}\n",
+        APPROVER_TOKEN
+    )
+}

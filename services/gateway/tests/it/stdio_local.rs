@@ -1,0 +1,253 @@
+//! `quartermaster stdio` with the tools of its own process, as a desktop client has it: the real program, real pipes.
+
+use crate::stdio_client::{StdioClient, meta, program, run};
+use serde_json::{Value, json};
+use std::path::Path;
+use testkit::until;
+
+const DATA: [&str; 2] = ["--data", "data"];
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_client_lists_calls_loads_and_is_told_of_its_longer_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    let opened = client.initialize().await;
+    assert_eq!(opened["serverInfo"]["name"], "quartermaster");
+    assert_eq!(opened.get("instructions"), None, "nothing is said where there is no quartermaster.yaml");
+
+    let before = client.tools().await;
+    assert!(before.contains(&"memory_read".to_owned()) && before.contains(&"load_toolset".to_owned()), "{before:?}");
+    let loaded = client.call("load_toolset", json!({ "toolset": "memory", "include_write_tools": true })).await;
+    assert_eq!(loaded["structuredContent"]["loaded"]["memory"], "write", "{loaded}");
+    client.notification("notifications/tools/list_changed").await;
+    let after = client.tools().await;
+    assert!(after.contains(&"memory_remember".to_owned()), "{after:?}");
+
+    let note = json!({ "path": "session/notes/a", "type": "note", "content": "x", "evidence": "y" });
+    assert_eq!(client.call("memory_remember", note).await["structuredContent"]["created"], true);
+    let read = client.call("memory_read", json!({ "path": "session/notes/a" })).await;
+    assert_eq!(read["structuredContent"]["content"], "x");
+    let pods = client.call("k8s_get", json!({ "kind": "Pod", "namespace": "shop" })).await;
+    assert!(pods["isError"] != true && text(&pods).contains("simulated"), "{pods}");
+    client.close();
+    assert!(client.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_modern_client_needs_no_session_and_can_give_up_what_it_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    let found = client.ask("server/discover", json!({ "_meta": meta() })).await;
+    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]), "{found}");
+    assert_eq!(found["result"].get("instructions"), None);
+    let listed = client.ask("tools/list", json!({ "_meta": meta() })).await;
+    assert_eq!(listed["result"]["resultType"], "complete");
+
+    let wanted = json!({ "toolsListChanged": true });
+    let listen = client.request("subscriptions/listen", json!({ "_meta": meta(), "notifications": wanted })).await;
+    client.notification("notifications/subscriptions/acknowledged").await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": listen } });
+    client.send(&cancel).await;
+    // A run of nobody's is waited for until somebody gives up: the wait is a request like any other.
+    let read = json!({ "_meta": meta(), "name": "memory_list", "arguments": {} });
+    assert!(client.ask("tools/call", read).await["result"]["structuredContent"]["stores"].is_array());
+    client.close();
+    let (status, rest) = client.end().await;
+    assert!(status.success());
+    assert!(!rest.iter().any(|message| message["id"] == listen), "what was given up is not answered: {rest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rubbish_and_endless_lines_are_answered_and_the_process_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    client.initialize().await;
+    for (line, code) in [
+        (&b"hello\n"[..], -32700),
+        (b"\xff\xfe\x00\n", -32700),
+        (b"[]\n", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}\n", -32600),
+        (b"{\"jsonrpc\":\"1.0\",\"id\":9,\"method\":\"ping\"}\n", -32600),
+    ] {
+        client.write(line).await;
+        let answer = client.next().await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+    }
+    client.write(b"\n  \r\n").await;
+    let mut long = vec![b'x'; 10_000_000];
+    long.push(b'\n');
+    client.write(&long).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["error"]["code"], answer.get("id")), (&json!(-32600), None), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("longer than"), "{answer}");
+    let unknown = client.ask("no/such/method", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32601);
+    assert_eq!(client.ask("ping", json!({})).await["result"], json!({}));
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap();
+    assert!(memory.contains("VmHWM"), "{memory}");
+    client.close();
+    assert!(client.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_before_the_input_ended_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    client.initialize().await;
+    let ping = client.request("ping", json!({})).await;
+    client.close();
+    let (status, rest) = client.end().await;
+    assert!(status.success());
+    assert!(rest.iter().any(|message| message["id"] == ping), "{rest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_client_leaves_no_process_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    // The client is a shell that starts the server as its child and is killed.
+    let binary = env!("CARGO_BIN_EXE_quartermaster");
+    let script =
+        format!("exec 3> >('{binary}' stdio --data data >out 2>err & echo $! >pid; wait); echo '{{}}' >&3; sleep 600");
+    #[expect(clippy::disallowed_methods, reason = "a client that is killed, never part of the service")]
+    let mut shell = tokio::process::Command::new("bash");
+    shell.args(["-c", &script]).current_dir(folder.path()).env("HOME", folder.path()).kill_on_drop(true);
+    let mut shell = shell.spawn().unwrap();
+    let answered = folder.path().join("out");
+    until("the first answer", async || {
+        std::fs::read_to_string(&answered).is_ok_and(|text| text.contains("-32600")).then_some(())
+    })
+    .await;
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap().trim().to_owned();
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    shell.kill().await.unwrap();
+    until("the server to end", async || gone(&pid).then_some(())).await;
+}
+
+/// Whether a process is not there, or waits only for somebody to ask how it ended.
+fn gone(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.is_empty() || status.lines().any(|line| line.starts_with("State:") && line.contains('Z'))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_another_process_uses_is_named_with_that_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = StdioClient::start(folder.path(), &DATA);
+    first.initialize().await;
+    let before = std::fs::read(folder.path().join("data/resource")).unwrap();
+
+    let mut second = StdioClient::start(folder.path(), &DATA);
+    let answer = second.ask("initialize", json!({})).await;
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(message.contains(&format!("`quartermaster stdio` (process {})", first.id())), "{message}");
+    assert!(message.contains("--data") && message.contains("--url http://127.0.0.1:"), "{message}");
+    second.close();
+    let (status, _) = second.end().await;
+    assert_eq!(status.code(), Some(2));
+    assert_eq!(std::fs::read(folder.path().join("data/resource")).unwrap(), before, "nothing of the first was touched");
+    let (code, _, said) = run(folder.path(), &["dev", "--data", "data", "--listen", "127.0.0.1:0"]).await;
+    assert!(code == 2 && said.contains("`quartermaster stdio`"), "{said}");
+
+    // And by the way that the message names it can be shared.
+    let url = message.split("--url ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let mut through = StdioClient::start(folder.path(), &["--url", url, "--token-file", "data/agent.token"]);
+    through.initialize().await;
+    assert!(through.tools().await.contains(&"memory_read".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_say_what_it_is_for_where_there_is_a_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("shop/src");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(folder.path().join("shop/quartermaster.yaml"), "").unwrap();
+    let mut command = program(&inner, &["stdio"]);
+    command.env("HOME", folder.path());
+    let mut client = StdioClient::of(command);
+    let opened = client.initialize().await;
+    let text = opened["instructions"].as_str().unwrap_or_else(|| panic!("{opened}"));
+    assert!(text.contains("quartermaster.yaml") && text.contains("load_toolset"), "{text}");
+    assert!(text.split_whitespace().count() <= 100, "{text}");
+    // What it keeps is the user's and not the project's: whoever made the project could have put keys there.
+    assert!(!folder.path().join("shop/.quartermaster").exists());
+    let projects = std::fs::read_dir(folder.path().join(".quartermaster/projects")).unwrap();
+    let names: Vec<String> = projects.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.len() == 1 && names[0].starts_with("shop-"), "{names:?}");
+}
+
+/// Approves what waits, as a person in a terminal in the same folder.
+async fn approve(folder: &Path, run_id: &str) {
+    let (code, out, said) = run(folder, &["runs", "approve", run_id, "--token-file", "data/approver.token"]).await;
+    assert_eq!(code, 0, "{out}{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_tools_and_those_that_change_something_wait_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    client.initialize().await;
+    let early = client.call("schema", json!({})).await;
+    assert!(early["isError"] == true && text(&early).contains("load_toolset"), "{early}");
+    let load = json!({ "toolset": "commands", "include_write_tools": true });
+    let loaded = client.call("load_toolset", load).await;
+    let added = loaded["structuredContent"]["added"].as_array().unwrap_or_else(|| panic!("{loaded}"));
+    let names: Vec<&str> = added.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"switch") && names.contains(&"check") && !names.contains(&"runs"), "{names:?}");
+
+    let help = client.call("switch", json!({ "args": ["-h"] })).await;
+    assert!(help["isError"] != true && text(&help).contains("Usage: quartermaster switch"), "{help}");
+    let schema = client.call("schema", json!({})).await;
+    assert!(schema["isError"] != true && text(&schema).contains("$schema"), "{schema}");
+    let missing = client.call("check", json!({ "args": ["nowhere.yaml"] })).await;
+    assert!(missing["isError"] == true && text(&missing).contains("nowhere.yaml"), "{missing}");
+    let list = client.call("switch", json!({ "args": ["list"] })).await;
+    assert!(list["isError"] != true, "{list}");
+
+    let set = json!({ "args": ["set", "toolset:helm", "--mode", "read-only", "--reason", "quiet"] });
+    let waiting = client.call("switch", set).await;
+    let waiting = &waiting["structuredContent"]["run"];
+    assert_eq!(waiting["state"], "pending_approval", "{waiting}");
+    let run_id = waiting["id"].as_str().unwrap().to_owned();
+    let (code, shown, said) =
+        run(folder.path(), &["runs", "show", &run_id, "--token-file", "data/approver.token"]).await;
+    assert!(code == 0 && shown.contains("toolset:helm") && shown.contains("the switches now"), "{shown}{said}");
+    // Whoever calls tools cannot decide.
+    let (code, _, said) = run(folder.path(), &["runs", "approve", &run_id, "--token-file", "data/agent.token"]).await;
+    assert!(code == 1 && said.contains("insufficient_scope"), "{said}");
+    approve(folder.path(), &run_id).await;
+    let ended = client.call("await_run", json!({ "run_id": run_id, "wait_ms": 20_000 })).await;
+    assert_eq!(ended["structuredContent"]["run"]["state"], "succeeded", "{ended}");
+    let list = client.call("switch", json!({ "args": ["list"] })).await;
+    assert!(text(&list).contains("quiet"), "{list}");
+    client.close();
+    assert!(client.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_comes_before_its_answer_and_a_legacy_wait_is_cancelled_by_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    client.initialize().await;
+    client.call("load_toolset", json!({ "toolset": "k8s", "include_write_tools": true })).await;
+    let scale = json!({ "kind": "Deployment", "name": "web", "namespace": "shop", "replicas": 4 });
+    let waiting = client.call("k8s_scale", scale).await;
+    let run_id = waiting["structuredContent"]["run"]["id"].as_str().unwrap_or_else(|| panic!("{waiting}")).to_owned();
+
+    let wait = json!({ "name": "await_run", "arguments": { "run_id": run_id, "wait_ms": 50_000 }, "_meta": { "progressToken": "w" } });
+    let given_up = client.request("tools/call", wait.clone()).await;
+    client.notification("notifications/progress").await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": given_up } });
+    client.send(&cancel).await;
+    let waited = client.request("tools/call", wait).await;
+    client.notification("notifications/progress").await;
+    approve(folder.path(), &run_id).await;
+    let ended = client.answer(waited).await;
+    assert_eq!(ended["result"]["structuredContent"]["run"]["state"], "succeeded", "{ended}");
+    client.close();
+    let (_, rest) = client.end().await;
+    assert!(!rest.iter().any(|message| message["id"] == given_up), "{rest:?}");
+}
