@@ -31,6 +31,10 @@ def check(what, holds, seen=None):
         print(f"  FAILED  {what}: {seen!r}")
 
 
+def failed():
+    return _failed
+
+
 def names(tools):
     return [tool.name for tool in tools]
 

@@ -108,10 +108,10 @@ async fn what_was_asked_before_the_input_ended_is_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_client_leaves_no_process_behind() {
     let folder = tempfile::tempdir().unwrap();
-    // The client is a shell that starts the server as its child and is killed.
+    // The client is a shell that starts the server as its child, becomes another program and is killed.
     let binary = env!("CARGO_BIN_EXE_quartermaster");
-    let script =
-        format!("exec 3> >('{binary}' stdio --data data >out 2>err & echo $! >pid; wait); echo '{{}}' >&3; sleep 600");
+    let server = format!("echo $BASHPID >pid; exec '{binary}' stdio --data data >out 2>err");
+    let script = format!("exec 3> >({server}); echo '{{}}' >&3; exec sleep 600");
     #[expect(clippy::disallowed_methods, reason = "a client that is killed, never part of the service")]
     let mut shell = tokio::process::Command::new("bash");
     shell.args(["-c", &script]).current_dir(folder.path()).env("HOME", folder.path()).kill_on_drop(true);
@@ -233,18 +233,24 @@ async fn progress_comes_before_its_answer_and_a_legacy_wait_is_cancelled_by_a_me
     let mut client = StdioClient::start(folder.path(), &DATA);
     client.initialize().await;
     client.call("load_toolset", json!({ "toolset": "k8s", "include_write_tools": true })).await;
-    let scale = json!({ "kind": "Deployment", "name": "web", "namespace": "shop", "replicas": 4 });
+    let scale = json!({ "kind": "Deployment", "name": "cart-worker", "namespace": "shop", "replicas": 4 });
     let waiting = client.call("k8s_scale", scale).await;
     let run_id = waiting["structuredContent"]["run"]["id"].as_str().unwrap_or_else(|| panic!("{waiting}")).to_owned();
 
-    let wait = json!({ "name": "await_run", "arguments": { "run_id": run_id, "wait_ms": 50_000 }, "_meta": { "progressToken": "w" } });
-    let given_up = client.request("tools/call", wait.clone()).await;
-    client.notification("notifications/progress").await;
+    let wait = |token: &str| {
+        let arguments = json!({ "run_id": run_id, "wait_ms": 50_000 });
+        json!({ "name": "await_run", "arguments": arguments, "_meta": { "progressToken": token } })
+    };
+    let given_up = client.request("tools/call", wait("given up")).await;
+    let waited = client.request("tools/call", wait("waited")).await;
+    // Both are under way when a later one has been answered.
+    assert!(client.call("memory_list", json!({})).await["structuredContent"]["stores"].is_array());
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": given_up } });
     client.send(&cancel).await;
-    let waited = client.request("tools/call", wait).await;
-    client.notification("notifications/progress").await;
+    assert_eq!(client.ask("ping", json!({})).await["result"], json!({}));
     approve(folder.path(), &run_id).await;
+    let progress = client.notification("notifications/progress").await;
+    assert_eq!(progress["params"]["progressToken"], "waited", "{progress}");
     let ended = client.answer(waited).await;
     assert_eq!(ended["result"]["structuredContent"]["run"]["state"], "succeeded", "{ended}");
     client.close();
