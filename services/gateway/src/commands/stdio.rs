@@ -12,9 +12,10 @@ use crate::server;
 use crate::stdio::bridge::{self, Bridge};
 use crate::stdio::command_tools::CommandTools;
 use crate::stdio::connection::Connection;
-use crate::stdio::local::LocalService;
+use crate::stdio::local::{LocalService, Welcome};
 use crate::stdio::{Project, project};
 use anyhow::{Context, ensure};
+use domain::Tenant;
 use executor::Tasks;
 use mcp::forward::MessageHead;
 use mcp::{MessageFault, WireError};
@@ -36,9 +37,14 @@ const SUBJECT: &str = "stdio@dev";
 const SCOPES: &str = "tools:read tools:write";
 
 /// What a model should know before it chooses among the tools.
-const PURPOSE: &str = "Quartermaster runs the runbooks of this project, which its quartermaster.yaml declares. Use them \
+const PURPOSE: &str = "Quartermaster has the tools for operating this project. What changes something waits until the \
+    user approves it with `quartermaster runs`.";
+/// The same where the project has runbooks.
+const RUNBOOKS: &str = "Quartermaster runs the runbooks of this project, which its quartermaster.yaml declares. Use them \
     instead of making up commands for the same task. What changes something waits until the user approves it with \
     `quartermaster runs`.";
+/// The toolset of runbooks.
+const RUNBOOKS_TOOLSET: &str = "runbooks";
 
 pub(super) fn run(args: &StdioCommand) -> anyhow::Result<CommandOutcome> {
     reserve_stdout();
@@ -119,14 +125,10 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
     let deciding = server::start_on(&gateway, listener)?;
     folder.write_tokens()?;
     say(&banner(&folder, &project));
-    let instructions = match project.files() {
-        [] => Instructions::Nothing,
-        [..] => Instructions::PurposeAndToolsets(PURPOSE.into()),
-    };
     let folder = Arc::new(folder);
     let minting = Arc::clone(&folder);
     let mint = Box::new(move || minting.token(SUBJECT, TENANT, SCOPES));
-    LocalService::new(Arc::clone(&gateway), mint, instructions).serve(connection).await;
+    LocalService::new(Arc::clone(&gateway), mint, welcome(&gateway, &project)).serve(connection).await;
     let ended = async {
         gateway.upstreams.close().await;
         deciding.stop_now(LAST_WORK).await;
@@ -136,6 +138,24 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
     }
     drop(guard);
     Ok(CommandOutcome::Done)
+}
+
+/// What the client finds: nothing is said where there is no project, and the runbooks of one are listed at once.
+fn welcome(gateway: &Gateway, project: &Project) -> Welcome {
+    let tenant = Tenant::parse(TENANT).ok().and_then(|tenant| gateway.tenants.find(&tenant));
+    let toolsets = tenant.as_ref().map_or(&[][..], |tenant| tenant.catalog.toolsets());
+    let has_runbooks = toolsets.iter().any(|set| set.name.as_str() == RUNBOOKS_TOOLSET);
+    match (project.files(), has_runbooks) {
+        ([], _) => Welcome { instructions: Instructions::Nothing, selection: None },
+        ([..], false) => Welcome { instructions: Instructions::PurposeAndToolsets(PURPOSE.into()), selection: None },
+        ([..], true) => {
+            let others = toolsets.iter().filter(|set| set.default && set.name.as_str() != RUNBOOKS_TOOLSET);
+            let mut names: Vec<String> = others.map(|set| set.name.to_string()).collect();
+            names.push(format!("{RUNBOOKS_TOOLSET}:write"));
+            let instructions = Instructions::PurposeAndToolsets(RUNBOOKS.into());
+            Welcome { instructions, selection: Some(names.join(",")) }
+        }
+    }
 }
 
 /// A service that cannot start tells its client why, because few clients show what stands on standard error.

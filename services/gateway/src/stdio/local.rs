@@ -28,14 +28,22 @@ pub struct LocalService {
     gateway: Arc<Gateway>,
     mint: MintToken,
     token: Mutex<(Moment, String)>,
-    instructions: Instructions,
+    welcome: Welcome,
+}
+
+/// What a client finds at its beginning.
+pub struct Welcome {
+    /// What it is told about the service.
+    pub instructions: Instructions,
+    /// The toolsets that are loaded, as an address would name them; `None`: the tenant's default ones.
+    pub selection: Option<String>,
 }
 
 impl LocalService {
     /// Serves the user whose tokens `mint` signs.
-    pub fn new(gateway: Arc<Gateway>, mint: MintToken, instructions: Instructions) -> LocalService {
+    pub fn new(gateway: Arc<Gateway>, mint: MintToken, welcome: Welcome) -> LocalService {
         let token = Mutex::new((gateway.clock.now(), mint()));
-        LocalService { gateway, mint, token, instructions }
+        LocalService { gateway, mint, token, welcome }
     }
 
     /// Answers until the connection is over.
@@ -171,8 +179,8 @@ impl LocalMessage {
         let Some(exchange) = self.exchange().await else { return };
         let LocalMessage { service, session, decoded, writer, .. } = self;
         let (sink, frames) = sink::channel();
-        let instructions = service.instructions.clone();
-        let request = McpRequest { exchange, headers: None, session, selection: None, sink: Some(sink), instructions };
+        let (selection, instructions) = (service.welcome.selection.as_deref(), service.welcome.instructions.clone());
+        let request = McpRequest { exchange, headers: None, session, selection, sink: Some(sink), instructions };
         match protocol::answer_decoded(request, |_| decoded).await {
             McpAnswer::Message(McpMessage { reply, .. }) => {
                 writer.send(reply.body).await;
@@ -186,12 +194,12 @@ impl LocalMessage {
     async fn initialize(self) -> Option<String> {
         let exchange = self.exchange().await?;
         let LocalMessage { service, decoded, writer, .. } = self;
-        let (instructions, gateway) = (service.instructions.clone(), Arc::clone(&exchange.gateway));
+        let (gateway, instructions) = (Arc::clone(&exchange.gateway), service.welcome.instructions.clone());
         let opening = McpRequest {
             exchange: exchange.clone(),
             headers: None,
             session: None,
-            selection: None,
+            selection: service.welcome.selection.as_deref(),
             sink: None,
             instructions,
         };

@@ -170,7 +170,7 @@ async fn instructions_say_what_it_is_for_where_there_is_a_project() {
     let mut client = StdioClient::of(command);
     let opened = client.initialize().await;
     let text = opened["instructions"].as_str().unwrap_or_else(|| panic!("{opened}"));
-    assert!(text.contains("quartermaster.yaml") && text.contains("load_toolset"), "{text}");
+    assert!(text.contains("this project") && text.contains("load_toolset"), "{text}");
     assert!(text.split_whitespace().count() <= 100, "{text}");
     // What it keeps is the user's and not the project's: whoever made the project could have put keys there.
     assert!(!folder.path().join("shop/.quartermaster").exists());
