@@ -31,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 const BUFFER: usize = 64 * 1024;
 /// How long background work and the store may take at the end.
 const LAST_WORK: Duration = Duration::from_millis(100);
+/// How long threads may take at the end.
+const LAST_THREADS: Duration = Duration::from_millis(200);
 /// The subject of the local user's token.
 const SUBJECT: &str = "stdio@dev";
 /// What that token may do. It never holds a scope that decides or administers.
@@ -62,8 +64,9 @@ pub(super) fn run(args: &StdioCommand) -> anyhow::Result<CommandOutcome> {
             },
         }
     });
-    // A thread that reads the input or writes to a client that does not read cannot be stopped, and is not waited for.
-    runtime.shutdown_background();
+    // Whatever is dropped now takes its processes along. A thread that reads the input or writes to a client that does not
+    // read cannot be stopped, and is not waited for longer.
+    runtime.shutdown_timeout(LAST_THREADS);
     outcome
 }
 

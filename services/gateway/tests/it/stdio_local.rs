@@ -127,6 +127,30 @@ async fn a_killed_client_leaves_no_process_behind() {
     until("the server to end", async || gone(&pid).then_some(())).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_process_started_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir_all(data.join("catalog/servers")).unwrap();
+    std::fs::create_dir_all(data.join("tenants")).unwrap();
+    // An external server that answers nothing and does not mind that its input ends.
+    let pid_file = folder.path().join("pid");
+    let script = format!("echo $$ >{}; trap '' HUP TERM PIPE; while :; do sleep 1; done", pid_file.display());
+    let entry = json!({ "name": "stubborn", "command": "/bin/sh", "args": ["-c", script] });
+    std::fs::write(data.join("catalog/servers/stubborn.server.yaml"), entry.to_string()).unwrap();
+    let tenant = "tenant: dev\nmode: write\ndefault_toolsets: [memory]\nservers: [{ use: stubborn }]\n";
+    std::fs::write(data.join("tenants/dev.yaml"), tenant).unwrap();
+    let mut client = StdioClient::start(folder.path(), &DATA);
+    client.initialize().await;
+    let pid = until("the external server", async || {
+        std::fs::read_to_string(&pid_file).ok().filter(|text| text.ends_with('\n'))
+    })
+    .await;
+    client.close();
+    assert!(client.end().await.0.success());
+    until("its child to end", async || gone(pid.trim()).then_some(())).await;
+}
+
 /// Whether a process is not there, or waits only for somebody to ask how it ended.
 fn gone(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
