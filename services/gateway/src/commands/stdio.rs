@@ -113,7 +113,7 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
         None => data_folder::of_project(&project).context("there is no home folder; name a folder with --data")?,
     };
     let listener = TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
-    let folder = DataFolder::open(&data, "stdio", listener.local_addr()?, args.cluster.as_deref())?;
+    let folder = Arc::new(DataFolder::open(&data, "stdio", listener.local_addr()?, args.cluster.as_deref())?);
     let mut settings = folder.settings(None)?;
     // Whoever decides there is one person.
     settings.listen.workers = 1;
@@ -124,14 +124,13 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
     let cap = settings.listen.body_bytes;
     let commands = CommandTools::new(folder.path().to_owned())?;
     let gateway = Gateway::build_local(settings, vec![Arc::new(commands)]).await?;
-    let connection = connect(cap, &gateway.tasks, stop);
     let deciding = server::start_on(&gateway, listener)?;
     folder.write_tokens()?;
     say(&banner(&folder, &project));
-    let folder = Arc::new(folder);
     let minting = Arc::clone(&folder);
     let mint = Box::new(move || minting.token(SUBJECT, TENANT, SCOPES));
-    LocalService::new(Arc::clone(&gateway), mint, welcome(&gateway, &project)).serve(connection).await;
+    let service = LocalService::new(Arc::clone(&gateway), mint, welcome(&gateway, &project));
+    service.serve(connect(cap, &gateway.tasks, stop)).await;
     let ended = async {
         gateway.upstreams.close().await;
         deciding.stop_now(LAST_WORK).await;
@@ -184,7 +183,6 @@ fn banner(folder: &DataFolder, project: &Project) -> String {
     };
     format!(
         "Quartermaster serves MCP on standard input and output.\n  project    {project}\n  data       {data}\n  \
-         decide     quartermaster runs --token-file {data}/{}\n",
-        APPROVER_TOKEN
+         decide     quartermaster runs --token-file {data}/{APPROVER_TOKEN}\n"
     )
 }
