@@ -46,6 +46,8 @@ pub struct Settings {
     pub tenants: TenantSettings,
     /// What tenants may reach.
     pub upstreams: UpstreamSettings,
+    /// What tenants' runbooks may do.
+    pub runbooks: RunbookSettings,
     /// Checkpoints and exports of the audit logs.
     pub audit: archive::ArchiveConfig,
     /// Logs and traces.
@@ -199,6 +201,14 @@ pub struct UpstreamSettings {
     pub mcp_servers: String,
     /// The tenants that may name external servers of their own.
     pub own_servers: Vec<String>,
+}
+
+/// What tenants' runbooks may do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunbookSettings {
+    /// Those that only read, as `TENANT/GROUP/NAME` with an optional `*` at the end.
+    pub reads: Vec<String>,
 }
 
 /// Why settings cannot be used.

@@ -15,6 +15,7 @@ use jenkins::{JenkinsConfig, JenkinsToolset, SimulatedServer};
 use kubernetes::{Argo, Kubernetes, KubernetesConfig, SimulatedCluster};
 use memory::MemoryToolset;
 use memory::documents::Documents;
+use runbooks::RunbooksToolset;
 use sandbox::jenkins::JenkinsSeed;
 use sandbox::{Sandbox, Seed};
 use std::collections::BTreeSet;
@@ -95,6 +96,7 @@ impl Toolsets {
             Arc::new(Argo::new(cursors.clone())),
             Arc::new(JenkinsToolset::new(jenkins)),
             Arc::new(MemoryToolset::new(notebook.clone(), cursors)),
+            Arc::new(RunbooksToolset::new(store.clone(), vault.clone())),
         ];
         let tools = listed(&all, false)?;
         // No tool of an external server can take a name of ours.
@@ -145,6 +147,12 @@ impl Toolsets {
     /// The same, as for a tenant with several targets of each kind.
     pub fn tools_for_several(&self) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
         listed(&self.all, true)
+    }
+
+    /// Every tool that a tenant's own configuration declares, attached to no target.
+    pub fn tools_of(&self, config: &TenantConfig) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
+        let each = self.all.iter().map(|toolset| toolset.tools_of(config)).collect::<Result<Vec<_>, _>>()?;
+        Ok(each.into_iter().flatten().collect())
     }
 
     /// The codes that toolsets raise besides those of the path of a call.

@@ -105,6 +105,10 @@ mod reviews;
 #[cfg(test)]
 mod routes;
 #[cfg(test)]
+mod runbooks_cluster;
+#[cfg(test)]
+mod runbooks_seed;
+#[cfg(test)]
 mod runner_api;
 #[cfg(test)]
 mod runner_crash;

@@ -149,13 +149,12 @@ async fn reports_that_are_too_large_or_make_no_sense_are_refused() {
         let answer = desk.ask(&token, &path(&job, "events"), &body).await;
         assert_eq!(answer.status, status, "{}", answer.text());
     }
-    let unknown =
-        desk.ask(&token, "/v1/runner/jobs/job_0000000000000000000000/events", &json!({ "runner": me, "epoch": 1 }));
-    assert_eq!(unknown.await.status, 404);
-    assert_eq!(
-        desk.ask(&token, "/v1/runner/jobs/nonsense/end", &json!({ "runner": me, "epoch": 1 })).await.status,
-        400
-    );
+    let report = json!({ "runner": me, "epoch": 1 });
+    for (path, status) in [("job_0000000000000000000000/events", 404), ("nonsense/events", 404), ("nonsense/end", 400)]
+    {
+        let answer = desk.ask(&token, &format!("/v1/runner/jobs/{path}"), &report).await;
+        assert_eq!(answer.status, status, "{path} {}", answer.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
