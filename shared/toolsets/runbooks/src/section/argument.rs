@@ -116,12 +116,12 @@ fn number(reader: &mut SectionReader<'_>, node: &YamlNode, place: &str) -> Optio
 fn pattern(reader: &mut SectionReader<'_>, node: &YamlNode) -> Option<String> {
     let text = reader.values.text(node, "`pattern`")?;
     let compiled = RegexBuilder::new(text).size_limit(PATTERN_SIZE).build();
-    let why = |error: regex::Error| match error {
-        regex::Error::CompiledTooBig(_) => "`pattern` is too large".to_owned(),
-        other => {
-            let words = other.to_string();
-            format!("`pattern` is no regular expression: {}", words.lines().last().unwrap_or_default().trim())
+    let why = |error: regex::Error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
+            return "`pattern` is too large".to_owned();
         }
+        let words = error.to_string();
+        format!("`pattern` is no regular expression: {}", words.lines().last().unwrap_or_default().trim())
     };
     reader.values.accept(node, compiled.map(drop).map_err(why))?;
     let fits = (1..=PATTERN_BYTES).contains(&text.len());
