@@ -124,7 +124,7 @@ ring_control_plane() {
     use_helm
     # They wait for controllers more than they compute. Those that bring a simulated cluster of their own ran in `unit`.
     export RUST_TEST_THREADS=4
-    for filter in k8s_ argo_ helm_; do
+    for filter in k8s_ argo_ helm_ runbooks_cluster; do
         [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
         INSTA_UPDATE=no "${tests[@]}" "$filter" -- --skip k8s_write_
     done

@@ -12,7 +12,7 @@ use crate::readiness::{self, Readiness};
 use crate::settings::{SessionSettings, Settings};
 use crate::switches;
 use crate::tenants::{TenantRegistry, TenantsParts};
-use crate::toolsets::{self, ExternalServers, Toolsets};
+use crate::toolsets::{self, ExternalServers, LocalParts, Toolsets};
 use crate::usage::{self, UsageWriter};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
@@ -34,7 +34,6 @@ use store::{SessionConfig, Store, StoreError, TenantStore};
 use telemetry::metrics;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use toolset::Toolset;
 use vault::{Environment, RecordSealer, Sealer, Vault};
 
 /// How far the seal of an audit log may be behind. It is a promise, so there is no setting for it.
@@ -92,12 +91,12 @@ impl Gateway {
     /// Builds everything. Fails only on what an operator has to correct; a store that is away is waited for.
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
         let helm = helm(&settings).await;
-        Gateway::build_with(settings, GatewayParts { helm, local: Vec::new() }).await
+        Gateway::build_with(settings, GatewayParts { helm, local: LocalParts::default() }).await
     }
 
     /// The same for a process that answers one user: with toolsets that only this process has, and nothing looked for
     /// before it is used.
-    pub async fn build_local(settings: Settings, local: Vec<Arc<dyn Toolset>>) -> anyhow::Result<Arc<Gateway>> {
+    pub async fn build_local(settings: Settings, local: LocalParts) -> anyhow::Result<Arc<Gateway>> {
         let helm = Helm::when_used(helm_config(&settings));
         Gateway::build_with(settings, GatewayParts { helm, local }).await
     }
@@ -211,7 +210,7 @@ impl Gateway {
 /// What differs between a service and a process for one user.
 struct GatewayParts {
     helm: Helm,
-    local: Vec<Arc<dyn Toolset>>,
+    local: LocalParts,
 }
 
 /// The helm binary, as the settings name it.

@@ -61,6 +61,8 @@ pub enum Command {
     Audit(AuditCommand),
     /// Export a tenant's documents as files, and import them.
     Memory(MemoryCommand),
+    /// Take jobs from a service and execute their commands on this host. Listens nowhere.
+    Runner(RunnerCommand),
     /// Check everything the service needs, one line each: clock, store, keys, issuers, helm, each tenant's targets.
     Doctor(Doctor),
     /// Print shell completions.
@@ -88,6 +90,7 @@ impl Command {
             | Command::Schema
             | Command::Token(_)
             | Command::Tools(_)
+            | Command::Runner(_)
             | Command::Doctor(_)
             | Command::Completions { .. } => None,
         }
@@ -203,6 +206,9 @@ pub struct TokenCommand {
     /// The scopes of the token, separated by blanks.
     #[arg(long)]
     pub scope: String,
+    /// A label whose jobs the token's runner may take, with the scope runner:work; can be repeated.
+    #[arg(long, value_name = "LABEL")]
+    pub label: Vec<String>,
     /// How long the token is valid.
     #[arg(long, default_value = "1h")]
     pub ttl: String,
@@ -218,6 +224,45 @@ pub struct TokenCommand {
     /// The audience of the token, with --key.
     #[arg(long)]
     pub audience: Option<String>,
+}
+
+/// `runner`.
+#[derive(Debug, clap::Args)]
+pub struct RunnerCommand {
+    /// The service's address: https, or http on loopback. HTTPS_PROXY and NO_PROXY apply.
+    #[arg(long)]
+    pub url: String,
+    /// A file with a token that has the scope runner:work and nothing else. It is read again for every request.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: PathBuf,
+    /// A label to serve, among those of the token; can be repeated.
+    #[arg(long, required = true, value_name = "LABEL")]
+    pub label: Vec<String>,
+    /// Execute only runbooks of this name, such as 'shop/*'; can be repeated. This or --pin is required.
+    #[arg(long, value_name = "GROUP/NAME", required_unless_present = "pin")]
+    pub only: Vec<String>,
+    /// Execute only runbooks whose text this file pins: lines of GROUP/NAME sha256:DIGEST.
+    #[arg(long, value_name = "FILE")]
+    pub pin: Option<PathBuf>,
+    /// How many jobs to execute at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub slots: u32,
+    /// What the runner calls itself in the service. Default: the name of this host.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where commands begin.
+    #[arg(long, default_value = ".", value_name = "FOLDER")]
+    pub dir: PathBuf,
+    /// A variable for every command, such as PATH=/opt/bin:/usr/bin; can be repeated. Nothing else of the runner's own
+    /// environment reaches a command.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// A file with certificates (PEM) to trust besides the public ones.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// How long commands may go on after SIGTERM. A second SIGTERM ends them at once.
+    #[arg(long, default_value = "10m", value_name = "SPAN")]
+    pub drain: String,
 }
 
 /// `tools`.

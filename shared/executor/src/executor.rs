@@ -128,6 +128,11 @@ impl Executor {
         Actor { kind: ActorKind::Person, ..self.actor(caller) }
     }
 
+    /// A runner that takes jobs or reports on them, as the audit log names it.
+    pub fn runner(&self, caller: &Caller) -> Actor {
+        Actor { kind: ActorKind::Runner, ..self.actor(caller) }
+    }
+
     /// Who acts, as the audit log names them.
     pub(crate) fn actor(&self, caller: &Caller) -> Actor {
         let token = caller.token.map(|token| self.keys.token_digest(&caller.tenant, &token));

@@ -55,6 +55,8 @@ pub enum ActorKind {
     Person,
     /// This service itself.
     Service,
+    /// A program that executes jobs on a host of the tenant.
+    Runner,
 }
 
 impl ActorKind {
@@ -64,6 +66,7 @@ impl ActorKind {
             ActorKind::Agent => "agent",
             ActorKind::Person => "person",
             ActorKind::Service => "service",
+            ActorKind::Runner => "runner",
         }
     }
 }

@@ -27,6 +27,8 @@ mod guard;
 mod health;
 mod holds;
 mod hub;
+mod job_follower;
+mod jobs;
 mod keys;
 mod lineage;
 mod measure;
@@ -72,6 +74,8 @@ pub use guard::{OpenedBody, RecordCipher, RecordPlace, UnauthenticRecord};
 pub use health::{HealthFinding, HealthReport};
 pub use holds::{Lock, LockResult, LockStore};
 pub use hub::{TenantWatch, WakeUp};
+pub use job_follower::{JobFollower, JobNews};
+pub use jobs::{JobChange, JobStore, JobSubmission, OutputPiece, RunnerPresence, VersionedJob};
 pub use keys::{IndexName, RecordKey, StreamName};
 pub use lineage::{StoreEpoch, StoreEpochs};
 pub use memory::{

@@ -9,7 +9,7 @@
 use crate::bounds::secret_uses;
 use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
 use crate::problem::{Problem, ProblemReport, shown};
-use crate::section::{Place, Section, SectionReader, keys_at};
+use crate::section::{Place, Section, SectionReader, SectionValues, keys_at};
 use crate::values::{self, MappingFields, ValueReader, or_nearest};
 use crate::{
     environment,
@@ -81,6 +81,32 @@ pub fn parse(file_label: &str, text: &str, known: &KnownNames<'_>) -> Result<Ten
     report.judge(config)
 }
 
+/// Checks a file that holds one section and `params`, and belongs to no tenant. All problems come at once, in file order;
+/// beside the section stands what is allowed and somebody should look at.
+pub fn parse_section(
+    file_label: &str,
+    text: &str,
+    section: &Section,
+) -> Result<(SectionValues, Vec<Problem>), Vec<Problem>> {
+    let mut report = ProblemReport::of(file_label);
+    let known = KnownNames::only(std::slice::from_ref(section));
+    let begin = format!("begin with `{}:`", section.key);
+    let read = yaml::read(text, &begin, &mut report).and_then(|mut root| {
+        environment::refuse(&mut root, &mut report);
+        let mut check = ConfigCheck::new(&mut report, &known);
+        let fields = check.reader.values.fields(&root, "the file", &["params", section.key], None)?;
+        if let Some(node) = fields.find("params") {
+            check.reader.params = check.reader.values.tenant_params(node);
+        }
+        if let Some(node) = fields.find(section.key) {
+            section.read(&mut check.reader, node);
+        }
+        let warnings = check.reader.values.report.take_warnings();
+        Some((std::mem::take(&mut check.reader.sections), warnings))
+    });
+    report.judge(read)
+}
+
 /// How a tenant's file begins.
 const BEGIN: &str = "begin with `tenant:` and the tenant's name";
 
@@ -132,6 +158,7 @@ impl ConfigCheck<'_> {
             secrets: std::mem::take(&mut self.reader.secrets),
             granted_secrets: BTreeSet::new(),
             params: std::mem::take(&mut self.reader.params.params),
+            warnings: self.reader.values.report.take_warnings(),
             deny,
             require_approval,
             section_gates: std::mem::take(&mut self.reader.gates),
@@ -202,7 +229,9 @@ impl ConfigCheck<'_> {
         let name = ToolsetName::parse(text).map_err(|error| format!("{} is no toolset: {error}", shown(text)));
         let name = self.reader.values.accept(node, name)?;
         let of_sections = self.reader.tools.iter().map(|family| family.toolset.as_str());
-        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(of_sections).collect();
+        let of_tools = self.reader.named_tools.iter().map(|(toolset, _)| *toolset);
+        let mut known: Vec<&str> = self.known.toolsets.iter().copied().chain(of_sections).chain(of_tools).collect();
+        known.dedup();
         if known.contains(&text) {
             return Some(name);
         }
@@ -269,7 +298,7 @@ impl ConfigCheck<'_> {
         let text = self.reader.values.text(node, "a rule")?;
         let pattern = Pattern::parse(text).map_err(|error| format!("{} is no rule: {error}", shown(text)));
         let pattern = self.reader.values.accept(node, pattern)?;
-        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_family(text) {
+        if self.tools().any(|tool| pattern.tool_matches(tool)) || self.may_meet_family(text) {
             return Some(pattern);
         }
         // A rule that protects nothing is most often a typo, and then something stands unprotected.
@@ -296,6 +325,11 @@ impl ConfigCheck<'_> {
         !rule.contains(':') && self.prefixes().any(meets)
     }
 
+    /// The tools whose whole names are known.
+    fn tools(&self) -> impl Iterator<Item = &str> + Clone {
+        self.known.tools.iter().copied().chain(self.reader.named_tools.iter().map(|(_, name)| name.as_str()))
+    }
+
     /// How the names of tools begin of which nothing else is known.
     fn prefixes(&self) -> impl Iterator<Item = &str> {
         self.reader.tools.iter().map(|family| family.prefix.as_str())
@@ -304,7 +338,7 @@ impl ConfigCheck<'_> {
     /// Tools near the one a rule names; families of tools, if it names a beginning.
     fn meant(&self, rule: &str) -> Vec<String> {
         let tool = rule.split(':').next().unwrap_or(rule);
-        let tools = self.known.tools.iter().copied();
+        let tools = self.tools();
         let Some(stem) = tool.strip_suffix('*') else { return near(tool, tools) };
         let families = tools.filter_map(|tool| tool.find('_').map(|end| &tool[..=end]));
         let families: BTreeSet<&str> = families.chain(self.prefixes()).collect();

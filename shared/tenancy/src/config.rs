@@ -5,6 +5,7 @@
 
 use crate::bounds::SecretUse;
 use crate::params::TenantParam;
+use crate::problem::Problem;
 use crate::section::{SectionTypeError, SectionValues};
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
@@ -31,6 +32,8 @@ pub struct TenantConfig {
     pub granted_secrets: BTreeSet<SecretUse>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
+    /// What is allowed and somebody should look at, with its place in the file.
+    pub warnings: Vec<Problem>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.

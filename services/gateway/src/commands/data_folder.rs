@@ -165,11 +165,26 @@ impl DataFolder {
     /// Writes one token into a file of its name.
     pub(super) fn write_token(&self, name: &str, tenant: &str, scope: &str) -> anyhow::Result<()> {
         let token = self.token(&format!("{name}@{tenant}"), tenant, scope);
+        self.write(name, &token)
+    }
+
+    /// Writes a token for a runner of the folder's tenant that serves this label, and returns its file.
+    pub(super) fn write_runner_token(&self, label: &str) -> anyhow::Result<PathBuf> {
+        let token = self.labelled_token("runner@dev", TENANT, "runner:work", vec![label.to_owned()]);
+        self.write("runner", &token)?;
+        Ok(self.path.join("runner.token"))
+    }
+
+    fn write(&self, name: &str, token: &str) -> anyhow::Result<()> {
         private(&self.path.join(format!("{name}.token")), token.as_bytes())
     }
 
     /// A token that begins now.
     pub(super) fn token(&self, subject: &str, tenant: &str, scope: &str) -> String {
+        self.labelled_token(subject, tenant, scope, Vec::new())
+    }
+
+    fn labelled_token(&self, subject: &str, tenant: &str, scope: &str, labels: Vec<String>) -> String {
         let now = SystemClock.now();
         let claims = MintedClaims {
             iss: ISSUER.to_owned(),
@@ -178,6 +193,7 @@ impl DataFolder {
             tenant: tenant.to_owned(),
             scope: scope.to_owned(),
             email: String::new(),
+            labels,
             exp: now.plus(GOOD_FOR),
             iat: now,
         };

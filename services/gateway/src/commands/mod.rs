@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod memory;
 mod output;
+mod runner;
 mod runs;
 mod schema;
 mod serve;
@@ -67,6 +68,7 @@ pub(crate) fn execute(cli: Cli) -> u8 {
         Command::Usage(args) => usage::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
+        Command::Runner(args) => runner::run(&args),
         Command::Doctor(args) => doctor::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();

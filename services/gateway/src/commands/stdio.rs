@@ -14,11 +14,16 @@ use crate::stdio::command_tools::CommandTools;
 use crate::stdio::connection::Connection;
 use crate::stdio::local::{LocalService, Welcome};
 use crate::stdio::{Project, project};
+use crate::toolsets::LocalParts;
 use anyhow::{Context, ensure};
-use domain::Tenant;
+use domain::job::RunnerLabel;
+use domain::{RunnerId, Tenant};
 use executor::Tasks;
 use mcp::forward::MessageHead;
 use mcp::{MessageFault, WireError};
+use runbooks::LocalRunbooks;
+use runbooks::local::LOCAL_LABEL;
+use runner::{AllowList, Host, JobClient, NamePattern, RunnerOptions, RunnerStop};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +38,14 @@ const BUFFER: usize = 64 * 1024;
 const LAST_WORK: Duration = Duration::from_millis(100);
 /// How long threads may take at the end.
 const LAST_THREADS: Duration = Duration::from_millis(200);
+/// Runbooks that run at once.
+const JOBS: u32 = 4;
+/// How long commands of runbooks may take once they are asked to end.
+const GRACE: Duration = Duration::from_millis(200);
+/// Longer than the service waits for a job.
+const WAITS: Duration = Duration::from_secs(60);
+/// The variables of the user that commands of runbooks get.
+const PASSED_ON: [&str; 5] = ["PATH", "HOME", "LANG", "USER", "TMPDIR"];
 /// The subject of the local user's token.
 const SUBJECT: &str = "stdio@dev";
 /// What that token may do. It never holds a scope that decides or administers.
@@ -123,14 +136,28 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
     catalog::tokens::estimate_unknown();
     let cap = settings.listen.body_bytes;
     let commands = CommandTools::new(folder.path().to_owned())?;
-    let gateway = Gateway::build_local(settings, vec![Arc::new(commands)]).await?;
+    let LocalRunbooks { runbooks, problems, warnings, .. } = LocalRunbooks::find(&here);
+    problems.iter().for_each(|problem| say(&format!("{problem}\n")));
+    warnings.iter().for_each(|warning| say(&format!("warning: {warning}\n")));
+    let has_runbooks = !runbooks.is_empty();
+    let gateway = Gateway::build_local(settings, LocalParts { toolsets: vec![Arc::new(commands)], runbooks }).await?;
     let deciding = server::start_on(&gateway, listener)?;
     folder.write_tokens()?;
     say(&banner(&folder, &project));
     let minting = Arc::clone(&folder);
     let mint = Box::new(move || minting.token(SUBJECT, TENANT, SCOPES));
     let service = LocalService::new(Arc::clone(&gateway), mint, welcome(&gateway, &project));
-    service.serve(connect(cap, &gateway.tasks, stop)).await;
+    let stop_runner = RunnerStop::default();
+    if has_runbooks {
+        let options = project_runner(&folder, project.root())?;
+        gateway.tasks.spawn("project runner", run_jobs(options, stop_runner.clone()));
+    }
+    service
+        .serve(connect(cap, &gateway.tasks, stop), || {
+            stop_runner.drain.cancel();
+            stop_runner.now.cancel();
+        })
+        .await;
     let ended = async {
         gateway.upstreams.close().await;
         deciding.stop_now(LAST_WORK).await;
@@ -140,6 +167,33 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
     }
     drop(guard);
     Ok(CommandOutcome::Done)
+}
+
+/// A runner inside this process for the runbooks of the project. It is an ordinary one with an ordinary token, so what it
+/// executes is claimed, fenced, bounded and reported like everywhere; only its commands end with this process.
+fn project_runner(folder: &DataFolder, root: &Path) -> anyhow::Result<RunnerOptions> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits)?;
+    let url = folder.address();
+    let url = url.trim_end_matches("/mcp");
+    let http = egress::service_client(url, &egress::Config { answer_within: WAITS, ..egress::Config::default() })?;
+    let token_file = folder.write_runner_token(LOCAL_LABEL)?;
+    let mut client = JobClient::new(url, token_file, http, RunnerId::from_random(bits));
+    client.labels.extend(RunnerLabel::parse(LOCAL_LABEL));
+    (client.name, client.slots) = ("stdio".to_owned(), JOBS);
+    let mut host = Host { grace: GRACE, ..Host::new(root) };
+    // What the user's own commands would find.
+    let passed_on = std::env::vars().filter(|(name, _)| PASSED_ON.contains(&name.as_str()));
+    host.env.extend(passed_on);
+    // The service is this very process, and what the project declares is what the user approves.
+    let allow = AllowList::new(NamePattern::parse("*").into_iter().collect(), None);
+    Ok(RunnerOptions { client, allow, host, drain: Duration::ZERO })
+}
+
+async fn run_jobs(options: RunnerOptions, stop: RunnerStop) {
+    if let Err(fault) = runner::serve(options, &stop).await {
+        tracing::error!(%fault, "the runbooks of this project cannot be executed");
+    }
 }
 
 /// What the client finds: nothing is said where there is no project, and the runbooks of one are listed at once.

@@ -46,12 +46,13 @@ impl LocalService {
         LocalService { gateway, mint, token, welcome }
     }
 
-    /// Answers until the connection is over.
-    pub async fn serve<R: AsyncBufRead + Unpin>(self, mut connection: Connection<R>) {
+    /// Answers until the connection is over. `over` is called once, before what is under way gets its last moment.
+    pub async fn serve<R: AsyncBufRead + Unpin>(self, mut connection: Connection<R>, over: impl FnOnce()) {
         let mut client = LocalClient { service: Arc::new(self), session: None, name: None };
         while let Some(line) = connection.next().await {
             client.take(&connection, &line).await;
         }
+        over();
         connection.close().await;
         // What waits for a person in a session that is over is taken back: nobody is there to hear of it.
         if tokio::time::timeout(LAST_CLOSE, client.end_session()).await.is_err() {

@@ -75,6 +75,7 @@ pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
         sections: Default::default(),
         secrets: Default::default(),
         granted_secrets: Default::default(),
+        warnings: Vec::new(),
         params: Default::default(),
         deny: Vec::new(),
         require_approval: Vec::new(),

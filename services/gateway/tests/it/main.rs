@@ -105,6 +105,18 @@ mod reviews;
 #[cfg(test)]
 mod routes;
 #[cfg(test)]
+mod runbooks_cluster;
+#[cfg(test)]
+mod runbooks_seed;
+#[cfg(test)]
+mod runner_api;
+#[cfg(test)]
+mod runner_crash;
+#[cfg(test)]
+mod runner_desk;
+#[cfg(test)]
+mod runner_process;
+#[cfg(test)]
 mod runs_agent;
 #[cfg(test)]
 mod runs_cost;

@@ -378,6 +378,7 @@ impl Yard {
             scopes: Scopes::parse(scopes),
             expires_at: Moment::from_secs(u64::from(u32::MAX)),
             token: None,
+            labels: Vec::new(),
         })
     }
 

@@ -273,11 +273,98 @@ async fn progress_comes_before_its_answer_and_a_legacy_wait_is_cancelled_by_a_me
     client.send(&cancel).await;
     assert_eq!(client.ask("ping", json!({})).await["result"], json!({}));
     approve(folder.path(), &run_id).await;
-    let progress = client.notification("notifications/progress").await;
-    assert_eq!(progress["params"]["progressToken"], "waited", "{progress}");
+    let of_wait = |message: &Value| message["params"]["progressToken"] == "waited";
+    assert_eq!(client.find(of_wait).await["method"], "notifications/progress");
     let ended = client.answer(waited).await;
     assert_eq!(ended["result"]["structuredContent"]["run"]["state"], "succeeded", "{ended}");
     client.close();
     let (_, rest) = client.end().await;
     assert!(!rest.iter().any(|message| message["id"] == given_up), "{rest:?}");
+}
+
+/// The project of the test: one runbook at each of two levels, and one that says it only reads.
+const PROJECT: &str = r#"runbooks:
+  - name: seed
+    description: "Write the marker from `key`"
+    arguments: { key: { type: string, required: true, pattern: "^[a-z]{1,9}$" } }
+    check: ["test", "-f", "marker-{{ args.key }}"]
+    run: ["sh", "-c", "echo seeding; echo done > marker-$QM_ARG_KEY"]
+  - { name: fail, run: ["sh", "-c", "echo broken; exit 3"] }
+  - { name: look, effect: read, run: ["echo", "looked"] }
+  - { name: hang, run: ["sh", "-c", "echo $$ > hang.pid; trap '' TERM; sleep 600"] }
+"#;
+
+/// A client in a project below a folder that is one as well.
+async fn in_project(folder: &Path) -> StdioClient {
+    let inner = folder.join("shop/src");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(folder.join("quartermaster.yaml"), "runbooks:\n  - { name: seed, group: shop, run: [\"true\"] }\n")
+        .unwrap();
+    std::fs::write(folder.join("shop/quartermaster.yaml"), PROJECT).unwrap();
+    let data = folder.join("data").display().to_string();
+    let mut command = program(&inner, &["stdio", "--data", &data]);
+    command.env("HOME", folder);
+    let mut client = StdioClient::of(command);
+    let opened = client.initialize().await;
+    assert!(opened["instructions"].as_str().unwrap().contains("runbooks of this project"), "{opened}");
+    client
+}
+
+/// Calls a runbook and has it approved; gives the run.
+async fn begin(folder: &Path, client: &mut StdioClient, tool: &str, arguments: Value) -> String {
+    // The runner of the process may not have said yet that it is there, and nobody announces it.
+    let waiting = loop {
+        let answer = client.call(tool, arguments.clone()).await;
+        if !text(&answer).contains("runner_offline") {
+            break answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    let run = &waiting["structuredContent"]["run"];
+    assert_eq!(run["state"], "pending_approval", "{waiting}");
+    let id = run["id"].as_str().unwrap().to_owned();
+    approve(folder, &id).await;
+    id
+}
+
+/// The same, and gives what became of it.
+async fn approved(folder: &Path, client: &mut StdioClient, tool: &str, arguments: Value) -> Value {
+    let id = begin(folder, client, tool, arguments).await;
+    client.call("await_run", json!({ "run_id": id, "wait_ms": 20_000 })).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runbooks_of_the_project_are_listed_at_once_and_run_in_this_process_when_a_person_agrees() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = in_project(folder.path()).await;
+    let tools = client.tools().await;
+    let listed: Vec<&String> = tools.iter().filter(|name| name.starts_with("runbook__shop__")).collect();
+    assert_eq!(listed.len(), 5, "all levels are listed, and names differ: {tools:?}");
+
+    let first = approved(folder.path(), &mut client, "runbook__shop__seed", json!({ "key": "abc" })).await;
+    assert!(first["isError"] != true && first.to_string().contains("seeding"), "{first}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("shop/marker-abc")).unwrap(), "done\n");
+    let again = approved(folder.path(), &mut client, "runbook__shop__seed", json!({ "key": "abc" })).await;
+    assert!(again["isError"] != true && !again.to_string().contains("seeding"), "its check ends it: {again}");
+    let failed = approved(folder.path(), &mut client, "runbook__shop__fail", json!({})).await;
+    assert!(failed["isError"] == true && failed.to_string().contains("broken"), "{failed}");
+    // Whoever wrote the project vouches for nothing.
+    let look = approved(folder.path(), &mut client, "runbook__shop__look", json!({})).await;
+    assert!(look.to_string().contains("looked"), "{look}");
+    client.close();
+    assert!(client.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runbook_that_runs_ends_with_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = in_project(folder.path()).await;
+    begin(folder.path(), &mut client, "runbook__shop__hang", json!({})).await;
+    let pid_file = folder.path().join("shop/hang.pid");
+    let pid =
+        until("the command", async || std::fs::read_to_string(&pid_file).ok().filter(|text| text.ends_with('\n')))
+            .await;
+    client.close();
+    assert!(client.end().await.0.success());
+    until("the command to end", async || gone(pid.trim()).then_some(())).await;
 }

@@ -119,6 +119,9 @@ impl Executor {
             || Failure::new(Code::Deadline, format!("the target did not answer within {} s", deadline.as_secs()));
         let drawn = drawn.unwrap_or_else(|_| Err(late())).map_err(|failure| {
             let failure = clean::failed(failure, &snapshot.secrets.now());
+            if failure.code.before_asking() {
+                return failure;
+            }
             let message = format!("what would happen cannot be shown: {}", failure.message);
             // The cause keeps its name: an agent that can mend it should not have to read the sentence.
             let mut details = failure.details.clone().filter(serde_json::Value::is_object).unwrap_or_default();

@@ -122,6 +122,7 @@ impl Executor {
             PreSendFinding::Happened(result) => {
                 return self.write_end(tenant, &lease, claim, found_done(snapshot, &run, result)).await;
             }
+            PreSendFinding::Tried(ending) => return self.write_end(tenant, &lease, claim, ending).await,
             PreSendFinding::Unproven => {
                 let why = "the store was restarted or replaced after the yes, and nothing proves that this was not \
                            sent before; nothing was sent now";
@@ -201,7 +202,11 @@ impl Executor {
             Ok(Some(ended)) => {
                 stop_at!("after_effect");
                 match ending(ended.ok().flatten()) {
-                    Ok(ending) => self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await,
+                    Ok(ending) => {
+                        self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await?;
+                        self.tidy_target(snapshot, tenant, &lease.held.run).await;
+                        Ok(())
+                    }
                     Err(unknown) => self.insist(|| self.write_lost(tenant, &lease, claim, unknown.clone())).await,
                 }
             }
@@ -365,6 +370,21 @@ impl Executor {
         Ok(self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await.map(drop)?)
     }
 
+    /// Removes what a run whose ending is recorded has left at its target. What cannot be removed stays, and is told of.
+    async fn tidy_target(&self, snapshot: &Snapshot, tenant: &Tenant, run: &Run) {
+        let Ok(now) = self.time().await else { return };
+        // What is stopped is left alone; what may only read may still be tidied up after.
+        let Ok(ready) = prepare(snapshot, tenant, run, &self.switches_of(tenant, now).stops()) else { return };
+        let tidied = tokio::time::timeout(ready.deadline, ready.parsed.work.tidy(&ready.permit)).await;
+        match tidied {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::warn!(run = %run.id, code = failure.code.as_str(), "what a run left behind could not be removed");
+            }
+            Err(_) => tracing::warn!(run = %run.id, "what a run left behind could not be removed in time"),
+        }
+    }
+
     /// Looks at the target for what became of a run.
     pub(super) async fn probe(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant, run: &Run) -> ProbeResult {
         // To look is to read, so only what is stopped is not looked at.
@@ -376,6 +396,9 @@ impl Executor {
                 match tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(ProbeResult::Unknown) {
                     ProbeResult::Done(result) => {
                         ProbeResult::Done(result.map(|text| clean::json(text, &snapshot.secrets.now())))
+                    }
+                    ProbeResult::Failed(failure) => {
+                        ProbeResult::Failed(clean::failed(failure, &snapshot.secrets.now()))
                     }
                     found @ (ProbeResult::NotDone | ProbeResult::Unknown) => found,
                 }
@@ -432,6 +455,17 @@ pub(super) fn found_done(snapshot: &Snapshot, run: &Run, result: Option<String>)
     Ending { basis: PROBED.into(), tainting: speaks_from_outside(snapshot, run), ..Ending::done(result) }
 }
 
+/// The end of a run of which a probe found that it was tried and failed.
+pub(super) fn found_failed(failure: Failure) -> Ending {
+    Ending { basis: PROBED.into(), ..failed(failure) }
+}
+
+/// The end of a run that was tried and failed. What its tool said about it besides its sentence is kept as its result.
+fn failed(failure: Failure) -> Ending {
+    let result = failure.details.as_ref().map(ToString::to_string);
+    Ending { tainting: quotes(failure.code), result, ..Ending::failed(failure.code, failure.message) }
+}
+
 /// Whether the result of a run, however it is learnt, is text from outside.
 fn speaks_from_outside(snapshot: &Snapshot, run: &Run) -> bool {
     match snapshot.catalog.find(run.asked.tool.as_str()) {
@@ -486,9 +520,7 @@ fn ending(ended: Option<PerformOutcome>) -> Result<Ending, Ending> {
         Some(PerformOutcome::Failed(failure)) if is_ambiguous(failure.code) => {
             Err(Ending::failed(failure.code, failure.message))
         }
-        Some(PerformOutcome::Failed(failure)) => {
-            Ok(Ending { tainting: quotes(failure.code), ..Ending::failed(failure.code, failure.message) })
-        }
+        Some(PerformOutcome::Failed(failure)) => Ok(failed(failure)),
         // A tool that waits for a run of its own is none of ours.
         Some(PerformOutcome::Waiting(_)) | None => {
             Err(Ending::failed(Code::Internal, "the tool failed inside the service"))
@@ -529,7 +561,13 @@ mod tests {
             let unknown = ending(Some(PerformOutcome::Failed(Failure::new(code, "no word")))).unwrap_err();
             assert_eq!((unknown.code.as_deref(), unknown.message.as_str()), (Some(code.as_str()), "no word"));
         }
-        let quoting = ToolCode { name: "said_no", class: Class::Conflict, retryable: false, quotes_target: true };
+        let quoting = ToolCode {
+            name: "said_no",
+            class: Class::Conflict,
+            retryable: false,
+            quotes_target: true,
+            before_asking: false,
+        };
         for (code, tainting) in [(Code::NotFound, false), (Code::Tool(Box::leak(Box::new(quoting))), true)] {
             let failed = ending(Some(PerformOutcome::Failed(Failure::new(code, "a no")))).unwrap();
             assert_eq!((failed.code.as_deref(), failed.tainting), (Some(code.as_str()), tainting));

@@ -4,6 +4,7 @@
 //! looked at for the last time.
 
 use super::ask;
+use super::carry_out::found_failed;
 use super::standing::PreSendCheck;
 use crate::clean;
 use crate::failures::random;
@@ -50,6 +51,7 @@ pub(super) fn prepare(
         scopes: Scopes::parse(&asked.scopes),
         expires_at: asked.expires_at,
         token: None,
+        labels: Vec::new(),
     };
     let id = CallId::from_random(random().map_err(|f| Ending::not_attempted(f.code, f.message))?);
     let used = ToolUse {
@@ -82,6 +84,8 @@ pub(super) enum PreSendFinding {
     Same,
     /// It has happened already; this is its result.
     Happened(Option<String>),
+    /// It was tried before, is over, and failed; this is its end.
+    Tried(Ending),
     /// It may have happened, and nobody can tell.
     Unproven,
     /// It is no longer so.
@@ -104,6 +108,9 @@ pub(super) async fn last_look(
         match (found, wanted) {
             (ProbeResult::Done(result), _) => {
                 return PreSendFinding::Happened(result.map(|text| clean::json(text, secrets)));
+            }
+            (ProbeResult::Failed(failure), _) => {
+                return PreSendFinding::Tried(found_failed(clean::failed(failure, secrets)));
             }
             (ProbeResult::NotDone, PreSendCheck::More)
             | (ProbeResult::Unknown, PreSendCheck::Proof | PreSendCheck::More) => return PreSendFinding::Unproven,

@@ -2,7 +2,7 @@
 //!
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
-use super::carry_out::{PROBED, found_done};
+use super::carry_out::{PROBED, found_done, found_failed};
 use super::standing::may_be_under_way;
 use crate::executor::Executor;
 use crate::failures::no_store;
@@ -119,13 +119,16 @@ impl Executor {
         let found = match self.probe(snapshot, tenant, &held.run).await {
             // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
             ProbeResult::NotDone if lease_left(&held.run, now).is_some() => ProbeResult::Unknown,
-            found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Unknown) => found,
+            found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Failed(_) | ProbeResult::Unknown) => {
+                found
+            }
         };
         match found {
             ProbeResult::Done(result) => {
                 let ending = found_done(snapshot, &held.run, result);
                 self.reconcile(tenant, held, ending).await
             }
+            ProbeResult::Failed(failure) => self.reconcile(tenant, held, found_failed(failure)).await,
             ProbeResult::NotDone => {
                 let ending =
                     Ending { basis: PROBED.into(), ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };

@@ -18,6 +18,7 @@ fn caller(scope: &str) -> Arc<Caller> {
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     })
 }
 

@@ -56,6 +56,9 @@ instruments! {
     RUN_FENCED: Counter<0>;
     RUN_WAIT: Histogram<1>;
     DECISIONS: Counter<2>;
+    JOBS: Counter<1>;
+    JOB_WAIT: Histogram<0>;
+    RUNNERS_WAITING: Gauge<0>;
     STORE_DURATION: Histogram<2>;
     STORE_ERRORS: Counter<1>;
     STORE_MEMORY_RATIO: Gauge<1>;

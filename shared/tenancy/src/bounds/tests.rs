@@ -85,6 +85,7 @@ fn call(tool: &str, about: Option<&str>) -> Call {
         scopes: Scopes::parse("tools:read tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse(tool).unwrap(),

@@ -4,7 +4,7 @@ use crate::cli::{AuditAction, Command, MemoryAction, ServersAction, SwitchAction
 use domain::{Code, Effect, Failure};
 
 /// Commands that are no tools: they serve, decide runs or mint tokens.
-const NOT_OFFERED: [&str; 5] = ["dev", "serve", "stdio", "token", "runs"];
+const NOT_OFFERED: [&str; 6] = ["dev", "serve", "stdio", "runner", "token", "runs"];
 
 /// Whether the command of this name is a tool.
 pub fn is_offered(name: &str) -> bool {
@@ -56,8 +56,11 @@ pub(super) fn of(command: &mut Command) -> Result<Effect, Failure> {
             MemoryAction::Import { prune: true, dry_run: false, .. } => Ok(Effect::Disrupt),
             MemoryAction::Export { .. } | MemoryAction::Import { .. } => Ok(Effect::Change),
         },
-        Command::Dev(_) | Command::Serve(_) | Command::Stdio(_) | Command::Token(_) | Command::Runs(_) => {
-            invalid("this command is no tool")
-        }
+        Command::Dev(_)
+        | Command::Serve(_)
+        | Command::Stdio(_)
+        | Command::Runner(_)
+        | Command::Token(_)
+        | Command::Runs(_) => invalid("this command is no tool"),
     }
 }

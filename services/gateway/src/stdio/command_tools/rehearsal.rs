@@ -44,6 +44,7 @@ pub(super) fn of(cli: &Cli) -> Option<Rehearsal> {
         | Command::Dev(_)
         | Command::Serve(_)
         | Command::Stdio(_)
+        | Command::Runner(_)
         | Command::Check(_)
         | Command::Explain(_)
         | Command::Schema

@@ -186,6 +186,7 @@ pub(crate) fn admin() -> Caller {
         scopes: Scopes::parse("tenant:admin"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     }
 }
 

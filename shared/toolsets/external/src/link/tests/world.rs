@@ -120,6 +120,7 @@ fn decided(effect: Effect, approved: bool) -> Decision {
         scopes: Scopes::parse("tools:read tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse("mcp_double__echo").unwrap(),
