@@ -3,6 +3,8 @@ import { createRequire } from 'node:module';
 
 export const url = process.env.QM_URL;
 export const token = process.env.QM_TOKEN;
+// A command and its arguments: then the server is a child of the client, and speaks on its standard streams.
+export const command = JSON.parse(process.env.QM_COMMAND ?? 'null');
 export const modules = `${process.env.QM_MODULES}/node_modules`;
 // The packages live in the cache, not beside these scripts.
 export const load = createRequire(`${modules}/`);

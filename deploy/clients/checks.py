@@ -1,11 +1,14 @@
 """What every Python client checks with: one line per check, and an exit code that tells."""
 
 import asyncio
+import json
 import os
 import sys
 
-URL = os.environ["QM_URL"]
-TOKEN = os.environ["QM_TOKEN"]
+URL = os.environ.get("QM_URL")
+TOKEN = os.environ.get("QM_TOKEN")
+# A command and its arguments: then the server is a child of the client, and speaks on its standard streams.
+COMMAND = json.loads(os.environ.get("QM_COMMAND", "null"))
 MODERN = "2026-07-28"
 NOTE = {
     "path": "session/notes/hello",
@@ -26,6 +29,10 @@ def check(what, holds, seen=None):
     else:
         _failed += 1
         print(f"  FAILED  {what}: {seen!r}")
+
+
+def failed():
+    return _failed
 
 
 def names(tools):

@@ -3,14 +3,15 @@
 // In the modern era the handle carries the session from call to call. In the legacy era the address
 // `/mcp/x/memory:write` opens a session with the write tools in it.
 import { execFile } from 'node:child_process';
-import { check, includesAll, modules, names, note, run, same, text, token, url, wanted } from './checks.mjs';
+import { check, command, includesAll, modules, names, note, run, same, text, token, url, wanted } from './checks.mjs';
 
 const era = process.argv[2];
 const program = `${modules}/@modelcontextprotocol/inspector/clients/launcher/build/index.js`;
 
 // Resolves with the exit code and what was printed; the result of a request is one JSON text.
 function inspect(target, ...more) {
-  const args = [program, '--cli', target, '--transport', 'http', '--protocol-era', era, '--format', 'json', '--quiet', '--stored-auth-only'];
+  const server = command ? [...command, '--transport', 'stdio'] : [target, '--transport', 'http', '--stored-auth-only'];
+  const args = [program, '--cli', ...server, '--protocol-era', era, '--format', 'json', '--quiet'];
   return new Promise((resolve) => {
     execFile(process.execPath, [...args, ...more], { timeout: 60_000 }, (error, stdout, stderr) => {
       let result;
@@ -25,13 +26,15 @@ function inspect(target, ...more) {
   });
 }
 
-const bearer = ['--header', `Authorization: Bearer ${token}`];
+const bearer = command ? [] : ['--header', `Authorization: Bearer ${token}`];
 const list = (target, ...more) => inspect(target, ...bearer, '--method', 'tools/list', ...more);
 const call = (target, name, args, ...more) => inspect(target, ...bearer, '--method', 'tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args), ...more);
 
 await run(async () => {
-  const bare = await inspect(url, '--method', 'tools/list');
-  check('without a token it asks for one', bare.code === 3, bare);
+  if (!command) {
+    const bare = await inspect(url, '--method', 'tools/list');
+    check('without a token it asks for one', bare.code === 3, bare);
+  }
 
   const listed = await list(url, '--strict');
   check('the schemas are portable', listed.code === 0, listed);
@@ -56,7 +59,7 @@ await run(async () => {
     check('memory_remember saves in the session', saved.code === 0 && !saved.result.isError, saved);
     const read = await call(url, 'memory_read', { path: note.path }, '--tool-metadata', `quartermaster/session=${session}`);
     check('memory_read gives it back', read.code === 0 && read.result.structuredContent?.content === note.content, read);
-  } else {
+  } else if (!command) {
     const writing = `${url}/x/memory:write`;
     const grown = await list(writing);
     check('the list at /mcp/x/memory:write has memory_remember', includesAll(names(grown.result), ['memory_read', 'load_toolset', 'memory_remember']), grown);

@@ -5,10 +5,11 @@ import sys
 
 from fastmcp import Client
 from fastmcp.client.messages import MessageHandler
+from fastmcp.client.transports import StdioTransport
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 
-from checks import LOAD, MODERN, NOTE, TOKEN, URL, check, names, run
+from checks import COMMAND, LOAD, MODERN, NOTE, TOKEN, URL, check, names, run
 
 
 class Ear(MessageHandler):
@@ -22,7 +23,10 @@ class Ear(MessageHandler):
 async def story(mode):
     ear = Ear()
     modern = mode != "legacy"
-    async with Client(URL, auth=TOKEN, mode=mode, message_handler=ear) as client:
+    server = {"transport": URL, "auth": TOKEN}
+    if COMMAND:
+        server = {"transport": StdioTransport(COMMAND[0], COMMAND[1:], keep_alive=False)}
+    async with Client(**server, mode=mode, message_handler=ear) as client:
         version = client.session.protocol_version
         check("the era is the one asked for", (version == MODERN) == modern, version)
 

@@ -4,11 +4,19 @@ import asyncio
 import sys
 
 from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import ToolListChangedNotification
 
-from checks import LOAD, MODERN, NOTE, TOKEN, URL, check, names, run
+from checks import COMMAND, LOAD, MODERN, NOTE, TOKEN, URL, check, names, run
+
+
+def transport():
+    if COMMAND:
+        return stdio_client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:]))
+    http = create_mcp_http_client(headers={"Authorization": f"Bearer {TOKEN}"})
+    return streamable_http_client(URL, http_client=http)
 
 
 async def story(mode):
@@ -18,8 +26,7 @@ async def story(mode):
         if isinstance(message, ToolListChangedNotification):
             told.set()
 
-    http = create_mcp_http_client(headers={"Authorization": f"Bearer {TOKEN}"})
-    async with Client(streamable_http_client(URL, http_client=http), mode=mode, message_handler=hear) as client:
+    async with Client(transport(), mode=mode, message_handler=hear) as client:
         modern = mode != "legacy"
         check("the era is the one asked for", (client.protocol_version == MODERN) == modern, client.protocol_version)
 

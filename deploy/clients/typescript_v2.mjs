@@ -1,7 +1,8 @@
 // `@modelcontextprotocol/client`, the second TypeScript SDK: `legacy`, or `auto`, which finds the modern era.
-import { check, includesAll, inTime, load, names, note, refusals, remembers, run, same, text, token, url, wanted } from './checks.mjs';
+import { check, command, includesAll, inTime, load, names, note, refusals, remembers, run, same, text, token, url, wanted } from './checks.mjs';
 
 const { Client, StreamableHTTPClientTransport } = load('@modelcontextprotocol/client');
+const { StdioClientTransport } = load('@modelcontextprotocol/client/stdio');
 const mode = process.argv[2];
 const modern = mode === 'auto';
 
@@ -14,7 +15,10 @@ await run(async () => {
     { name: 'client-tests', version: '1' },
     { versionNegotiation: { mode }, listChanged: { tools: { onChanged: (error, tools) => tell(error ?? tools) } } },
   );
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } }));
+  const transport = command
+    ? new StdioClientTransport({ command: command[0], args: command.slice(1) })
+    : new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
+  await client.connect(transport);
   check('the era is the one asked for', client.getProtocolEra() === (modern ? 'modern' : 'legacy'), client.getProtocolEra());
 
   const before = names(await client.listTools());

@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -107,6 +107,16 @@ ring_monitoring() {
     INSTA_UPDATE=no "${tests[@]}" "$filter"
 }
 
+# Traces as somebody looks them up: in a real Jaeger, from two replicas of the running service.
+ring_tracing() {
+    local tests=(cargo test --locked --workspace --test it) filter=trace_backend::
+    need_command redis-server redis-server
+    QUARTERMASTER_TEST_JAEGER=$(jaeger_binary) || exit
+    export QUARTERMASTER_TEST_JAEGER
+    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
+    INSTA_UPDATE=no "${tests[@]}" "$filter" -- --nocapture 2>&1 | tee /dev/stderr | not_skipped
+}
+
 # The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed
 # has better things to do than to wait.
 ring_control_plane() {
@@ -124,7 +134,7 @@ ring_control_plane() {
     use_helm
     # They wait for controllers more than they compute. Those that bring a simulated cluster of their own ran in `unit`.
     export RUST_TEST_THREADS=4
-    for filter in k8s_ argo_ helm_; do
+    for filter in k8s_ argo_ helm_ runbooks_cluster; do
         [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
         INSTA_UPDATE=no "${tests[@]}" "$filter" -- --skip k8s_write_
     done

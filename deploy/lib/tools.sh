@@ -25,6 +25,7 @@ MAVEN_DEPENDENCY_VERSION=3.8.1
 JETTY_RUNNER_VERSION=9.4.57.v20241219
 HELM_VERSION=4.3.1
 MOTO_VERSION=5.2.5
+JAEGER_VERSION=1.76.0
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -168,6 +169,25 @@ helm_binary() {
     local folder
     folder=$(tool "helm-$HELM_VERSION" helm_into "$HELM_VERSION") || skip "helm $HELM_VERSION cannot be built"
     echo "$folder/bin/helm"
+}
+
+# jaeger_into builds Jaeger inside a copy of its own module: its go.sum knows modules that the checksum database does not.
+jaeger_into() { # VERSION FOLDER
+    local module=github.com/jaegertracing/jaeger build=$2/build
+    go_module "$module" "$1" "$1" "$build" || return 1
+    cp -r "$build/mod/$module@v$1" "$build/source" && chmod -R u+w "$build/source" || return 1
+    (cd "$build/source" && env GOMODCACHE="$build/mod" GOFLAGS=-modcacherw GOTOOLCHAIN=local CGO_ENABLED=0 GOGC=800 \
+        GOMEMLIMIT=3GiB GOCACHE="$build/cache" \
+        go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$2/bin/" ./cmd/all-in-one) &&
+        rm -rf "$build"
+}
+
+# jaeger_binary: prints the path of Jaeger, with its traces in memory.
+jaeger_binary() {
+    [[ -d $TOOLS/jaeger-$JAEGER_VERSION ]] || use_go
+    local folder
+    folder=$(tool "jaeger-$JAEGER_VERSION" jaeger_into "$JAEGER_VERSION") || skip "Jaeger $JAEGER_VERSION cannot be built"
+    echo "$folder/bin/all-in-one"
 }
 
 # maven_file lets Maven fetch one artifact by its name, and keeps it only if it is the one we know. Maven's own

@@ -7,8 +7,10 @@
 #   shop         FastMCP with a few tools of ours, both eras
 #   kubernetes   kubernetes-mcp-server: asked what it speaks it answers, and names legacy revisions only
 #   weather      the TypeScript SDK with two tools of ours, modern era alone
+#   stall        shop over the older transport, HTTP+SSE
+#   older        everything over the same
 
-readonly UPSTREAMS=(everything shop kubernetes weather)
+readonly UPSTREAMS=(everything shop kubernetes weather stall older)
 
 # find_upstreams: sets EVERYTHING, PYTHON_PACKAGES, KUBERNETES_MCP and TS_SERVER.
 find_upstreams() {
@@ -47,16 +49,23 @@ start_upstreams() {
         printf '%s\n' "$(command -v node)" "$entry" stdio >"$DIR/stdio/everything"
         make_kubeconfig_of_nobody
     fi
-    local everything shop kubernetes weather
-    read -r everything shop kubernetes weather <"$DIR/ports"
+    local path everything shop kubernetes weather stall older
+    read -r everything shop kubernetes weather stall older <"$DIR/ports"
     start everything env PORT="$everything" node --import "$HERE/testbed.d/upstreams/loopback.mjs" "$entry" streamableHttp
     start shop env PYTHONPATH="$PYTHON_PACKAGES" PYTHONDONTWRITEBYTECODE=1 HOME="$DIR/home" \
-        python3 -u "$HERE/testbed.d/upstreams/shop.py" "$shop"
+        python3 -u "$HERE/testbed.d/upstreams/shop.py" "$shop" http
+    start stall env PYTHONPATH="$PYTHON_PACKAGES" PYTHONDONTWRITEBYTECODE=1 HOME="$DIR/home" \
+        python3 -u "$HERE/testbed.d/upstreams/shop.py" "$stall" sse
+    start older env PORT="$older" node --import "$HERE/testbed.d/upstreams/loopback.mjs" "$entry" sse
     start kubernetes "$KUBERNETES_MCP" --kubeconfig "$(kubeconfig_to_use)" --bind-address 127.0.0.1 --port "$kubernetes"
     start weather env QM_MODULES="$TS_SERVER" node "$HERE/testbed.d/upstreams/weather.mjs" "$weather"
     for name in "${UPSTREAMS[@]}"; do
         await "$name" "$name listens" curl -s -m 2 -o /dev/null "http://127.0.0.1:${!name}/mcp"
-        echo "http://127.0.0.1:${!name}/mcp" >"$DIR/url/$name"
+        case $name in
+        stall | older) path=/sse ;;
+        *) path=/mcp ;;
+        esac
+        echo "http://127.0.0.1:${!name}$path" >"$DIR/url/$name"
     done
 }
 

@@ -128,6 +128,7 @@ class Container:
             return early
         # Arguments without a command go to the image's own program, of which nothing is known.
         argv = [*spec["command"], *spec.get("args", [])] if spec.get("command") else []
+        argv = [environment.expanded(word, self.env) for word in argv]
         program = programs.understood(argv)
         if program:
             self.become_ready()

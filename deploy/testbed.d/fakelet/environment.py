@@ -1,6 +1,9 @@
 """What a container needs from ConfigMaps and Secrets, read as a kubelet does before it starts one."""
 
 import base64
+import re
+
+REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 
 
 class Missing(Exception):
@@ -34,7 +37,7 @@ def of(container, pod, api):
                 values = source.whole(kind.removesuffix("Ref"), each[kind]) or {}
                 found |= {each.get("prefix", "") + name: value for name, value in values.items()}
     for each in container.get("env", []):
-        value = each.get("value", "")
+        value = expanded(each.get("value", ""), found)
         for kind, ref in each.get("valueFrom", {}).items():
             if kind in ("configMapKeyRef", "secretKeyRef"):
                 value = source.key(kind.removesuffix("KeyRef"), ref)
@@ -43,6 +46,11 @@ def of(container, pod, api):
         if value is not None:
             found[each["name"]] = value
     return found
+
+
+def expanded(text, env):
+    """The text with `$(NAME)` replaced by a variable that is there, and `$$` by a dollar sign."""
+    return REFERENCE.sub(lambda found: "$" if found[1] else env.get(found[2], found[0]), text)
 
 
 class Source:

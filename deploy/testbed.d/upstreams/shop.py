@@ -1,6 +1,7 @@
-"""A small shop as a FastMCP server, in both eras: reads that say so, a change, one that destroys, and one that fails.
+"""A small shop as a FastMCP server: reads that say so, a change, one that destroys, and one that fails.
 
-    shop.py PORT
+    shop.py PORT http    in both eras
+    shop.py PORT sse     over the older transport, HTTP+SSE
 """
 
 import sys
@@ -45,4 +46,4 @@ def broken() -> str:
     raise ToolError("the till is jammed")
 
 
-shop.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="WARNING")
+shop.run(transport=sys.argv[2], host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="WARNING")

@@ -36,7 +36,14 @@ impl OurSearch {
             }
         }
         let (scopes, expires_at) = (Scopes::parse("tools:read"), Moment::from_secs(u64::from(u32::MAX)));
-        let reader = DocumentReader::person(&Caller { tenant, principal: writer(), scopes, expires_at, token: None });
+        let reader = DocumentReader::person(&Caller {
+            tenant,
+            principal: writer(),
+            scopes,
+            expires_at,
+            token: None,
+            labels: Vec::new(),
+        });
         Ok(OurSearch { notebook: Documents::new(store), reader, _folder: folder })
     }
 

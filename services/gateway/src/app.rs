@@ -12,7 +12,7 @@ use crate::readiness::{self, Readiness};
 use crate::settings::{SessionSettings, Settings};
 use crate::switches;
 use crate::tenants::{TenantRegistry, TenantsParts};
-use crate::toolsets::{self, ExternalServers, Toolsets};
+use crate::toolsets::{self, ExternalServers, LocalParts, Toolsets};
 use crate::usage::{self, UsageWriter};
 use crate::webhooks::{self, Webhook};
 use anyhow::Context;
@@ -90,6 +90,18 @@ pub struct Gateway {
 impl Gateway {
     /// Builds everything. Fails only on what an operator has to correct; a store that is away is waited for.
     pub async fn build(settings: Settings) -> anyhow::Result<Arc<Gateway>> {
+        let helm = helm(&settings).await;
+        Gateway::build_with(settings, GatewayParts { helm, local: LocalParts::default() }).await
+    }
+
+    /// The same for a process that answers one user: with toolsets that only this process has, and nothing looked for
+    /// before it is used.
+    pub async fn build_local(settings: Settings, local: LocalParts) -> anyhow::Result<Arc<Gateway>> {
+        let helm = Helm::when_used(helm_config(&settings));
+        Gateway::build_with(settings, GatewayParts { helm, local }).await
+    }
+
+    async fn build_with(settings: Settings, parts: GatewayParts) -> anyhow::Result<Arc<Gateway>> {
         measure::begin(&settings);
         let secret = std::fs::read(&settings.calls.key_file)
             .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
@@ -103,8 +115,9 @@ impl Gateway {
         let vault = vault(&settings, &store, &secret)?;
         let archive =
             Archive::open(&settings.audit, &secret, &older_keys(&settings)?).context("[audit] cannot be used")?;
-        let helm = helm(&settings).await;
-        let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm };
+        let GatewayParts { helm, local } = parts;
+        let parts =
+            toolsets::ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm, local };
         let toolsets = Toolsets::build(parts, ExternalServers::Listed).context("a toolset cannot be built")?;
         let upstreams = toolsets.upstreams.clone().context("external servers are not listed")?;
         let codes = toolsets.codes();
@@ -194,19 +207,28 @@ impl Gateway {
     }
 }
 
+/// What differs between a service and a process for one user.
+struct GatewayParts {
+    helm: Helm,
+    local: LocalParts,
+}
+
 /// The helm binary, as the settings name it.
 pub(crate) async fn helm(settings: &Settings) -> Helm {
+    Helm::new(helm_config(settings)).await
+}
+
+fn helm_config(settings: &Settings) -> HelmConfig {
     let configured = &settings.upstreams;
     let binary = (!configured.helm.as_os_str().is_empty()).then(|| configured.helm.clone());
-    let config = HelmConfig {
+    HelmConfig {
         binary,
         slots: configured.helm_slots,
         tenant_slots: configured.helm_slots_per_tenant,
         memory_bytes: configured.helm_memory_bytes,
         cpu: configured.helm_cpu,
         ..HelmConfig::new(configured.cache.join("helm"))
-    };
-    Helm::new(config).await
+    }
 }
 
 /// What the service's own secret was before.

@@ -25,6 +25,11 @@ pub enum OutputFormat {
     Json,
 }
 
+/// The token of somebody who decides runs, in a data folder.
+pub(crate) const APPROVER_TOKEN: &str = "approver.token";
+/// The token of somebody who administers the tenant, in a data folder.
+pub(crate) const ADMIN_TOKEN: &str = "admin.token";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -32,6 +37,8 @@ pub enum Command {
     Dev(Dev),
     /// Run in production with a settings file.
     Serve(Serve),
+    /// Speak MCP on standard input and output: tools in this process, or those of a hosted service (--url).
+    Stdio(StdioCommand),
     /// Validate settings (.toml), tenant files and server files (.yaml), and print all errors with their lines.
     Check(CheckCommand),
     /// Show whether a call would be allowed, need approval or be denied, and by which rule and line.
@@ -54,6 +61,8 @@ pub enum Command {
     Audit(AuditCommand),
     /// Export a tenant's documents as files, and import them.
     Memory(MemoryCommand),
+    /// Take jobs from a service and execute their commands on this host. Listens nowhere.
+    Runner(RunnerCommand),
     /// Check everything the service needs, one line each: clock, store, keys, issuers, helm, each tenant's targets.
     Doctor(Doctor),
     /// Print shell completions.
@@ -61,6 +70,31 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+impl Command {
+    /// Where a command that asks the service is told its address and token, and the token it takes by default.
+    pub(crate) fn service(&mut self) -> Option<(&mut Option<String>, &mut Option<PathBuf>, &'static str)> {
+        match self {
+            Command::Runs(RunsCommand { url, token_file, .. }) => Some((url, token_file, APPROVER_TOKEN)),
+            Command::Servers(ServersCommand { url, token_file, .. })
+            | Command::Switch(SwitchCommand { url, token_file, .. })
+            | Command::Usage(UsageCommand { url, token_file, .. })
+            | Command::Audit(AuditCommand { url, token_file, .. })
+            | Command::Memory(MemoryCommand { url, token_file, .. }) => Some((url, token_file, ADMIN_TOKEN)),
+            Command::Dev(_)
+            | Command::Serve(_)
+            | Command::Stdio(_)
+            | Command::Check(_)
+            | Command::Explain(_)
+            | Command::Schema
+            | Command::Token(_)
+            | Command::Tools(_)
+            | Command::Runner(_)
+            | Command::Doctor(_)
+            | Command::Completions { .. } => None,
+        }
+    }
 }
 
 /// `dev`.
@@ -82,6 +116,30 @@ pub struct Dev {
     /// Add the fixture tenant of the protocol's conformance suite. Loopback only.
     #[arg(long)]
     pub conformance: bool,
+}
+
+/// `stdio`.
+#[derive(Debug, clap::Args)]
+pub struct StdioCommand {
+    /// The hosted service to forward to, such as `https://quartermaster.example/mcp`. Default: serve tools in this process.
+    #[arg(long, requires = "token_file", conflicts_with_all = ["project", "data", "listen", "cluster"])]
+    pub url: Option<String>,
+    /// A file with the token for the hosted service. It is read for every message, so it can be renewed.
+    #[arg(long, requires = "url")]
+    pub token_file: Option<PathBuf>,
+    /// The folder to look for quartermaster.yaml in, and above. Default: the working directory.
+    #[arg(long, value_name = "FOLDER")]
+    pub project: Option<PathBuf>,
+    /// The folder for keys, tokens, the tenant's file and state. Default: one for this project in ~/.quartermaster.
+    #[arg(long)]
+    pub data: Option<PathBuf>,
+    /// The loopback address at which people decide what waits for them. Default: a free port.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Act on a real cluster: a context of your kubeconfig that uses a token or a certificate. Default: a simulated
+    /// cluster inside this process.
+    #[arg(long, value_name = "CONTEXT")]
+    pub cluster: Option<String>,
 }
 
 /// `serve`.
@@ -148,6 +206,9 @@ pub struct TokenCommand {
     /// The scopes of the token, separated by blanks.
     #[arg(long)]
     pub scope: String,
+    /// A label whose jobs the token's runner may take, with the scope runner:work; can be repeated.
+    #[arg(long, value_name = "LABEL")]
+    pub label: Vec<String>,
     /// How long the token is valid.
     #[arg(long, default_value = "1h")]
     pub ttl: String,
@@ -165,6 +226,45 @@ pub struct TokenCommand {
     pub audience: Option<String>,
 }
 
+/// `runner`.
+#[derive(Debug, clap::Args)]
+pub struct RunnerCommand {
+    /// The service's address: https, or http on loopback. HTTPS_PROXY and NO_PROXY apply.
+    #[arg(long)]
+    pub url: String,
+    /// A file with a token that has the scope runner:work and nothing else. It is read again for every request.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: PathBuf,
+    /// A label to serve, among those of the token; can be repeated.
+    #[arg(long, required = true, value_name = "LABEL")]
+    pub label: Vec<String>,
+    /// Execute only runbooks of this name, such as 'shop/*'; can be repeated. This or --pin is required.
+    #[arg(long, value_name = "GROUP/NAME", required_unless_present = "pin")]
+    pub only: Vec<String>,
+    /// Execute only runbooks whose text this file pins: lines of GROUP/NAME sha256:DIGEST.
+    #[arg(long, value_name = "FILE")]
+    pub pin: Option<PathBuf>,
+    /// How many jobs to execute at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub slots: u32,
+    /// What the runner calls itself in the service. Default: the name of this host.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where commands begin.
+    #[arg(long, default_value = ".", value_name = "FOLDER")]
+    pub dir: PathBuf,
+    /// A variable for every command, such as PATH=/opt/bin:/usr/bin; can be repeated. Nothing else of the runner's own
+    /// environment reaches a command.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// A file with certificates (PEM) to trust besides the public ones.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// How long commands may go on after SIGTERM. A second SIGTERM ends them at once.
+    #[arg(long, default_value = "10m", value_name = "SPAN")]
+    pub drain: String,
+}
+
 /// `tools`.
 #[derive(Debug, clap::Args)]
 pub struct Tools {
@@ -179,12 +279,12 @@ pub struct Tools {
 /// `runs`.
 #[derive(Debug, clap::Args)]
 pub struct RunsCommand {
-    /// The service's address.
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// A file with a token that has the scope runs:decide.
-    #[arg(long, global = true, default_value = ".quartermaster/approver.token")]
-    pub token_file: PathBuf,
+    /// The service's address. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long, global = true)]
+    pub url: Option<String>,
+    /// A file with a token that has the scope runs:decide. Default: approver.token of `dev` or `stdio` here.
+    #[arg(long, global = true)]
+    pub token_file: Option<PathBuf>,
     /// What to do. Default: list pending runs.
     #[command(subcommand)]
     pub action: Option<RunsAction>,
@@ -228,12 +328,12 @@ pub enum RunsAction {
 /// `servers`.
 #[derive(Debug, clap::Args)]
 pub struct ServersCommand {
-    /// The service's address.
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// A file with a token that has the scope tenant:admin and no tool scope.
-    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
-    pub token_file: PathBuf,
+    /// The service's address. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long, global = true)]
+    pub url: Option<String>,
+    /// A file with a token that has the scope tenant:admin and no tool scope. Default: admin.token of `dev` or `stdio` here.
+    #[arg(long, global = true)]
+    pub token_file: Option<PathBuf>,
     /// What to do. Default: list the servers.
     #[command(subcommand)]
     pub action: Option<ServersAction>,
@@ -265,12 +365,12 @@ pub enum ServersAction {
 /// `switch`.
 #[derive(Debug, clap::Args)]
 pub struct SwitchCommand {
-    /// The service's address.
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// A file with a token that has the scope tenant:admin or operator:switch, and no tool scope.
-    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
-    pub token_file: PathBuf,
+    /// The service's address. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long, global = true)]
+    pub url: Option<String>,
+    /// A file with a token that has the scope tenant:admin or operator:switch, and no tool scope. Default: admin.token of `dev` or `stdio` here.
+    #[arg(long, global = true)]
+    pub token_file: Option<PathBuf>,
     /// What to do. Default: list the switches.
     #[command(subcommand)]
     pub action: Option<SwitchAction>,
@@ -314,12 +414,12 @@ pub enum SwitchAction {
 /// `usage`.
 #[derive(Debug, clap::Args)]
 pub struct UsageCommand {
-    /// The service's address.
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// A file with a token that has the scope audit:read and no tool scope.
-    #[arg(long, default_value = ".quartermaster/admin.token")]
-    pub token_file: PathBuf,
+    /// The service's address. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long)]
+    pub url: Option<String>,
+    /// A file with a token that has the scope audit:read and no tool scope. Default: admin.token of `dev` or `stdio` here.
+    #[arg(long)]
+    pub token_file: Option<PathBuf>,
     /// How to group it.
     #[arg(long, default_value = "tool", value_parser = ["tool", "toolset", "principal", "session"])]
     pub by: String,
@@ -334,12 +434,12 @@ pub struct UsageCommand {
 /// `audit`.
 #[derive(Debug, clap::Args)]
 pub struct AuditCommand {
-    /// The service's address.
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// A file with a token that has the scope audit:read.
-    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
-    pub token_file: PathBuf,
+    /// The service's address. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long, global = true)]
+    pub url: Option<String>,
+    /// A file with a token that has the scope audit:read. Default: admin.token of `dev` or `stdio` here.
+    #[arg(long, global = true)]
+    pub token_file: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub action: AuditAction,
@@ -425,12 +525,12 @@ pub struct AuditFilterArgs {
 /// `memory`.
 #[derive(Debug, clap::Args)]
 pub struct MemoryCommand {
-    /// The service's address.
-    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
-    /// A file with a token that has the scope tenant:admin.
-    #[arg(long, global = true, default_value = ".quartermaster/admin.token")]
-    pub token_file: PathBuf,
+    /// The service's address. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long, global = true)]
+    pub url: Option<String>,
+    /// A file with a token that has the scope tenant:admin. Default: admin.token of `dev` or `stdio` here.
+    #[arg(long, global = true)]
+    pub token_file: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub action: MemoryAction,

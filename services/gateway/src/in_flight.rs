@@ -64,6 +64,7 @@ mod tests {
             scopes: Scopes::default(),
             expires_at: Moment::from_secs(1),
             token: None,
+            labels: Vec::new(),
         };
         RequestKey::new(&caller, SessionId::from_random([1; 16]), Id::Text("7".to_owned()))
     }

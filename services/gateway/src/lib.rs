@@ -1,7 +1,7 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
-//! whichever transport asks), [`routes`], then [`http`] handler by handler. [`tenants`], [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
+//! whichever transport asks), [`routes`], then [`http`] handler by handler, and [`stdio`]. [`tenants`], [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
 
 pub mod app;
 mod archiving;
@@ -20,6 +20,7 @@ pub mod readiness;
 pub mod routes;
 pub mod server;
 pub mod settings;
+pub mod stdio;
 mod switches;
 pub mod tenants;
 pub mod toolsets;

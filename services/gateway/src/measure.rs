@@ -41,7 +41,7 @@ pub(crate) async fn measure(gateway: &Gateway) {
     metrics::AUDIT_CHECKPOINT_AGE.set([], archive.status.checkpoint_age(now).as_secs_f64());
     metrics::AUDIT_EXPORT_LAG.set([], archive.status.export_lag(now).as_secs_f64());
     metrics::AUDIT_VERIFY_FAILURES.set([], archive.status.verify_failures() as f64);
-    upstreams.measure();
+    upstreams.measure(target::connection_loads());
     executor.measure().await;
 }
 

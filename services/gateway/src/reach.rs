@@ -1,4 +1,4 @@
-//! What the operator lets tenants' files name: addresses, chart hosts, servers of their own.
+//! What the operator lets tenants' files name: addresses, chart hosts, servers of their own, runbooks that only read.
 
 use crate::settings::Settings;
 use domain::Tenant;
@@ -14,6 +14,8 @@ pub struct EgressPolicy {
     pub chart_hosts: Option<Hosts>,
     /// The tenants that may name external servers of their own; `None` where no settings are at hand to say.
     pub own_servers: Option<Vec<String>>,
+    /// The runbooks that only read, as the operator vouches; `None` where no settings are at hand to say.
+    pub read_runbooks: Option<Vec<String>>,
 }
 
 impl EgressPolicy {
@@ -22,12 +24,13 @@ impl EgressPolicy {
         let upstreams = &settings.upstreams;
         let guard = AddressGuard { private: upstreams.private, ports: upstreams.ports.clone() };
         let chart_hosts = Some(Hosts::new(upstreams.chart_hosts.clone()));
-        EgressPolicy { guard, chart_hosts, own_servers: Some(upstreams.own_servers.clone()) }
+        let read_runbooks = Some(settings.runbooks.reads.clone());
+        EgressPolicy { guard, chart_hosts, own_servers: Some(upstreams.own_servers.clone()), read_runbooks }
     }
 
     /// What holds where no settings are at hand: public addresses, and charts from anywhere.
     pub fn unknown() -> EgressPolicy {
-        EgressPolicy { guard: AddressGuard::default(), chart_hosts: None, own_servers: None }
+        EgressPolicy { guard: AddressGuard::default(), chart_hosts: None, own_servers: None, read_runbooks: None }
     }
 
     /// Whether a tenant may name this address, as far as no further rule holds for it.
@@ -43,6 +46,21 @@ impl EgressPolicy {
         self.guard.parse(address).map(drop).map_err(|refused| refused.to_string())
     }
 
+    /// Whether a runbook of a tenant, named as `group/name`, may run without an approval.
+    pub fn read_runbook(&self, tenant: &Tenant, runbook: &str) -> Result<(), String> {
+        let name = format!("{tenant}/{runbook}");
+        let covers = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => *pattern == name,
+        };
+        match &self.read_runbooks {
+            Some(vouched) if !vouched.iter().any(covers) => {
+                Err(format!("`{name}` is not one of the operator's runbooks.reads"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Whether a tenant may name this chart repository or registry.
     pub fn charts(&self, address: &str) -> Result<(), String> {
         // A registry is reached over https as well; only its name for it differs.
@@ -56,6 +74,31 @@ impl EgressPolicy {
                 Err("the host is not one of the operator's upstreams.chart_hosts".into())
             }
             Some(_) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runbook_only_reads_where_the_operator_says_so() {
+        let tenant = Tenant::parse("acme").unwrap();
+        let policy = |reads: &[&str]| {
+            let reads = reads.iter().map(|text| (*text).to_owned()).collect();
+            EgressPolicy { read_runbooks: Some(reads), ..EgressPolicy::unknown() }
+        };
+        assert!(policy(&[]).read_runbook(&tenant, "shop/status").is_err());
+        for (pattern, fits) in [
+            ("acme/shop/status", true),
+            ("acme/shop/*", true),
+            ("acme/shop/stat", false),
+            ("acme/sho/*", false),
+            ("other/shop/status", false),
+            ("shop/status", false),
+        ] {
+            assert_eq!(policy(&[pattern]).read_runbook(&tenant, "shop/status").is_ok(), fits, "{pattern}");
         }
     }
 }

@@ -3,7 +3,8 @@
 //! The table says whom a route answers; the check itself stands in the handler, and a test compares the two.
 
 use crate::http::{
-    audit, catalog, health, mcp, memory, metadata, runs, schemas, secrets, servers, sessions, switches, tenant, usage,
+    audit, catalog, health, mcp, memory, metadata, runner, runs, schemas, secrets, servers, sessions, switches, tenant,
+    usage,
 };
 use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
@@ -22,6 +23,8 @@ pub enum RouteAccess {
     Person(TokenScope),
     /// A person: a token with one of these scopes and none that calls tools.
     OnePerson(&'static [TokenScope]),
+    /// A runner: a token with the scope `runner:work` and no other, and with labels.
+    Runner,
 }
 
 /// One method of one address.
@@ -98,6 +101,11 @@ pub static ROUTES: &[ApiRoute] = &[
     get("/v1/switches", SWITCHES, || web::to(switches::list)),
     post("/v1/switches", SWITCHES, || web::to(switches::set)),
     delete("/v1/switches/{switch}", SWITCHES, || web::to(switches::lift)),
+    post("/v1/runner/claim", RouteAccess::Runner, || web::to(runner::claim)),
+    post("/v1/runner/leave", RouteAccess::Runner, || web::to(runner::leave)),
+    post("/v1/runner/jobs/{job}/start", RouteAccess::Runner, || web::to(runner::start)),
+    post("/v1/runner/jobs/{job}/events", RouteAccess::Runner, || web::to(runner::events)),
+    post("/v1/runner/jobs/{job}/end", RouteAccess::Runner, || web::to(runner::end)),
     get("/v1/catalog", CATALOG, || web::to(catalog::list)),
     get("/runs/{run}", RUNS, || web::to(runs::show)),
     post("/runs/{run}/approve", DECIDER, || web::to(runs::approve)),

@@ -47,8 +47,13 @@ impl Listening {
 
 /// Binds and starts to serve.
 pub fn start(gateway: &Arc<Gateway>) -> anyhow::Result<RunningServer> {
+    let address = gateway.settings.listen.address;
+    start_on(gateway, TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?)
+}
+
+/// Starts to serve on what is bound already.
+pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result<RunningServer> {
     let listen = &gateway.settings.listen;
-    let listener = TcpListener::bind(listen.address).with_context(|| format!("cannot listen on {}", listen.address))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let data = Data::from(Arc::clone(gateway));
@@ -97,6 +102,22 @@ fn metrics(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
 }
 
 impl RunningServer {
+    /// Stops at once: whoever asks over HTTP is cut off, background work gets a moment, and what callers used and the
+    /// audit entries are written down.
+    pub async fn stop_now(self, moment: Duration) {
+        let RunningServer { gateway, serving, metrics, .. } = self;
+        gateway.readiness.drain();
+        gateway.tasks.stopping().cancel();
+        for listening in std::iter::once(serving).chain(metrics) {
+            listening.handle.stop(false).await;
+        }
+        gateway.tasks.drain(moment).await;
+        if tokio::time::timeout(moment, gateway.usage.write(&gateway)).await.is_err() {
+            tracing::warn!("what callers used in the last seconds could not be written down");
+        }
+        gateway.store.close().await;
+    }
+
     /// Stops in order: unready first, then streams and background work, then requests, then what callers used and the queue of
     /// audit entries.
     pub async fn stop(self) {

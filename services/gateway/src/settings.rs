@@ -40,10 +40,14 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// How replicas share the execution of runs.
     pub approvals: ApprovalSettings,
+    /// How runners and the service work together.
+    pub runners: RunnerSettings,
     /// Where tenants are configured.
     pub tenants: TenantSettings,
     /// What tenants may reach.
     pub upstreams: UpstreamSettings,
+    /// What tenants' runbooks may do.
+    pub runbooks: RunbookSettings,
     /// Checkpoints and exports of the audit logs.
     pub audit: archive::ArchiveConfig,
     /// Logs and traces.
@@ -128,6 +132,15 @@ pub struct ApprovalSettings {
     pub console_url: String,
 }
 
+/// How runners and the service work together.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunnerSettings {
+    /// How long a runner need not be heard of while it has a job.
+    #[serde(deserialize_with = "span")]
+    pub lease: Duration,
+}
+
 /// The format of run events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -190,6 +203,14 @@ pub struct UpstreamSettings {
     pub own_servers: Vec<String>,
 }
 
+/// What tenants' runbooks may do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunbookSettings {
+    /// Those that only read, as `TENANT/GROUP/NAME` with an optional `*` at the end.
+    pub reads: Vec<String>,
+}
+
 /// Why settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -213,6 +234,22 @@ pub enum SettingsError {
     /// A key is unknown, missing or has a wrong value.
     #[error("{0}")]
     Wrong(String),
+}
+
+/// How a command tells about itself that serves nobody and has no settings file: the defaults, `OTEL_*` and
+/// `QM_TELEMETRY__*`.
+pub(crate) fn telemetry_of(
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<telemetry::Config, SettingsError> {
+    let environment: Vec<(String, String)> = environment.into_iter().collect();
+    let mut layers = parse("defaults.toml", DEFAULTS)?;
+    merge(&mut layers, otel::layer(&environment)?);
+    for (key, text) in environment {
+        if let Some(path) = key.strip_prefix(PREFIX).filter(|path| path.starts_with("TELEMETRY__")) {
+            merge(&mut layers, from_environment(path, &text));
+        }
+    }
+    Ok(of_layers(layers)?.telemetry)
 }
 
 impl Settings {
@@ -261,6 +298,9 @@ impl Settings {
         }
         if self.approvals.renew_every * 3 > self.approvals.lease || self.approvals.renew_every.is_zero() {
             return wrong("approvals.renew_every must fit three times into approvals.lease");
+        }
+        if !(Duration::from_secs(1)..=Duration::from_secs(600)).contains(&self.runners.lease) {
+            return wrong("runners.lease must be from 1s to 10m");
         }
         if !self.approvals.webhook_url.is_empty() {
             egress::check_operator_address(&self.approvals.webhook_url)

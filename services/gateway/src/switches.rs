@@ -59,7 +59,7 @@ pub(crate) fn entry(actor: Actor, switch: &Switch, verdict: &'static str, trace:
     AuditEntry {
         actor: Some(actor),
         target: Some(format!("switch/{}", switch.on)),
-        decision: Some(CallVerdict { verdict, basis: Some(basis), comment: Some(switch.reason.clone()) }),
+        decision: Some(CallVerdict { verdict, basis: Some(basis), rule: None, comment: Some(switch.reason.clone()) }),
         trace: trace.map(str::to_owned),
         ..AuditEntry::new(Phase::Admin)
     }

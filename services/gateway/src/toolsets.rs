@@ -15,6 +15,7 @@ use jenkins::{JenkinsConfig, JenkinsToolset, SimulatedServer};
 use kubernetes::{Argo, Kubernetes, KubernetesConfig, SimulatedCluster};
 use memory::MemoryToolset;
 use memory::documents::Documents;
+use runbooks::{Runbook, RunbooksToolset};
 use sandbox::jenkins::JenkinsSeed;
 use sandbox::{Sandbox, Seed};
 use std::collections::BTreeSet;
@@ -59,12 +60,23 @@ pub struct ToolsetsParts<'a> {
     pub vault: &'a Vault,
     /// The helm binary.
     pub helm: Helm,
+    /// What only this process has.
+    pub local: LocalParts,
+}
+
+/// What only a process for one user has.
+#[derive(Default)]
+pub struct LocalParts {
+    /// Toolsets, listed last.
+    pub toolsets: Vec<Arc<dyn Toolset>>,
+    /// The runbooks of the project it was started in.
+    pub runbooks: Vec<Runbook>,
 }
 
 impl Toolsets {
     /// Makes each toolset. To be called inside the runtime that simulated targets and background work shall run on.
     pub fn build(parts: ToolsetsParts<'_>, external: ExternalServers) -> anyhow::Result<Toolsets> {
-        let ToolsetsParts { settings, store, keys, vault, helm } = parts;
+        let ToolsetsParts { settings, store, keys, vault, helm, local } = parts;
         let (reach, cursors) = (EgressPolicy::of(settings), Cursors::new(*keys.page()));
         let charts = ChartsConfig {
             cache: settings.upstreams.cache.join("charts"),
@@ -95,7 +107,9 @@ impl Toolsets {
             Arc::new(Argo::new(cursors.clone())),
             Arc::new(JenkinsToolset::new(jenkins)),
             Arc::new(MemoryToolset::new(notebook.clone(), cursors)),
+            Arc::new(RunbooksToolset::new(store.clone(), vault.clone()).with_project(local.runbooks)),
         ];
+        all.extend(local.toolsets);
         let tools = listed(&all, false)?;
         // No tool of an external server can take a name of ours.
         let reserved = tools.iter().map(|entry| entry.name().to_string()).collect();
@@ -145,6 +159,12 @@ impl Toolsets {
     /// The same, as for a tenant with several targets of each kind.
     pub fn tools_for_several(&self) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
         listed(&self.all, true)
+    }
+
+    /// Every tool that a tenant's own configuration declares, attached to no target.
+    pub fn tools_of(&self, config: &TenantConfig) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
+        let each = self.all.iter().map(|toolset| toolset.tools_of(config)).collect::<Result<Vec<_>, _>>()?;
+        Ok(each.into_iter().flatten().collect())
     }
 
     /// The codes that toolsets raise besides those of the path of a call.

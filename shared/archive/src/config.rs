@@ -42,11 +42,14 @@ pub struct SinkConfig {
     /// The tenants whose audit logs go there; empty for all.
     #[serde(default)]
     pub tenants: Vec<String>,
+    /// What it gets of arguments and results.
+    #[serde(default)]
+    pub contents: SinkContents,
     /// The folder.
     pub path: Option<PathBuf>,
-    /// The address of an HTTP endpoint, or of an S3-compatible service.
+    /// The address of an HTTP endpoint, of a collector with its whole path, or of an S3-compatible service.
     pub url: Option<String>,
-    /// A file with the bearer token of an HTTP endpoint.
+    /// A file with the bearer token of an HTTP endpoint, or of a collector.
     pub token_file: Option<PathBuf>,
     /// The bucket.
     pub bucket: Option<String>,
@@ -70,6 +73,19 @@ pub enum SinkKind {
     Http,
     /// An S3-compatible bucket.
     S3,
+    /// A collector that takes log records by OTLP over HTTP.
+    Otlp,
+}
+
+/// What a sink gets of arguments and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SinkContents {
+    /// What stands in the store: nobody but this service can read it.
+    #[default]
+    Sealed,
+    /// They themselves beside each entry, for whoever reads the sink.
+    Opened,
 }
 
 fn every() -> Duration {
@@ -114,7 +130,7 @@ impl SinkConfig {
         }
         let (needed, allowed): (&[&str], &[&str]) = match self.kind {
             SinkKind::Folder => (&["path"], &[]),
-            SinkKind::Http => (&["url"], &["token_file"]),
+            SinkKind::Http | SinkKind::Otlp => (&["url"], &["token_file"]),
             SinkKind::S3 => (&["url", "bucket", "region", "access_key_file", "secret_key_file"], &["prefix"]),
         };
         for (key, given) in self.optional() {
@@ -188,7 +204,9 @@ mod tests {
         let http = json!({ "name": "siem", "kind": "http", "url": "https://siem.example/in", "token_file": "t", "every": "5s" });
         let bucket = json!({ "name": "cold", "kind": "s3", "url": "https://s3.example", "bucket": "audit-1", "region": "eu-1",
             "access_key_file": "a", "secret_key_file": "b", "prefix": "qm/", "tenants": ["acme"] });
-        check(&json!([folder, http, bucket])).unwrap();
+        let collector =
+            json!({ "name": "otel", "kind": "otlp", "url": "https://otel.example:4318/v1/logs", "contents": "opened" });
+        check(&json!([folder, http, bucket, collector])).unwrap();
         let with = |sink: &Value, key: &str, value: Value| {
             let mut bent = sink.clone();
             bent[key] = value;
@@ -204,6 +222,9 @@ mod tests {
             (&folder, "every", json!("2h"), "1ms to 1h"),
             (&folder, "kind", json!("tape"), "tape"),
             (&folder, "paht", json!("/x"), "paht"),
+            (&collector, "bucket", json!("audit-1"), "not a key of this kind"),
+            (&collector, "url", Value::Null, "url is missing"),
+            (&collector, "contents", json!("some"), "some"),
             (&http, "url", json!("http://siem.example/in"), "https is required"),
             (&http, "url", json!("https://a:b@siem.example/in"), "password"),
             (&bucket, "bucket", json!("A"), "bucket"),

@@ -6,6 +6,7 @@
 
 use crate::archive::Archive;
 use crate::checkpoint::Checkpoint;
+use crate::config::SinkContents;
 use crate::lines::{ExportEntry, ExportHead, write_line};
 use crate::range::{RangeError, RangeReader, tell_broken};
 use crate::sign::NewestCheckpoint;
@@ -139,7 +140,7 @@ impl Archive {
         if let Some(claim) = state.claim.as_ref().filter(|claim| claim.by != ours && claim.until > now) {
             return Ok(ExportOutcome::Waiting(claim.until.since(now)));
         }
-        let draft = match ChunkDraft::read(shelf, &state, sealed).await {
+        let draft = match ChunkDraft::read(shelf, &state, sealed, sink.config.contents).await {
             Err(error @ RangeError::Broken(_)) => {
                 self.status.failed_to_verify();
                 tell_broken(tenant, &error);
@@ -200,7 +201,12 @@ struct ChunkDraft {
 
 impl ChunkDraft {
     /// Reads what is behind `done`: up to the claim if there is one, else as much as a chunk takes.
-    async fn read(shelf: &TenantStore, state: &StoredExport, sealed: u64) -> Result<ChunkDraft, RangeError> {
+    async fn read(
+        shelf: &TenantStore,
+        state: &StoredExport,
+        sealed: u64,
+        opens: SinkContents,
+    ) -> Result<ChunkDraft, RangeError> {
         let StoredExport { done, claim, .. } = state;
         let to = claim.as_ref().map_or(sealed.min(done.seq() + MOST_ENTRIES), |claim| claim.to);
         let at = done.at.as_deref().and_then(AuditLogPosition::parse);
@@ -230,7 +236,10 @@ impl ChunkDraft {
             // It was verified, so it is what this service wrote: one line of JSON.
             let raw = String::from_utf8(entry.body).ok().and_then(|body| RawValue::from_string(body).ok());
             let raw = raw.ok_or(RangeError::Broken(seq))?;
-            let line = ExportEntry { id: entry.place.to_string(), entry: raw };
+            let contents = (opens == SinkContents::Opened).then(|| shelf.open_contents(raw.get().as_bytes())).flatten();
+            // A tenant that wants digests only has its salts kept as well.
+            let contents = contents.filter(|contents| contents.whole || !contents.text.is_empty());
+            let line = ExportEntry { id: entry.place.to_string(), contents, entry: raw };
             write_line(&mut text, &line).and_then(|()| write_line(&mut text, &entry.link)).map_err(unwritable)?;
             write_due(&mut text, &mut checkpoints, seq);
         }

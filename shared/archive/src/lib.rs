@@ -23,7 +23,7 @@ mod worklist;
 
 pub use archive::{Archive, ArchiveError};
 pub use checkpoint::{Checkpoint, CheckpointBreak, CheckpointChain, CheckpointFlaw};
-pub use config::{ArchiveConfig, SinkConfig, SinkKind};
+pub use config::{ArchiveConfig, SinkConfig, SinkContents, SinkKind};
 pub use export::{ExportError, ExportOutcome};
 pub use keys::{ArchiveKeys, ArchiveKeysError, BadKey, PublicKey, PublicKeys, SigningKey};
 pub use lines::{ExportEntry, ExportHead, ExportLine, write_line};

@@ -1,13 +1,13 @@
 //! An exported audit log: lines of JSON of four kinds.
 //!
-//! First the head, `{"ledger":2,"tenant":…,"after":…,"seal":…}`; then the entries, `{"id":…,"entry":…}`, oldest first, each
-//! followed by its link, `{"seq":…,"entry":…,"link":…}`, as far as the seal goes. An entry is kept byte for byte. A
+//! First the head, `{"ledger":2,"tenant":…,"after":…,"seal":…}`; then the entries, `{"id":…,"entry":…}`, oldest first, with
+//! what is in them as `contents` before `entry` where a sink gets that opened, each followed by its link, `{"seq":…,"entry":…,"link":…}`, as far as the seal goes. An entry is kept byte for byte. A
 //! checkpoint, `{"checkpoint":…}`, stands behind the last entry it holds, or later.
 
 use crate::checkpoint::Checkpoint;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{ChainLink, EntryLink};
+use store::{ChainLink, EntryLink, OpenedContents};
 
 /// The shape of the lines below the head. Under 1 an export began with the first entry and had no checkpoints.
 const SHAPE: u8 = 2;
@@ -50,6 +50,9 @@ impl ExportHead {
 pub struct ExportEntry {
     /// Its place.
     pub id: String,
+    /// What is sealed in the entry, opened. It is no part of the chain; the entry has its digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<OpenedContents>,
     /// The entry, byte for byte.
     pub entry: Box<RawValue>,
 }

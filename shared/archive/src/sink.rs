@@ -3,6 +3,7 @@
 mod bucket;
 mod folder;
 mod http;
+mod otlp;
 mod sigv4;
 
 use crate::config::{SinkConfig, SinkKind};
@@ -10,6 +11,7 @@ use bucket::BucketSink;
 use domain::{Moment, Tenant};
 use folder::FolderSink;
 use http::HttpSink;
+use otlp::OtlpSink;
 use std::path::Path;
 
 /// Some lines of one audit log that go out together and verify by themselves.
@@ -46,6 +48,9 @@ pub enum SinkError {
     /// An answer that is no success.
     #[error("the sink answered with status {0}")]
     Status(u16),
+    /// Taken, but for some records.
+    #[error("the sink left out {0} records")]
+    LeftOut(u64),
 }
 
 /// Why a sink cannot be set up.
@@ -80,6 +85,7 @@ enum Way {
     Folder(FolderSink),
     Http(HttpSink),
     Bucket(BucketSink),
+    Otlp(OtlpSink),
 }
 
 impl Sink {
@@ -88,6 +94,7 @@ impl Sink {
             SinkKind::Folder => Way::Folder(FolderSink::new(needed(config.path.as_ref(), "path")?)),
             SinkKind::Http => Way::Http(HttpSink::open(config)?),
             SinkKind::S3 => Way::Bucket(BucketSink::open(config)?),
+            SinkKind::Otlp => Way::Otlp(OtlpSink::open(config)?),
         };
         Ok(Sink { config: config.clone(), way })
     }
@@ -98,6 +105,7 @@ impl Sink {
             Way::Folder(folder) => folder.put(chunk).await,
             Way::Http(http) => http.put(chunk).await,
             Way::Bucket(bucket) => bucket.put(chunk, now).await,
+            Way::Otlp(collector) => collector.put(chunk).await,
         }
     }
 }
@@ -113,9 +121,10 @@ fn secret(path: &Path) -> Result<String, SinkSetupError> {
     Ok(text.trim().to_owned())
 }
 
-fn accepted(answer: Result<(u16, Vec<u8>), egress::FetchError>) -> Result<(), SinkError> {
+/// The body of an answer that is a success.
+fn accepted(answer: Result<(u16, Vec<u8>), egress::FetchError>) -> Result<Vec<u8>, SinkError> {
     match answer {
-        Ok((200..=299, _)) => Ok(()),
+        Ok((200..=299, body)) => Ok(body),
         Ok((status, _)) => Err(SinkError::Status(status)),
         Err(error) => Err(SinkError::NoAnswer(error)),
     }

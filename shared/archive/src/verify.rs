@@ -166,8 +166,12 @@ impl ArchiveReader {
                 self.checkpoint(*checkpoint);
                 Ok(())
             }
-            Some(ExportLine::Entry(ExportEntry { id, entry })) => match EntryPlace::parse(&id) {
-                Some(place) => self.entry(place, entry.get().as_bytes()),
+            Some(ExportLine::Entry(ExportEntry { id, contents, entry })) => match EntryPlace::parse(&id) {
+                Some(place) => {
+                    self.entry(place, entry.get().as_bytes())?;
+                    let fits = contents.is_none_or(|contents| contents.fit(entry.get().as_bytes()));
+                    if fits { Ok(()) } else { Err(self.bent_contents(place)) }
+                }
                 None => Err(unreadable),
             },
             None => Err(unreadable),
@@ -289,6 +293,12 @@ impl ArchiveReader {
         } else {
             self.contradicted = self.contradicted.take().or(Some(checkpoint));
         }
+    }
+
+    /// What stands beside an entry is not what its digest says.
+    fn bent_contents(&self, place: EntryPlace) -> ArchiveFlaw {
+        let seq = self.end.map_or(0, |end| end.seq);
+        ArchiveFlaw::Entry(ChainBreak { seq, entry: Some(place), what: AuditLogFlaw::Edited })
     }
 
     /// Which of two flaws comes first: that of an entry, or that of a checkpoint over entries before it.

@@ -95,6 +95,12 @@ pub trait ErasedCall: Send + Sync {
     fn probe<'a>(&'a self, _: &'a Permit) -> BoxedFuture<'a, ProbeResult> {
         Box::pin(std::future::ready(ProbeResult::Unknown))
     }
+
+    /// Removes what a run has left at the target and nobody needs once its ending is recorded. Called after that, and not
+    /// at all if the replica dies in between.
+    fn tidy<'a>(&'a self, _: &'a Permit) -> BoxedFuture<'a, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Work that is one closure: for tools that have nothing to preview and nothing to probe.

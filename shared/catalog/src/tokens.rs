@@ -2,11 +2,15 @@
 //!
 //! The tokenizer costs a second and tens of megabytes, so the figures of our own tools are kept in `tokens.tsv`, keyed
 //! by the digest of the very text they count. A text that is not in the table (a tool from outside) is counted by the
-//! tokenizer, which is loaded then and not before. A test holds the table to the tokenizer.
+//! tokenizer, which is loaded then and not before. A test holds the table to the tokenizer. A process that somebody waits
+//! for at its start cannot wait for a tokenizer, and estimates instead ([`estimate_unknown`]).
 
 use domain::json::sha256_hex;
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static ESTIMATE: AtomicBool = AtomicBool::new(false);
 
 static KNOWN: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| {
     let row = |line: &'static str| {
@@ -34,9 +38,17 @@ pub fn measure(text: &str) -> u32 {
     u32::try_from(tiktoken_rs::o200k_base_singleton().count_ordinary(text)).unwrap_or(u32::MAX)
 }
 
-/// The tokens of a text: the kept figure, else measured.
+/// From now on this process estimates texts that are not in the table; the estimate is about 15 % off at most.
+pub fn estimate_unknown() {
+    ESTIMATE.store(true, Ordering::Relaxed);
+}
+
+/// The tokens of a text: the kept figure, else measured or estimated.
 pub fn count(text: &str) -> u32 {
-    known(text).unwrap_or_else(|| measure(text))
+    known(text).unwrap_or_else(|| match ESTIMATE.load(Ordering::Relaxed) {
+        true => u32::try_from(domain::tokens::estimate(text)).unwrap_or(u32::MAX),
+        false => measure(text),
+    })
 }
 
 #[cfg(test)]

@@ -214,12 +214,14 @@ pub struct ToolPreview {
 }
 
 /// What a look at the target says about an execution whose answer was lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ProbeResult {
     /// It happened; this is its result as JSON text, if it can be told.
     Done(Option<String>),
     /// It did not happen.
     NotDone,
+    /// It was tried, is over, and failed like this.
+    Failed(Failure),
     /// Nobody can tell.
     Unknown,
 }

@@ -200,6 +200,7 @@ mod tests {
             scopes: Scopes::parse("tools:read"),
             expires_at: Moment::from_secs(9),
             token: None,
+            labels: Vec::new(),
         })
     }
 

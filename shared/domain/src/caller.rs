@@ -1,5 +1,6 @@
 //! Who asks: an authenticated principal of one tenant, with the scopes its token carries.
 
+use crate::job::RunnerLabel;
 use crate::{Moment, Tenant};
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,17 +21,20 @@ pub enum TokenScope {
     AuditRead,
     /// Set kill switches for every tenant. An issuer grants it only if its settings name it.
     OperatorSwitch,
+    /// Take jobs as a runner, of the labels that the token names. Never valid together with another scope.
+    RunnerWork,
 }
 
 impl TokenScope {
     /// Every scope there is.
-    pub const ALL: [TokenScope; 6] = [
+    pub const ALL: [TokenScope; 7] = [
         TokenScope::ToolsRead,
         TokenScope::ToolsWrite,
         TokenScope::RunsDecide,
         TokenScope::TenantAdmin,
         TokenScope::AuditRead,
         TokenScope::OperatorSwitch,
+        TokenScope::RunnerWork,
     ];
 
     /// As it stands in a token.
@@ -42,6 +46,7 @@ impl TokenScope {
             TokenScope::TenantAdmin => "tenant:admin",
             TokenScope::AuditRead => "audit:read",
             TokenScope::OperatorSwitch => "operator:switch",
+            TokenScope::RunnerWork => "runner:work",
         }
     }
 
@@ -58,6 +63,7 @@ impl TokenScope {
             TokenScope::TenantAdmin => 8,
             TokenScope::AuditRead => 16,
             TokenScope::OperatorSwitch => 32,
+            TokenScope::RunnerWork => 64,
         }
     }
 }
@@ -195,6 +201,8 @@ pub struct Caller {
     pub expires_at: Moment,
     /// The digest of the token; `None` where nobody showed one, as when a run is carried out.
     pub token: Option<TokenDigest>,
+    /// The labels whose jobs a runner may take.
+    pub labels: Vec<RunnerLabel>,
 }
 
 #[cfg(test)]

@@ -48,11 +48,13 @@ pub struct ToolCode {
     pub retryable: bool,
     /// Whether its message quotes words of the target, so that reading it taints the session.
     pub quotes_target: bool,
+    /// Whether it says by itself why nobody is asked: a preview that fails with it is reported as it is.
+    pub before_asking: bool,
 }
 
 /// Declares the codes of a toolset: a constant for each, and `ALL` for tables and tests. A row is
-/// `NAME = "spelling": Class`, then `retry` where the same call may succeed later, and `quotes` where the message quotes
-/// words of the target.
+/// `NAME = "spelling": Class`, then `retry` where the same call may succeed later, `quotes` where the message quotes words of
+/// the target, and `early` where it says by itself why nobody is asked to approve the call.
 #[macro_export]
 macro_rules! tool_codes {
     ($($(#[$doc:meta])* $name:ident = $spelling:literal: $class:ident $($flag:ident)*,)*) => {
@@ -62,6 +64,7 @@ macro_rules! tool_codes {
             class: $crate::Class::$class,
             retryable: $crate::code_flag!(retry $($flag)*),
             quotes_target: $crate::code_flag!(quotes $($flag)*),
+            before_asking: $crate::code_flag!(early $($flag)*),
         });)*
 
         /// Every code of this table.
@@ -75,6 +78,7 @@ macro_rules! tool_codes {
 macro_rules! code_flag {
     (retry retry $($rest:ident)*) => { true };
     (quotes quotes $($rest:ident)*) => { true };
+    (early early $($rest:ident)*) => { true };
     ($flag:ident $other:ident $($rest:ident)*) => { $crate::code_flag!($flag $($rest)*) };
     ($flag:ident) => { false };
 }
@@ -228,6 +232,11 @@ impl Code {
     /// Reads the spelling back, among the codes of the path of a call and these of toolsets.
     pub fn parse(text: &str, of_toolsets: &[Code]) -> Option<Code> {
         Code::ALL.iter().chain(of_toolsets).copied().find(|code| code.as_str() == text)
+    }
+
+    /// Whether it says by itself why nobody is asked to approve a call.
+    pub const fn before_asking(self) -> bool {
+        matches!(self, Code::Tool(ToolCode { before_asking: true, .. }))
     }
 
     /// Whether its message quotes words of a target, so that reading it taints the session.

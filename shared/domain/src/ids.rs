@@ -93,6 +93,25 @@ id!(
     /// Names one entry of a tenant's audit audit log.
     AuditId, "aud_"
 );
+id!(
+    /// Names one [`Job`](crate::job::Job) for a runner.
+    JobId, "job_"
+);
+id!(
+    /// Names one running process that takes jobs; drawn when it starts.
+    RunnerId, "rnr_"
+);
+
+impl JobId {
+    /// The job that belongs to this text, such as the id of a run: whoever submits it a second time names the same job.
+    pub fn of(owner: &str) -> JobId {
+        use sha2::{Digest, Sha256};
+        let hash = Sha256::digest(owner.as_bytes());
+        let mut bits = [0; 16];
+        bits.copy_from_slice(&hash[..16]);
+        JobId::from_random(bits)
+    }
+}
 
 #[cfg(test)]
 mod tests {

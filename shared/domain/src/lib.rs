@@ -1,7 +1,7 @@
 //! The nouns of Quartermaster and their pure state machines.
 //!
 //! Reading order: [`tenant`], [`ids`], [`caller`], [`effect`], [`toolset`], [`assignment`], [`session`], [`call`], [`outcome`],
-//! [`code`], [`run`], [`switch`], [`usage`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
+//! [`code`], [`run`], [`job`], [`switch`], [`usage`], then the small servants [`json`], [`digest`], [`text`], [`moment`] and [`tokens`].
 //!
 //! Not here: I/O, clocks, randomness, async. Whoever needs the time or a random id is handed one.
 
@@ -12,6 +12,7 @@ pub mod code;
 pub mod digest;
 pub mod effect;
 pub mod ids;
+pub mod job;
 pub mod json;
 pub mod moment;
 pub mod outcome;
@@ -30,7 +31,8 @@ pub use caller::{Caller, Principal, Scopes, TokenDigest, TokenScope};
 pub use code::{Class, Code, ToolCode};
 pub use digest::KeyedDigest;
 pub use effect::{Effect, SessionMode};
-pub use ids::{AuditId, CallId, RunId, SessionId};
+pub use ids::{AuditId, CallId, JobId, RunId, RunnerId, SessionId};
+pub use job::Job;
 pub use moment::Moment;
 pub use outcome::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 pub use run::Run;

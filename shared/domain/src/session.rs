@@ -4,6 +4,7 @@
 //! session or nothing at all when there is nothing to write.
 
 use crate::{Assignment, Level, LoadedToolsets, Moment, Principal, SessionId, SessionMode, ToolsetName};
+use std::sync::Arc;
 
 /// One line of work of one principal in one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Session {
     pub tainted: bool,
     /// What it was opened for.
     pub assignment: Assignment,
+    /// The program that opened it, as it named itself; for the audit log.
+    pub client: Option<Arc<str>>,
     /// When it was opened.
     pub opened_at: Moment,
 }
@@ -80,6 +83,7 @@ mod tests {
             catalog: "c1".into(),
             tainted: false,
             assignment: Assignment::default(),
+            client: None,
             opened_at: Moment::from_secs(1),
         }
     }

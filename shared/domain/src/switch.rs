@@ -62,6 +62,16 @@ impl SwitchSubject {
             SwitchSubject::Server(id) => call.target.as_deref().and_then(|at| at.strip_prefix("server/")) == Some(id),
         }
     }
+
+    /// Whether it is on everything that is asked of an external server, its list of tools included.
+    pub fn covers_server(&self, server: &str) -> bool {
+        match self {
+            SwitchSubject::Tenant => true,
+            SwitchSubject::Server(id) => id == server,
+            SwitchSubject::Target(target) => target.strip_prefix("server/") == Some(server),
+            SwitchSubject::Toolset(_) | SwitchSubject::Tool(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for SwitchSubject {
@@ -215,6 +225,7 @@ mod tests {
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
+            labels: Vec::new(),
         };
         let used = ToolUse {
             tool: ToolName::parse("k8s_scale").unwrap(),

@@ -37,6 +37,11 @@ pub(crate) fn parse(address: &str) -> Result<Url, AddressError> {
     Ok(url)
 }
 
+/// Whether an address names this very machine. One that cannot be read names nothing.
+pub(crate) fn is_on_this_machine(address: &str) -> bool {
+    parse(address).is_ok_and(|url| url.host_str().is_some_and(is_loopback))
+}
+
 /// The URL parser has already turned every spelling of an IPv4 address into the usual one.
 fn is_loopback(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);

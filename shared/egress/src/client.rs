@@ -1,5 +1,6 @@
-//! The client for addresses an operator configured: no redirects, no proxy from the environment, bounded time.
+//! The clients for addresses that an operator configured or the user of a command named: no redirects, bounded time.
 
+use crate::address;
 use reqwest::redirect::Policy;
 use std::time::Duration;
 
@@ -39,13 +40,25 @@ pub fn operator_client(config: &Config) -> Result<HttpClient, ClientError> {
     Ok(HttpClient(base(config)?.build()?))
 }
 
-/// What every client has in common.
+/// Builds the client with which a command or a runner reaches the service at the address its user named.
+///
+/// The network it is started in may have no way out but a proxy, so `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` hold. They
+/// do not hold for this very machine: a token for it is no proxy's business.
+pub fn service_client(url: &str, config: &Config) -> Result<HttpClient, ClientError> {
+    let client = if address::is_on_this_machine(url) { base(config)? } else { bare(config)? };
+    Ok(HttpClient(client.build()?))
+}
+
+/// What every client inside the service has in common: the proxy variables of its environment are not for it.
 pub(crate) fn base(config: &Config) -> Result<reqwest::ClientBuilder, ClientError> {
+    Ok(bare(config)?.no_proxy())
+}
+
+fn bare(config: &Config) -> Result<reqwest::ClientBuilder, ClientError> {
     #[expect(clippy::disallowed_methods, reason = "egress is the door: every reqwest client is built here")]
     let builder = reqwest::Client::builder();
     let builder = builder
         .redirect(Policy::none())
-        .no_proxy()
         .connect_timeout(config.connect_within)
         .timeout(config.answer_within)
         .user_agent(concat!("quartermaster/", env!("CARGO_PKG_VERSION")));

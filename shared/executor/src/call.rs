@@ -16,6 +16,7 @@ use domain::outcome::near;
 use domain::{Call, CallId, Code, Failure, Outcome, ToolUse};
 use policy::Decision;
 use std::sync::Arc;
+use telemetry::{Step, names};
 use tracing::Instrument;
 
 impl Executor {
@@ -59,7 +60,10 @@ impl Executor {
         count: &mut CallCount<'s>,
     ) -> Result<Outcome, Failure> {
         count.of_toolset(entry.definition().toolset.as_str());
-        let parsed = entry.parse(std::mem::take(&mut request.arguments))?;
+        let step = Step::begin(names::SPAN_RESOLVE);
+        let parsed = entry.parse(std::mem::take(&mut request.arguments));
+        step.end_with(&parsed, |failure| failure.code.as_str());
+        let parsed = parsed?;
         count.effect(parsed.effect);
         // A call that waits holds no slot: others may call meanwhile.
         let slot = if entry.definition().waits {
@@ -85,9 +89,11 @@ impl Executor {
             Some(held) => call.with_session_facts(held.session.tainted, Arc::new(held.session.assignment.clone())),
             None => call,
         };
-        let decided = tracing::debug_span!("decide").in_scope(|| policy::decide(&snapshot.policy, call, &evidence));
-        count.decided(&decided);
-        open.decided(&decided);
+        let step = Step::begin(names::SPAN_DECIDE);
+        let decided = policy::decide(&snapshot.policy, call, &evidence);
+        step.end(None);
+        open.decided(&decided, snapshot);
+        count.decided(&decided, &open);
         Ok(match decided {
             Decision::Permit(permit) => {
                 let (executor, entry, progress) = (self.clone(), Arc::clone(entry), request.progress);

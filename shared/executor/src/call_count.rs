@@ -1,11 +1,12 @@
 //! What is counted of a call, once, however it ends: a call whose client vanished is dropped and counted too. The same
 //! facts are noted on its span.
 
+use crate::open_call::OpenCall;
+use crate::perform::tool_type;
 use domain::{Caller, Code, Outcome};
 use std::sync::Arc;
 use telemetry::metrics::{self, GaugeGuard};
 use telemetry::names;
-use tracing::Span;
 
 /// A call that is under way.
 pub(crate) struct CallCount<'s> {
@@ -27,24 +28,35 @@ impl<'s> CallCount<'s> {
     /// It is of a tool of this toolset.
     pub(crate) fn of_toolset(&mut self, toolset: &'s str) {
         self.toolset = toolset;
-        Span::current().record(names::TOOLSET, toolset);
+        telemetry::note(|span| {
+            span.set(names::TOOLSET, toolset);
+        });
         self.in_flight = Some(metrics::CALLS_IN_FLIGHT.enter([toolset]));
     }
 
     /// It would do this.
     pub(crate) fn effect(&mut self, effect: domain::Effect) {
         self.effect = effect.as_str();
-        Span::current().record(names::EFFECT, self.effect);
     }
 
     /// This was decided: permit, ask or deny.
-    pub(crate) fn decided(&mut self, decision: &policy::Decision) {
+    pub(crate) fn decided(&mut self, decision: &policy::Decision, open: &OpenCall) {
         self.decision = match decision {
             policy::Decision::Permit(_) => "permit",
             policy::Decision::Ask(..) => "ask",
             policy::Decision::Deny(_) => "deny",
         };
-        Span::current().record(names::DECISION, self.decision);
+        telemetry::note(|span| {
+            span.set(names::EFFECT, self.effect).set(names::DECISION, self.decision);
+            span.set(names::GEN_AI_TOOL_TYPE, tool_type(self.toolset)).show(names::GEN_AI_TOOL_CALL_ID, open.call());
+            if let Some(held) = &open.held {
+                span.set(names::SESSION_MODE, held.session.mode.as_str());
+                span.set(names::SESSION_TAINTED, held.session.tainted);
+            }
+            if let Some(basis) = open.basis() {
+                span.set(names::BASIS, basis);
+            }
+        });
     }
 
     /// It ended.

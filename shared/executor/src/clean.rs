@@ -11,13 +11,18 @@ use redact::Scrubber;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::sync::Arc;
+use telemetry::{Step, names};
 
 /// What comes of some work, without the secrets: those there were when it began, and those there are now.
 pub(crate) async fn cleaned(secrets: &SecretsNow, work: impl Future<Output = Outcome>) -> Outcome {
     let before = secrets.now();
-    let outcome = clean(work.await, &before);
+    let outcome = work.await;
+    let step = Step::begin(names::SPAN_REDACT);
+    let outcome = clean(outcome, &before);
     let now = secrets.now();
-    if Arc::ptr_eq(&before, &now) { outcome } else { clean(outcome, &now) }
+    let outcome = if Arc::ptr_eq(&before, &now) { outcome } else { clean(outcome, &now) };
+    step.end(None);
+    outcome
 }
 
 /// The outcome without the secrets.

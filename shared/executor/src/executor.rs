@@ -8,6 +8,7 @@ use crate::open_runs::OpenRuns;
 use crate::snapshot::Snapshot;
 use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
+use crate::unrecorded::UnrecordedTally;
 use crate::usage::UsageRecorder;
 use domain::{Caller, Code, Failure, TokenScope};
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub struct Executor {
     pub(crate) usage: Arc<UsageRecorder>,
     /// How many bytes the audit log keeps of arguments, and of a result.
     pub(crate) audited_bytes: usize,
+    /// Reads that ran without an audit entry and are still to be noted.
+    pub(crate) unrecorded: Arc<UnrecordedTally>,
 }
 
 impl Executor {
@@ -69,6 +72,7 @@ impl Executor {
             sessions_seen: Arc::default(),
             usage: Arc::default(),
             audited_bytes: 64 << 10,
+            unrecorded: Arc::default(),
         }
     }
 
@@ -126,6 +130,11 @@ impl Executor {
     /// A person who does something besides calling tools, as the audit log names them.
     pub fn person(&self, caller: &Caller) -> Actor {
         Actor { kind: ActorKind::Person, ..self.actor(caller) }
+    }
+
+    /// A runner that takes jobs or reports on them, as the audit log names it.
+    pub fn runner(&self, caller: &Caller) -> Actor {
+        Actor { kind: ActorKind::Runner, ..self.actor(caller) }
     }
 
     /// Who acts, as the audit log names them.

@@ -140,6 +140,7 @@ mod tests {
             scopes: domain::Scopes::default(),
             expires_at: domain::Moment::from_secs(1),
             token: None,
+            labels: Vec::new(),
         }
     }
 

@@ -33,6 +33,7 @@ pub mod sessions;
 pub mod snapshot;
 mod taint_refresh;
 pub mod tasks;
+mod unrecorded;
 mod usage;
 mod virtuals;
 
@@ -42,7 +43,7 @@ pub use limits::{CallLimits, SlotGuard, TokenBuckets};
 pub use request::{CallRequest, ClientEra, Handle};
 pub use run_record::RunError;
 pub use runs::{RunDecision, may_decide};
-pub use sessions::{OpenedSession, SessionOpenError};
-pub use snapshot::{ApprovalRules, AuditRules, SecretsNow, Snapshot};
+pub use sessions::{OpenedSession, SessionOpenError, SessionOrigin};
+pub use snapshot::{ApprovalRules, AuditRules, RuleLine, SecretsNow, Snapshot};
 pub use tasks::Tasks;
 pub use usage::UsageRecorder;

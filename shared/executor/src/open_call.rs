@@ -6,24 +6,24 @@ use crate::executor::Executor;
 use crate::failures::no_store;
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::{SecretsNow, Snapshot};
-use catalog::{ControlTool, NameMatch};
+use catalog::{ControlTool, NameMatch, ToolSource};
 use domain::text::error_chain;
-use domain::{Call, CallId, Code, Content, Failure, Moment, Outcome, RateExceeded};
+use domain::{Call, CallId, Code, Content, Effect, Failure, Level, Moment, Outcome, RateExceeded, tokens};
 use futures_util::FutureExt;
-use policy::{CallEvidence, Decision, Question};
+use policy::{CallEvidence, Decision, Permit, Question};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use store::{
     ApprovalLookup, CallBeginning, CallOpening, CallStart, CallVerdict, CloseFacts, EntryContents, OpenAuditEntry,
-    PriorRuns, StoreError, TenantStore,
+    PriorRuns, StoreError, TenantStore, UnrecordedStart,
 };
-use telemetry::metrics;
-use tracing::Instrument;
+use telemetry::{Step, metrics, names};
 
 /// A call whose audit entry is open. Dropped without a close (the client vanished), it closes itself as cancelled.
-/// Only [`Executor::open`] makes one, from the store's receipt.
+/// Only [`Executor::open`] makes one, from the store's receipt; a read may go on without, where its tenant allows that.
 pub(crate) struct OpenCall {
     receipt: Option<OpenAuditEntry>,
     call: CallId,
@@ -37,6 +37,10 @@ pub(crate) struct OpenCall {
     keeping: KeptContents,
     began: Instant,
     decision: Option<CallVerdict>,
+    /// What reading the result costs a model, about.
+    pub(crate) tokens: OnceLock<u64>,
+    /// The program that opened the session, where the call names another one or none.
+    client: Option<Arc<str>>,
 }
 
 /// How arguments and results become what the audit log keeps.
@@ -88,7 +92,9 @@ impl Executor {
             gated,
         };
         let shelf = self.store.of(&call.caller.tenant);
-        let begun = shelf.begin(&opening).instrument(tracing::debug_span!("audit open")).await;
+        let step = Step::begin(names::SPAN_AUDIT_OPEN);
+        let begun = shelf.begin(&opening).await;
+        step.end_with(&begun, |error| error.code().as_str());
         let begun = match begun {
             Ok(CallBeginning::Opened(begun)) => *begun,
             Ok(CallBeginning::Exceeded(exceeded, left)) => {
@@ -98,6 +104,9 @@ impl Executor {
             Err(error) => {
                 if let StoreError::QuotaReached(quota) = &error {
                     self.note_refusal(snapshot, request, error.code(), quota.to_string()).await;
+                }
+                if error.refuses_writes() && is_plain_read(snapshot, call, asks) {
+                    return self.open_unrecorded((shelf, keeping), snapshot, call, request).await;
                 }
                 return Err(no_store(&error));
             }
@@ -116,8 +125,11 @@ impl Executor {
         }
         let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
         let (call, receipt) = (receipt.call(), Some(receipt));
-        let (began, decision) = (Instant::now(), None);
-        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision };
+        let (began, decision, tokens) = (Instant::now(), None, OnceLock::new());
+        // The opening was written before the session was known, so the closing names its program.
+        let client = held.as_ref().and_then(|held| held.session.client.clone());
+        let client = client.filter(|client| request.client.as_deref() != Some(&**client));
+        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision, tokens, client };
         match evidence {
             Ok(evidence) => Ok((open, evidence, past)),
             Err(failure) => {
@@ -125,6 +137,29 @@ impl Executor {
                 Err(failure)
             }
         }
+    }
+
+    /// Goes on without an entry, with what the store still answers. No answer, no action.
+    async fn open_unrecorded(
+        &self,
+        (shelf, keeping): (TenantStore, KeptContents),
+        snapshot: &Snapshot,
+        call: &Call,
+        request: &CallRequest,
+    ) -> Result<(OpenCall, CallEvidence, PriorRuns), Failure> {
+        let begun = shelf.begin_unrecorded(call.session, &call.caller.principal, self.lives).await;
+        let UnrecordedStart { session: held, now, switches } = begun.map_err(|error| no_store(&error))?;
+        let loaded = match (&held, &request.handle) {
+            (Some(held), _) => &held.session.loaded,
+            (None, Handle::None) => request.selection.as_ref().unwrap_or_else(|| snapshot.catalog.defaults()),
+            (None, Handle::Transport(_) | Handle::Told(_)) => return Err(no_session(&request.handle)),
+        };
+        let evidence = CallEvidence::of_unrecorded_read(&switches, loaded.clone());
+        let tainted = AtomicBool::new(held.as_ref().is_some_and(|held| held.session.tainted));
+        let (call, receipt, began, decision) = (call.id, None, Instant::now(), None);
+        let (tokens, client) = (OnceLock::new(), None);
+        let open = OpenCall { call, receipt, shelf, held, now, tainted, keeping, began, decision, tokens, client };
+        Ok((open, evidence, PriorRuns::default()))
     }
 
     /// Notes that a call was refused before its entry was opened. The refusals of a caller are one entry a minute.
@@ -165,15 +200,33 @@ impl OpenCall {
         self.call
     }
 
+    /// Whether it has an entry. A call without one may only read.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.receipt.is_some()
+    }
+
     /// Takes note of what was decided, for the closing entry.
-    pub(crate) fn decided(&mut self, decision: &Decision) {
-        let (verdict, basis) = match decision {
-            Decision::Permit(permit) => ("permit", permit.run().map(|run| run.to_string())),
-            Decision::Ask(Question::Effect(effect), _) => ("ask", Some(format!("effect {}", effect.as_str()))),
-            Decision::Ask(Question::Rule, _) => ("ask", Some("rule of the tenant".to_owned())),
-            Decision::Deny(reason) => ("deny", Some(reason.0.code.as_str().to_owned())),
+    pub(crate) fn decided(&mut self, decision: &Decision, snapshot: &Snapshot) {
+        let asks = |permit: &Permit| policy::asking_rule(&snapshot.policy, permit.call());
+        let (verdict, basis, rule) = match decision {
+            Decision::Permit(permit) => ("permit", permit.run().map(|run| run.to_string()), None),
+            Decision::Ask(Question::Effect(effect), permit) => {
+                ("ask", Some(format!("effect {}", effect.as_str())), asks(permit).map(|rule| (true, rule)))
+            }
+            Decision::Ask(Question::Rule, permit) => {
+                ("ask", Some("rule of the tenant".to_owned()), asks(permit).map(|rule| (true, rule)))
+            }
+            Decision::Deny(reason) => {
+                ("deny", Some(reason.0.code.as_str().to_owned()), reason.1.as_ref().map(|rule| (false, rule)))
+            }
         };
-        self.decision = Some(CallVerdict { verdict, basis, comment: None });
+        let rule = rule.and_then(|(asks, rule)| snapshot.place_of(asks, rule));
+        self.decision = Some(CallVerdict { verdict, basis, rule, comment: None });
+    }
+
+    /// What the decision rests on: the run that allowed it, or why a person is asked or the call denied.
+    pub(crate) fn basis(&self) -> Option<&str> {
+        self.decision.as_ref()?.basis.as_deref()
     }
 
     /// Closes the entry; queued, since the reply need not wait for it.
@@ -185,8 +238,13 @@ impl OpenCall {
             };
             let millis = Some(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
             let (decision, contents) = (self.decision.take(), Some(self.keeping.of(&told(outcome))));
-            let facts = CloseFacts { code, bytes, millis, decision, contents };
-            if let Err(error) = self.shelf.audit().close(receipt, &facts).await {
+            // What a run gave was counted when it ended.
+            let tokens = self.tokens.get().copied().or_else(|| outcome.structured().map(tokens::estimate));
+            let facts = CloseFacts { code, bytes, tokens, millis, decision, contents, client: self.client.take() };
+            let step = Step::begin(names::SPAN_AUDIT_CLOSE);
+            let closed = self.shelf.audit().close(receipt, &facts).await;
+            step.end_with(&closed, |error| error.code().as_str());
+            if let Err(error) = closed {
                 tracing::error!(error = %error_chain(&error), "an audit entry could not be closed");
             }
         }
@@ -224,6 +282,18 @@ fn told(outcome: &Outcome) -> Cow<'_, str> {
         .to_string(),
     };
     text.into()
+}
+
+/// Whether a call is a read by one of our own tools that nobody has to approve, and its tenant lets such run unrecorded.
+/// What a tool of an external server does, nobody here knows for sure.
+fn is_plain_read(snapshot: &Snapshot, call: &Call, asks: bool) -> bool {
+    let ours = match snapshot.catalog.find(call.tool.as_str()) {
+        NameMatch::Tool(entry) => entry.definition().source == ToolSource::BuiltIn,
+        NameMatch::Virtual(_) | NameMatch::Nothing => false,
+    };
+    // A tool of the write list may call it a read when it writes to the caller's own session.
+    let reads = call.effect == Effect::Read && call.needs == Level::Read;
+    snapshot.audit.unrecorded_reads && ours && !asks && reads
 }
 
 fn is_reviewed(snapshot: &Snapshot, call: &Call) -> bool {

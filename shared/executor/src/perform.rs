@@ -11,15 +11,14 @@ use crate::open_call::OpenCall;
 use crate::run_record::RunClaim;
 use crate::snapshot::SecretsNow;
 use catalog::{BoxedFuture, CatalogEntry, ParsedCall, Progress};
-use domain::{Code, Content, Failure, Outcome, ToolName, ToolOutput, WaitingRun, tokens};
+use domain::{Code, Content, Effect, Failure, Outcome, ToolName, ToolOutput, WaitingRun, tokens};
 use futures_util::FutureExt;
 use policy::Permit;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
-use telemetry::metrics;
+use telemetry::{SpanAttributes, metrics, names};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 /// Proof that the audit log has an open entry for what is about to be done. Neither can be had without the store: one
 /// holds the receipt of `TenantStore::begin`, the other comes from the commit that claimed a run.
@@ -34,7 +33,9 @@ impl OpenEntry<'_> {
     /// Whether it was opened for what the permit allows.
     fn covers(&self, permit: &Permit) -> bool {
         match self {
-            OpenEntry::Call(open) => open.call() == permit.call().id,
+            OpenEntry::Call(open) => {
+                open.call() == permit.call().id && (open.is_recorded() || permit.effect() == Effect::Read)
+            }
             OpenEntry::Run(claim) => claim.covers(permit),
         }
     }
@@ -133,6 +134,28 @@ impl PerformOutcome {
         }
     }
 
+    /// Notes on the span of a call or of an execution what came of it.
+    fn note_on(&self, span: &mut SpanAttributes, tokens: Option<u64>) {
+        span.set(names::CODE, self.word());
+        let bytes = match self {
+            PerformOutcome::Done(output) => {
+                span.set(names::RESULT_UNTRUSTED, output.tainting);
+                size(output)
+            }
+            PerformOutcome::TooLarge { bytes, .. } => *bytes,
+            PerformOutcome::Waiting(run) => run.json.len(),
+            PerformOutcome::Failed(_) => {
+                span.set(names::ERROR_TYPE, "tool_error");
+                return;
+            }
+        };
+        span.set(names::RESULT_BYTES, u64::try_from(bytes).unwrap_or(u64::MAX));
+        span.set(names::RESULT_TRUNCATED, matches!(self, PerformOutcome::TooLarge { .. }));
+        if let Some(tokens) = tokens {
+            span.set(names::RESULT_TOKENS, tokens);
+        }
+    }
+
     /// How it ended, in one word of a closed list.
     fn word(&self) -> &'static str {
         match self {
@@ -155,13 +178,14 @@ impl Executor {
         if !entry.covers(permit) {
             return PerformOutcome::Failed(Failure::new(Code::Internal, "no audit entry is open for this call"));
         }
+        let open = match &entry {
+            OpenEntry::Call(open) => Some(*open),
+            OpenEntry::Run(_) => None,
+        };
+        if let Some(open) = open.filter(|open| !open.is_recorded()) {
+            self.count_unrecorded(permit.tenant(), open.now);
+        }
         let tool = &permit.call().tool;
-        let span = tracing::debug_span!(
-            "perform",
-            gen_ai.tool.name = tool.as_str(),
-            quartermaster.effect = permit.effect().as_str(),
-            quartermaster.code = tracing::field::Empty,
-        );
         let CallBounds { secrets, cap, shape, cancel, at_deadline } = bounds;
         let (work, deadline, outside_text): (BoxedFuture<'_, Outcome>, _, _) = match call {
             BoundCall::Tool { entry, parsed, progress } => {
@@ -189,15 +213,20 @@ impl Executor {
             }
         };
         let began = Instant::now();
-        let performed = performed.instrument(span.clone()).await;
+        let performed = performed.await;
         let tokens = performed.tokens();
+        if let (Some(open), Some(tokens)) = (open, tokens) {
+            // Set once: a call is performed once.
+            open.tokens.set(tokens).ok();
+        }
         self.usage.call(permit.call(), tokens, began.elapsed());
         if let Some(tokens) = tokens {
             metrics::RESULT_TOKENS.observe([permit.call().toolset.as_str()], tokens as f64);
         }
         // Every tool that ever runs passes here once, so this is where its time and its ending are recorded.
-        span.record("quartermaster.code", performed.word());
-        let (kind, error) = (tool_type(permit), if performed.is_failure() { "tool_error" } else { "" });
+        telemetry::note(|span| performed.note_on(span, tokens));
+        let kind = tool_type(permit.call().toolset.as_str());
+        let error = if performed.is_failure() { "tool_error" } else { "" };
         metrics::EXECUTE_TOOL.observe_since([tool.as_str(), kind, error], began);
         performed
     }
@@ -276,20 +305,24 @@ fn marked(output: ToolOutput, outside_text: bool) -> ToolOutput {
     ToolOutput { tainting: output.tainting || outside_text, ..output }
 }
 
-/// Holds a result to the cap. Blocks often say once more what the structured result says, so the larger of the two
-/// counts.
-fn capped(output: ToolOutput, cap: usize) -> PerformOutcome {
+/// How large a result is. Blocks often say once more what the structured result says, so the larger of the two counts.
+fn size(output: &ToolOutput) -> usize {
     let block = |content: &Content| match content {
         Content::Text(text) => text.len(),
         Content::Block(block) => block.to_string().len(),
     };
-    let bytes = output.structured.as_ref().map_or(0, String::len).max(output.content.iter().map(block).sum());
+    output.structured.as_ref().map_or(0, String::len).max(output.content.iter().map(block).sum())
+}
+
+/// Holds a result to the cap.
+fn capped(output: ToolOutput, cap: usize) -> PerformOutcome {
+    let bytes = size(&output);
     if bytes <= cap { PerformOutcome::Done(output) } else { PerformOutcome::TooLarge { bytes, cap } }
 }
 
 /// What kind of tool it is, in the words of the GenAI conventions.
-fn tool_type(permit: &Permit) -> &'static str {
-    if permit.call().toolset.as_str() == "memory" { "datastore" } else { "extension" }
+pub(crate) fn tool_type(toolset: &str) -> &'static str {
+    if toolset == "memory" { "datastore" } else { "extension" }
 }
 
 /// Whether whoever is handed this reads words that somebody outside chose.

@@ -1,12 +1,17 @@
 //! The record of a run: read, moved by one compare-and-set with its audit entry, and claimed.
 
+use crate::clean::audited;
 use crate::executor::Executor;
 use crate::failures::no_store;
-use domain::run::{Answer, Claim, NotAnEdge, Preview, Run, RunEvent};
-use domain::{Caller, Code, Failure, Moment, RunId, Tenant};
+use domain::run::{Answer, Claim, Ending, NotAnEdge, Preview, Run, RunEvent, Verdict};
+use domain::{Caller, Code, Failure, Moment, RunId, Tenant, tokens};
 use policy::Permit;
-use redact::redact;
-use store::{Actor, ActorKind, AuditEntry, CallVerdict, Phase, RunCasOutcome, RunMove, TenantStore, VersionedRun};
+use redact::{Scrubber, redact};
+use serde_json::{Value, json};
+use store::{
+    Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, EntryContents, Phase, RunApproval, RunCasOutcome, RunMove,
+    TenantStore, VersionedRun,
+};
 
 /// How often a fold is repeated on a newer version.
 pub(crate) const FOLDS: usize = 16;
@@ -72,6 +77,40 @@ pub(crate) enum ClaimOutcome {
     Not(Box<VersionedRun>),
 }
 
+/// One step of a run: what happened, when by the store's clock, and who did it, if not this service.
+pub(crate) struct RunStep<'a> {
+    event: &'a RunEvent,
+    at: Moment,
+    actor: Option<&'a Caller>,
+    end: RunEndFacts,
+}
+
+/// What the audit log is told of how a run ended, besides the ending.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RunEndFacts {
+    /// How many bytes it keeps of the result or the failure.
+    pub(crate) most: usize,
+    /// How many milliseconds it took, from its claim on.
+    pub(crate) millis: Option<u64>,
+}
+
+impl<'a> RunStep<'a> {
+    /// A step of this service.
+    pub(crate) fn of_service(event: &'a RunEvent, at: Moment) -> RunStep<'a> {
+        RunStep { event, at, actor: None, end: RunEndFacts::default() }
+    }
+
+    /// A step of somebody.
+    pub(crate) fn of(caller: &'a Caller, event: &'a RunEvent, at: Moment) -> RunStep<'a> {
+        RunStep { actor: Some(caller), ..RunStep::of_service(event, at) }
+    }
+
+    /// The same, with what is told of the end.
+    pub(crate) fn ending(self, end: RunEndFacts) -> RunStep<'a> {
+        RunStep { end, ..self }
+    }
+}
+
 impl Executor {
     /// Claims a run for this replica.
     pub(crate) async fn claim_run(
@@ -83,7 +122,7 @@ impl Executor {
     ) -> Result<ClaimOutcome, RunError> {
         let owner = self.store.replica().to_owned();
         let event = RunEvent::Claimed { owner, lease_until: now.plus(self.leases.lease), span };
-        let held = match self.fold_run(shelf, held, &event, now, None).await? {
+        let held = match self.fold_run(shelf, held, RunStep::of_service(&event, now)).await? {
             RunUpdate::Done(held) => held,
             RunUpdate::No(_, held) | RunUpdate::Late(held) => return Ok(ClaimOutcome::Not(held)),
         };
@@ -101,10 +140,9 @@ impl Executor {
         &self,
         shelf: &TenantStore,
         mut held: VersionedRun,
-        event: &RunEvent,
-        at: Moment,
-        actor: Option<&Caller>,
+        step: RunStep<'_>,
     ) -> Result<RunUpdate, RunError> {
+        let RunStep { event, at, actor, end } = step;
         let runs = shelf.runs();
         let not_after = not_after(event, &held.run);
         for _ in 0..FOLDS {
@@ -112,20 +150,17 @@ impl Executor {
                 Ok(next) => after_the_end(&held.run, next),
                 Err(no) => return Ok(RunUpdate::No(no, Box::new(held))),
             };
-            let said = match event {
-                RunEvent::Answered(answer) => Some(answer),
+            let moved = self.moved(shelf.tenant(), Some(&held.run), &next, actor);
+            let entry = match event {
+                RunEvent::Answered(answer) => AuditEntry { decision: Some(recorded(answer)), ..moved },
+                RunEvent::Finished { ending, .. }
+                | RunEvent::Lost { ending, .. }
+                | RunEvent::Reconciled { ending, .. } => self.ended(moved, ending, end),
                 RunEvent::Expired
                 | RunEvent::Cancelled { .. }
                 | RunEvent::Claimed { .. }
                 | RunEvent::Renewed { .. }
-                | RunEvent::Finished { .. }
-                | RunEvent::Lost { .. }
-                | RunEvent::Reconciled { .. }
-                | RunEvent::Delivered => None,
-            };
-            let entry = AuditEntry {
-                decision: said.map(recorded),
-                ..self.moved(shelf.tenant(), Some(&held.run), &next, actor)
+                | RunEvent::Delivered => moved,
             };
             match runs.commit(&held, &next, not_after, &entry).await.map_err(|e| no_store(&e))? {
                 RunCasOutcome::Done(now) => {
@@ -139,6 +174,25 @@ impl Executor {
             }
         }
         Err(too_fast().into())
+    }
+
+    /// The entry of a run that ended: with its exact result or failure. The tenant's secrets were taken out of both when the
+    /// tool gave them; what looks like one is masked now.
+    fn ended(&self, moved: AuditEntry, ending: &Ending, end: RunEndFacts) -> AuditEntry {
+        let text = match &ending.code {
+            None => ending.result.clone().unwrap_or_else(|| Value::from(ending.message.as_str()).to_string()),
+            Some(code) => json!({ "code": code, "message": ending.message, "basis": ending.basis }).to_string(),
+        };
+        let code = |text: &str| Code::parse(text, &self.codes).unwrap_or(Code::Internal);
+        let outcome = CloseFacts {
+            code: ending.code.as_deref().map(code),
+            bytes: ending.result.as_ref().map_or(0, String::len) as u64,
+            tokens: ending.result.as_deref().map(tokens::estimate),
+            millis: end.millis,
+            ..CloseFacts::default()
+        };
+        let contents = EntryContents { text: audited(&text, &Scrubber::default()), most: end.most };
+        AuditEntry { outcome: Some(outcome), contents: Some(contents), ..moved }
     }
 
     /// The audit log's entry for a run that moved.
@@ -162,6 +216,12 @@ impl Executor {
                 epoch: to.claim.as_ref().map_or(0, |claim| claim.epoch),
                 // Keyed like every digest in the audit log: arguments are few enough to be guessed.
                 digest: self.keys.audit_digest(tenant, &to.asked.digest),
+                approvals: to
+                    .answers
+                    .iter()
+                    .filter(|answer| answer.verdict == Verdict::Approve)
+                    .map(approval)
+                    .collect(),
             }),
             trace: to.asked.trace.clone(),
             ..AuditEntry::new(Phase::Transition)
@@ -210,10 +270,15 @@ fn not_after(event: &RunEvent, run: &Run) -> Option<Moment> {
 /// What a person said, as it stands in the audit log.
 fn recorded(answer: &Answer) -> CallVerdict {
     let verdict = match answer.verdict {
-        domain::run::Verdict::Approve => "approve",
-        domain::run::Verdict::Reject => "reject",
+        Verdict::Approve => "approve",
+        Verdict::Reject => "reject",
     };
-    CallVerdict { verdict, basis: None, comment: answer.reason.clone() }
+    CallVerdict { verdict, basis: None, rule: None, comment: answer.reason.clone() }
+}
+
+/// An approval, as it stands beside every later step of its run.
+fn approval(answer: &Answer) -> RunApproval {
+    RunApproval { iss: answer.by.issuer.clone(), sub: answer.by.subject.clone(), at: answer.at }
 }
 
 pub(crate) fn too_fast() -> Failure {
@@ -224,7 +289,7 @@ pub(crate) fn too_fast() -> Failure {
 mod tests {
     use super::*;
     use crate::runs::example;
-    use domain::run::{Ending, RunState, Verdict};
+    use domain::run::RunState;
 
     struct Opened;
 

@@ -7,6 +7,7 @@ use crate::snapshot::Snapshot;
 use domain::{
     Assignment, Caller, Code, Failure, LoadedToolsets, Moment, RunId, Session, SessionId, SessionMode, TokenScope,
 };
+use std::sync::Arc;
 use std::time::Instant;
 use store::{
     Actor, ActorKind, AuditEntry, CarriedOver, Phase, SessionStore, SessionUpdate, StoreError, StoreQuota,
@@ -31,6 +32,21 @@ pub struct OpenedSession {
     pub stopped_by: Option<RunId>,
 }
 
+/// What a session is opened for, and by which program.
+#[derive(Debug, Clone, Default)]
+pub struct SessionOrigin {
+    /// What it is opened for.
+    pub assignment: Assignment,
+    /// The program, as it names itself.
+    pub client: Option<Arc<str>>,
+}
+
+impl From<Assignment> for SessionOrigin {
+    fn from(assignment: Assignment) -> SessionOrigin {
+        SessionOrigin { assignment, client: None }
+    }
+}
+
 impl Executor {
     /// Opens a session for a caller. The mode is the most that was asked for, the token allows and the tenant allows.
     /// Whether the tenant knows the assignment is for whoever holds its configuration to say.
@@ -40,11 +56,12 @@ impl Executor {
         caller: &Caller,
         wanted: SessionMode,
         loaded: Option<LoadedToolsets>,
-        assignment: Assignment,
+        origin: impl Into<SessionOrigin>,
     ) -> Result<OpenedSession, SessionOpenError> {
+        let SessionOrigin { assignment, client } = origin.into();
         let (carried, now) = self.carried_over(caller).await?;
         let fresh = fresh(snapshot, caller, wanted, loaded, now)?;
-        self.keep(caller, Session { assignment, ..fresh }, carried).await
+        self.keep(caller, Session { assignment, client, ..fresh }, carried).await
     }
 
     /// What a session of this caller begins with, and the store's time.
@@ -63,8 +80,8 @@ impl Executor {
         let CarriedOver { tainted, stopped_by } = carried;
         let session = Session { tainted, ..session };
         let what = if carried == CarriedOver::default() { "open" } else { "open-carried-over" };
-        let (sessions, entry) =
-            (self.store.of(&caller.tenant).sessions(), self.session_entry(caller, session.id, what));
+        let sessions = self.store.of(&caller.tenant).sessions();
+        let entry = AuditEntry { client: session.client.clone(), ..self.session_entry(caller, session.id, what) };
         let mut opened = sessions.open(&session, self.lives, &entry).await;
         // Those that were left to end by themselves are counted until somebody looks.
         if let Err(StoreError::QuotaReached(quota)) = &opened
@@ -213,6 +230,7 @@ pub(crate) fn fresh(
         catalog: snapshot.catalog.digest().to_owned(),
         tainted: false,
         assignment: Assignment::default(),
+        client: None,
         opened_at: now,
     })
 }

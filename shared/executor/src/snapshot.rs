@@ -3,11 +3,12 @@
 //! A call holds the snapshot it began with, so it sees one version of everything from beginning to end.
 
 use catalog::Catalog;
-use policy::Policy;
+use policy::{Pattern, Policy};
 use redact::Scrubber;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use store::RulePlace;
 
 /// What a tenant says about approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,19 @@ pub struct AuditRules {
     pub contents: bool,
     /// How long entries are kept.
     pub keep: Duration,
+    /// Whether reads run while the store takes no entries.
+    pub unrecorded_reads: bool,
+}
+
+/// A rule of the tenant's configuration, for the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleLine {
+    /// Whether it asks a person; else it denies.
+    pub asks: bool,
+    /// Which calls it is about.
+    pub patterns: Vec<Pattern>,
+    /// Where it stands.
+    pub place: RulePlace,
 }
 
 /// One version of one tenant.
@@ -51,6 +65,16 @@ pub struct Snapshot {
     pub in_flight: u32,
     /// What its audit log keeps.
     pub audit: AuditRules,
+    /// Where its rules stand.
+    pub rules: Vec<RuleLine>,
+}
+
+impl Snapshot {
+    /// Where a rule stands that asks a person, or denies.
+    pub(crate) fn place_of(&self, asks: bool, rule: &Pattern) -> Option<RulePlace> {
+        let line = self.rules.iter().find(|line| line.asks == asks && line.patterns.contains(rule))?;
+        Some(line.place.clone())
+    }
 }
 
 /// A tenant's secrets as they are at the moment of asking: a value that was changed while a call ran is looked for too.

@@ -213,6 +213,7 @@ fn caller(subject: &str) -> Caller {
         scopes: Scopes::parse("tools:read"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     }
 }
 

@@ -6,7 +6,8 @@
 
 use crate::refused::TokenRefused;
 use crate::token;
-use domain::{Caller, Moment, Principal, Scopes, Tenant};
+use domain::job::RunnerLabel;
+use domain::{Caller, Moment, Principal, Scopes, Tenant, TokenScope};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// Longer subjects are nobody's name, and they are written into every session and audit entry.
 const MOST_SUBJECT_BYTES: usize = 256;
+/// More labels are no runner's.
+const MOST_LABELS: usize = 32;
 
 /// The claims as they arrived. A claim that occurs twice is an error of the parser.
 #[derive(Deserialize)]
@@ -35,6 +38,8 @@ pub(crate) struct Claims {
     tenant: Option<Value>,
     #[serde(default, deserialize_with = "present")]
     scope: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    labels: Option<Value>,
 }
 
 /// When a token is good. Kept with a verified caller, since time goes on after verification.
@@ -103,7 +108,25 @@ impl Claims {
         let slug = self.tenant.as_ref().and_then(Value::as_str).ok_or(TokenRefused::BadTenant)?;
         let tenant = Tenant::parse(slug).map_err(|_| TokenRefused::BadTenant)?;
         let principal = Principal::new(issuer, subject);
-        Ok(Caller { tenant, principal, scopes, expires_at, token: None })
+        // Other services may have a claim of that name, with another meaning.
+        let labels = if scopes.allow(TokenScope::RunnerWork) { self.labels()? } else { Vec::new() };
+        Ok(Caller { tenant, principal, scopes, expires_at, token: None, labels })
+    }
+
+    /// The labels whose jobs a runner may take: a text with blanks between them, or a list of texts. Absent means none.
+    fn labels(&self) -> Result<Vec<RunnerLabel>, TokenRefused> {
+        let malformed = TokenRefused::BadClaim { claim: "labels" };
+        let words: Vec<&str> = match &self.labels {
+            None => return Ok(Vec::new()),
+            Some(Value::String(text)) => text.split(' ').filter(|word| !word.is_empty()).collect(),
+            Some(Value::Array(many)) => many.iter().map(Value::as_str).collect::<Option<_>>().ok_or(malformed)?,
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return Err(malformed),
+        };
+        if words.len() > MOST_LABELS {
+            return Err(TokenRefused::BadClaim { claim: "labels" });
+        }
+        let labels = words.into_iter().map(RunnerLabel::parse).collect::<Option<_>>();
+        labels.ok_or(TokenRefused::BadClaim { claim: "labels" })
     }
 }
 

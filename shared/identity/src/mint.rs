@@ -48,6 +48,8 @@ pub struct MintedClaims {
     pub scope: String,
     /// Whose it is, as a claim `email`; left out if empty.
     pub email: String,
+    /// The labels a runner may serve; left out if empty.
+    pub labels: Vec<String>,
     /// When it ends, to the second.
     pub exp: Moment,
     /// When it was made, to the second.
@@ -101,6 +103,9 @@ pub fn mint(key: &SigningKey, claims: &MintedClaims) -> String {
     });
     if !claims.email.is_empty() {
         payload["email"] = json!(claims.email);
+    }
+    if !claims.labels.is_empty() {
+        payload["labels"] = json!(claims.labels);
     }
     let part = |json: &serde_json::Value| URL_SAFE_NO_PAD.encode(json.to_string());
     let message = format!("{}.{}", part(&json!({ "alg": "HS256", "typ": "JWT" })), part(&payload));

@@ -130,11 +130,15 @@ pub enum MessageFault {
     MalformedSelection,
     /// Too many requests; found before the body is read.
     TooManyRequests,
+    /// A hosted service did not answer a message that was passed on to it.
+    ServiceUnreachable,
+    /// A hosted service, or something before it, answered what no MCP service answers.
+    BadServiceAnswer,
 }
 
 impl MessageFault {
     /// Every fault, for tables and snapshots.
-    pub const ALL: [MessageFault; 12] = [
+    pub const ALL: [MessageFault; 14] = [
         MessageFault::ParseError,
         MessageFault::InvalidRequest,
         MessageFault::MethodNotFound,
@@ -147,6 +151,8 @@ impl MessageFault {
         MessageFault::UnknownSelection,
         MessageFault::MalformedSelection,
         MessageFault::TooManyRequests,
+        MessageFault::ServiceUnreachable,
+        MessageFault::BadServiceAnswer,
     ];
 
     /// The one spelling, in `data.code`.
@@ -164,6 +170,8 @@ impl MessageFault {
             MessageFault::UnknownSelection => Code::UnknownToolset.as_str(),
             MessageFault::MalformedSelection => "malformed_selection",
             MessageFault::TooManyRequests => Code::RateLimited.as_str(),
+            MessageFault::ServiceUnreachable => "service_unreachable",
+            MessageFault::BadServiceAnswer => "bad_service_answer",
         }
     }
 
@@ -181,12 +189,13 @@ impl MessageFault {
             MessageFault::BadOrigin => rpc(1003, 403, 403),
             MessageFault::UnknownSelection => rpc(-32602, 404, 404),
             MessageFault::TooManyRequests => rpc(1029, 429, 429),
+            MessageFault::ServiceUnreachable | MessageFault::BadServiceAnswer => rpc(-32603, 200, 200),
         }
     }
 
     /// Whether the same message, unchanged, may succeed later.
     pub const fn retryable(self) -> bool {
-        matches!(self, MessageFault::TooManyRequests)
+        matches!(self, MessageFault::TooManyRequests | MessageFault::ServiceUnreachable)
     }
 }
 

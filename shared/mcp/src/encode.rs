@@ -104,22 +104,22 @@ pub fn error_object(failure: &Failure, trace_id: Option<&str>) -> Vec<u8> {
 }
 
 /// The result of `initialize`.
-pub fn initialize_result(revision: LegacyRevision, instructions: &str) -> Vec<u8> {
+pub fn initialize_result(revision: LegacyRevision, instructions: Option<&str>) -> Vec<u8> {
     let info = ObjectWriter::new().text("name", NAME).text("title", TITLE).text("version", VERSION).end();
-    ObjectWriter::with_capacity(instructions.len() + 256)
+    ObjectWriter::with_capacity(instructions.map_or(0, str::len) + 256)
         .text("protocolVersion", revision.as_str())
         .raw("capabilities", CAPABILITIES)
         .raw("serverInfo", info)
-        .text("instructions", instructions)
+        .maybe(instructions, |result, text| result.text("instructions", text))
         .end()
 }
 
 /// The result of `server/discover`.
-pub fn discover_result(instructions: &str) -> Vec<u8> {
-    let object = opened(Era::Modern, instructions.len() + 384)
+pub fn discover_result(instructions: Option<&str>) -> Vec<u8> {
+    let object = opened(Era::Modern, instructions.map_or(0, str::len) + 384)
         .texts("supportedVersions", &[MODERN])
         .raw("capabilities", CAPABILITIES)
-        .text("instructions", instructions)
+        .maybe(instructions, |result, text| result.text("instructions", text))
         .raw("ttlMs", DISCOVER_TTL_MS)
         .text("cacheScope", "private");
     with_meta(object, Era::Modern, |meta| meta)

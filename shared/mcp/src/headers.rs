@@ -57,6 +57,15 @@ pub(crate) fn plain(value: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The other way round: a value as it can stand in a header. Marked as base64 where it could not stand there as it is.
+pub(crate) fn coded(value: &str) -> Cow<'_, str> {
+    let stands = value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && value.trim_matches([' ', '\t']) == value;
+    match stands && !value.starts_with("=?base64?") {
+        true => Cow::Borrowed(value),
+        false => Cow::Owned(format!("=?base64?{}?=", STANDARD.encode(value))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +87,15 @@ mod tests {
         assert_eq!(headers.method, ["tools/call"]);
         assert_eq!(headers.name, ["k8s_get", UNREADABLE]);
         assert_eq!(headers.params, [("region".to_owned(), "eu")]);
+    }
+
+    #[test]
+    fn a_coded_value_is_read_back_as_it_was() {
+        for value in ["k8s_get", "", "two words", " blank", "\u{e4}\n", "=?base64?SGVsbG8=?=", "=?base64?"] {
+            let coded = coded(value);
+            assert!(coded.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{coded}");
+            assert_eq!(plain(&coded).as_deref(), Some(value), "{coded}");
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn agree(
 }
 
 /// Which parameter `Mcp-Name` mirrors, for the methods that have one.
-fn named_by(method: &str) -> Option<&'static str> {
+pub(crate) fn named_by(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" => Some("uri"),

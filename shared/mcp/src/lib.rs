@@ -3,6 +3,7 @@
 //! In reading order:
 //! - inwards: [`headers`], [`era`], [`id`], the envelope, [`decode`](mod@decode), the header checks in
 //!   [`ladder`], [`request`], [`meta`], [`stdio`];
+//! - passed on: [`forward`] (what stdio brought and HTTP takes further);
 //! - what can go wrong: [`codes`] (the one table), [`refusal`];
 //! - outwards: [`encode`], [`list`], [`frames`], [`sse`], [`cursor`], [`instructions`].
 //!
@@ -15,6 +16,7 @@ pub mod decode;
 pub mod encode;
 mod envelope;
 pub mod era;
+pub mod forward;
 pub mod frames;
 pub mod headers;
 pub mod id;

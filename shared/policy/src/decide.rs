@@ -40,13 +40,13 @@ pub enum Question {
     Rule,
 }
 
-/// Why not, in words for the caller.
+/// Why not, in words for the caller, and the rule of the tenant that refuses, if one does.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DenyReason(pub Failure);
+pub struct DenyReason(pub Failure, pub Option<Pattern>);
 
 impl DenyReason {
     fn new(code: Code, message: String, next: &str) -> DenyReason {
-        DenyReason(Failure::new(code, message).next(next))
+        DenyReason(Failure::new(code, message).next(next), None)
     }
 }
 
@@ -88,6 +88,7 @@ pub fn explain(policy: &Policy, call: &Call, mode: SessionMode, switches: &[Swit
         stopped: false,
         switches: switches.to_vec(),
         approved: None,
+        recorded: true,
     };
     judge(policy, call, &evidence)
 }
@@ -95,6 +96,7 @@ pub fn explain(policy: &Policy, call: &Call, mode: SessionMode, switches: &[Swit
 fn judge(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Explanation {
     // A switch is for everything, the tools the service answers itself included.
     let refusal = scope(call).or_else(|| rate(policy, evidence)).or_else(|| switched(call, &evidence.switches));
+    let refusal = refusal.or_else(|| unrecorded(policy, call, evidence));
     // Every session has the tools the service answers itself, they reach no target, and no rule is about them.
     let refusal = refusal.or_else(|| if call.is_control() { None } else { refusal_of_tool(policy, call, evidence) });
     match (refusal, question(policy, call)) {
@@ -111,6 +113,19 @@ fn refusal_of_tool(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Opt
         .or_else(|| denied(policy, call))
 }
 
+/// Why a call that nobody can record is refused: it is no plain read of a tool.
+fn unrecorded(policy: &Policy, call: &Call, evidence: &CallEvidence) -> Option<DenyReason> {
+    let reads = call.effect == Effect::Read && call.needs == Level::Read && !call.is_control();
+    let harmless = reads && question(policy, call).is_none();
+    (!evidence.recorded && !harmless).then(|| {
+        DenyReason::new(
+            Code::StoreUnavailable,
+            "the audit log cannot be written, so only reads run".to_owned(),
+            "go on with reads, or try again later",
+        )
+    })
+}
+
 /// Why a person must be asked, if one must. A tainted session cannot loosen this: everything above `Read` asks.
 pub fn question(policy: &Policy, call: &Call) -> Option<Question> {
     match call.effect {
@@ -123,6 +138,11 @@ pub fn question(policy: &Policy, call: &Call) -> Option<Question> {
 /// What a rejection of this call means. Unless a rule of the tenant says that it ends the step, the agent may go on.
 pub fn on_reject(policy: &Policy, call: &Call) -> OnReject {
     gate(policy, call).map_or(OnReject::Continue, |gate| gate.on_reject)
+}
+
+/// The rule of the tenant that asks a person about this call, if one does.
+pub fn asking_rule<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Pattern> {
+    gate(policy, call).map(|gate| &gate.pattern)
 }
 
 fn gate<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Gate> {
@@ -189,7 +209,7 @@ pub fn over_rate(exceeded: RateExceeded) -> DenyReason {
             format!("this caller's share of the tenant's calls, {limit} a minute, is used up")
         }
     };
-    DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000))
+    DenyReason(Failure::new(Code::RateLimited, message).next("wait, then call again").retry_after_ms(10_000), None)
 }
 
 /// Why a switch refuses a call, if one does: what is switched, by whom in general, until when, and why.
@@ -270,7 +290,9 @@ fn read_only(policy: &Policy) -> DenyReason {
 fn denied(policy: &Policy, call: &Call) -> Option<DenyReason> {
     let rule = policy.deny.iter().find(|rule| rule.matches(call.tool.as_str(), call.about.as_deref()))?;
     let message = format!("the tenant's rule deny `{rule}` refuses this call");
-    Some(DenyReason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin"))
+    let refusal =
+        DenyReason::new(Code::PolicyDenied, message, "do not retry; choose another way or ask the tenant's admin");
+    Some(DenyReason(refusal.0, Some(rule.clone())))
 }
 
 #[cfg(test)]

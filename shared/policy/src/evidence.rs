@@ -14,6 +14,8 @@ pub struct CallEvidence {
     pub(crate) stopped: bool,
     pub(crate) switches: Vec<Switch>,
     pub(crate) approved: Option<ApprovedCall>,
+    /// Whether the audit log has an open entry for what is judged.
+    pub(crate) recorded: bool,
 }
 
 /// An approval and the digest of the call it was given to; another call gains nothing from it.
@@ -34,6 +36,7 @@ impl CallEvidence {
             stopped: opened.is_stopped(),
             switches: opened.switches().to_vec(),
             approved: None,
+            recorded: true,
         })
     }
 
@@ -42,7 +45,17 @@ impl CallEvidence {
     pub fn of_address(opened: &impl OpenedCall, loaded: LoadedToolsets) -> CallEvidence {
         let (mode, stopped, approved) = (SessionMode::Write, opened.is_stopped(), None);
         let switches = opened.switches().to_vec();
-        CallEvidence { loaded, mode, calls_this_minute: opened.calls_this_minute(), stopped, switches, approved }
+        let calls_this_minute = opened.calls_this_minute();
+        CallEvidence { loaded, mode, calls_this_minute, stopped, switches, approved, recorded: true }
+    }
+
+    /// Of a call that the audit log could not take an entry of, by a session or an address that has loaded this. It is good
+    /// for a read and nothing else: the call counts as one of a session for reading whose step a rejection has ended.
+    /// Nobody counted it; the rate was judged by the process it came to.
+    pub fn of_unrecorded_read(known: &impl KnownSwitches, loaded: LoadedToolsets) -> CallEvidence {
+        let (mode, stopped, approved) = (SessionMode::Read, true, None);
+        let switches = known.switches().to_vec();
+        CallEvidence { loaded, mode, calls_this_minute: 0, stopped, switches, approved, recorded: false }
     }
 
     /// Of a run that as many people have approved as it wants; `None` of any other. What was loaded and how often was
@@ -56,6 +69,8 @@ impl CallEvidence {
             stopped: false,
             switches: known.switches().to_vec(),
             approved: Some(ApprovedCall { approval, digest: run.asked.digest.clone() }),
+            // The claim of a run and its entry are one commit, and nothing is executed without it.
+            recorded: true,
         })
     }
 
@@ -119,6 +134,7 @@ mod tests {
             catalog: String::new(),
             tainted: false,
             assignment: Assignment::default(),
+            client: None,
             opened_at: Moment::from_secs(1),
         };
         let known = CallEvidence::of_session(&Opened(Some(session))).unwrap();

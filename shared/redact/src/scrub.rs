@@ -44,7 +44,13 @@ pub struct Scrubber {
 impl Scrubber {
     /// A scrubber for these values. Blanks around a value do not count as part of it.
     pub fn new(values: impl IntoIterator<Item = SecretText>) -> Scrubber {
-        let mut forms: Vec<SecretForm> = Vec::new();
+        Scrubber::default().with(values)
+    }
+
+    /// A scrubber for these values and all that this one knows.
+    #[must_use]
+    pub fn with(&self, values: impl IntoIterator<Item = SecretText>) -> Scrubber {
+        let mut forms = self.forms.clone();
         for value in values {
             let value = value.expose().trim();
             if value.len() >= SHORTEST {

@@ -9,6 +9,7 @@ use crate::clock;
 use crate::images::{self, ProgramKind};
 use crate::json;
 use crate::program;
+use crate::world::ClusterWorld;
 
 /// One line and when it was written.
 pub(crate) type TimedLine = (Timestamp, String);
@@ -45,11 +46,12 @@ pub(crate) fn life(status: &Value, previous: bool) -> Option<ContainerLife> {
 }
 
 /// The lines a container wrote in one life, oldest first.
-pub(crate) fn lines(pod: &Value, container: &Value, life: ContainerLife, now: Timestamp) -> Vec<TimedLine> {
-    let until = life.end.unwrap_or(now);
-    let argv = program::argv(container);
+pub(crate) fn lines(world: &ClusterWorld, pod: &Value, container: &Value, life: ContainerLife) -> Vec<TimedLine> {
+    let until = life.end.unwrap_or(world.now());
+    let environment = program::environment(world, pod, container);
+    let argv = program::started(container, &environment);
     if !argv.is_empty() {
-        let ended = program::run(&argv, "", &[("HOSTNAME".to_owned(), json::name(pod).to_owned())]);
+        let ended = program::run(&argv, "", &environment);
         let text = format!("{}{}", ended.stdout, ended.stderr);
         return text.lines().map(|line| (life.start, line.to_owned())).collect();
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::json;
+use crate::world::ClusterWorld;
 
 /// How a command ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub(crate) struct ProgramExit {
 }
 
 /// Commands every simulated image has.
-const KNOWN: [&str; 12] =
-    ["echo", "cat", "env", "sleep", "false", "true", "sh", "printf", "hostname", "ls", "id", "date"];
+const KNOWN: [&str; 13] =
+    ["echo", "cat", "env", "sleep", "false", "true", "sh", "printf", "hostname", "ls", "id", "date", "test"];
 
 /// The command of a container, empty if it is the image's own.
 pub(crate) fn argv(container: &Value) -> Vec<String> {
@@ -29,6 +30,77 @@ pub(crate) fn argv(container: &Value) -> Vec<String> {
     // Arguments alone go to the image's own program, unless they read as a command, as with a plain shell image.
     let is_command = !command.is_empty() || whole.first().is_some_and(|word| KNOWN.contains(&word.as_str()));
     if is_command { whole } else { Vec::new() }
+}
+
+/// The variables of a container, as its kubelet makes them: each may refer to those before it.
+pub(crate) fn environment(world: &ClusterWorld, pod: &Value, container: &Value) -> Vec<(String, String)> {
+    let mut environment = vec![
+        ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+        ("HOSTNAME".to_owned(), json::name(pod).to_owned()),
+    ];
+    for variable in json::list(container, "/env") {
+        let plain = json::text(variable, "/value").map(|text| expanded(text, &environment));
+        let value = plain.or_else(|| referred(world, pod, variable)).unwrap_or_default();
+        environment.push((json::text_or_empty(variable, "/name").to_owned(), value));
+    }
+    environment
+}
+
+/// A variable's value from a ConfigMap or Secret.
+fn referred(world: &ClusterWorld, pod: &Value, variable: &Value) -> Option<String> {
+    use base64::Engine as _;
+    let find = |source: &str, resource: &str| {
+        let reference = variable.pointer(&format!("/valueFrom/{source}"))?;
+        let object = world.objects.find(resource, json::namespace(pod), json::text(reference, "/name")?)?;
+        object.get("data")?.get(json::text(reference, "/key")?)?.as_str().map(str::to_owned)
+    };
+    let secret = || {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(find("secretKeyRef", "secrets")?).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    find("configMapKeyRef", "configmaps").or_else(secret)
+}
+
+/// The command of a container as its kubelet starts it.
+pub(crate) fn started(container: &Value, environment: &[(String, String)]) -> Vec<String> {
+    argv(container).iter().map(|word| expanded(word, environment)).collect()
+}
+
+/// A text with its references filled in: `$(NAME)` is a variable, `$$` a dollar sign. What names no variable stays.
+fn expanded(text: &str, environment: &[(String, String)]) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let reference = after.strip_prefix('(').and_then(|inner| inner.split_once(')'));
+        rest = match (after.strip_prefix('$'), reference) {
+            (Some(after), _) => {
+                out.push('$');
+                after
+            }
+            (None, Some((name, after))) => {
+                let value = environment.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+                out.push_str(&value.map_or_else(|| format!("$({name})"), str::to_owned));
+                after
+            }
+            (None, None) => {
+                out.push('$');
+                after
+            }
+        };
+    }
+    out + rest
+}
+
+/// Compares texts; there is no file system, so no file is there.
+fn test(args: &[String]) -> bool {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["-n", text] => !text.is_empty(),
+        ["-z", text] => text.is_empty(),
+        [one, "=", other] => one == other,
+        [one, "!=", other] => one != other,
+        _ => false,
+    }
 }
 
 /// Runs a command with the given input and environment. Nothing on this machine is touched.
@@ -62,6 +134,7 @@ pub(crate) fn run(argv: &[String], stdin: &str, environment: &[(String, String)]
         }
         "false" => ProgramExit { exit: 1, ..ProgramExit::default() },
         "true" => ProgramExit::default(),
+        "test" => ProgramExit { exit: i64::from(!test(args)), ..ProgramExit::default() },
         "sh" | "bash" if args.first().is_some_and(|flag| flag.starts_with('-')) => {
             shell(args.get(1).map(String::as_str).unwrap_or_default(), stdin, environment)
         }
@@ -141,6 +214,29 @@ mod tests {
         assert_eq!(run_words(&["env"], "").stdout, "A=1\n");
         assert_eq!(run_words(&["false"], "").exit, 1);
         assert!(run_words(&["frobnicate"], "").unknown);
+    }
+
+    #[test]
+    fn references_are_filled_in_as_a_kubelet_does() {
+        let environment = [("A".to_owned(), "1".to_owned())];
+        for (text, filled) in
+            [("$(A)", "1"), ("$$(A)", "$(A)"), ("$(B)", "$(B)"), ("$A $", "$A $"), ("$(", "$("), ("$$$(A)", "$1")]
+        {
+            assert_eq!(expanded(text, &environment), filled, "{text}");
+        }
+    }
+
+    #[test]
+    fn test_compares_texts_and_finds_no_files() {
+        for (words, exit) in [
+            (&["test", "a", "=", "a"][..], 0),
+            (&["test", "a", "!=", "a"], 1),
+            (&["test", "-f", "/etc/passwd"], 1),
+            (&["test", "-n", "a"], 0),
+            (&["test"], 1),
+        ] {
+            assert_eq!(run_words(words, "").exit, exit, "{words:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OnceCell;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -47,10 +48,26 @@ pub struct Sandbox {
 
 #[derive(Debug)]
 struct ClusterShared {
-    world: Arc<Mutex<ClusterWorld>>,
+    seed: Seed,
+    /// Told when the first request comes: weeks of life take a moment, and not everybody who starts a cluster uses it.
+    world: OnceCell<Arc<Mutex<ClusterWorld>>>,
     border: Mutex<RequestGate>,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+impl ClusterShared {
+    /// The world, which begins with whoever asks first.
+    async fn world(&self) -> Arc<Mutex<ClusterWorld>> {
+        let begin = async || {
+            let seed = self.seed.clone();
+            let planted = tokio::task::spawn_blocking(move || seed.plant()).await;
+            let world = Arc::new(Mutex::new(planted.unwrap_or_else(|_| self.seed.plant())));
+            self.tasks.spawn(work(Arc::clone(&world), self.stop.clone()));
+            world
+        };
+        Arc::clone(self.world.get_or_init(begin).await)
+    }
 }
 
 /// What stands at the border: the token, planted faults, and the requests that came by.
@@ -77,13 +94,13 @@ impl Sandbox {
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let shared = Arc::new(ClusterShared {
-            world: Arc::new(Mutex::new(seed.plant())),
+            seed,
+            world: OnceCell::new(),
             border: Mutex::new(RequestGate { token: new_token(), ..RequestGate::default() }),
             tasks: TaskTracker::new(),
             stop: stop.clone(),
         });
         shared.tasks.spawn(accept(shared.clone(), listener));
-        shared.tasks.spawn(work(shared.world.clone(), stop.clone()));
         Ok(Sandbox { address, shared, _stop: stop.drop_guard() })
     }
 
@@ -134,7 +151,9 @@ impl Sandbox {
 
     /// Forgets the history of changes, so that running watches and pages meet `410 Gone`.
     pub fn compact(&self) {
-        lock(&self.shared.world).objects.compact();
+        if let Some(world) = self.shared.world.get() {
+            lock(world).objects.compact();
+        }
     }
 }
 
@@ -262,6 +281,7 @@ async fn answer(shared: &Arc<ClusterShared>, mut request: Request<Incoming>) -> 
         return Err(ApiStatus::unauthorized());
     }
     let path = inside.unwrap_or(path).to_owned();
+    let world = shared.world().await;
     let user = User::of(request.headers());
     let query = UrlQuery::parse(request.uri().query().unwrap_or_default());
     let route = route::of(&path);
@@ -269,7 +289,7 @@ async fn answer(shared: &Arc<ClusterShared>, mut request: Request<Incoming>) -> 
         if request.method() != Method::GET && request.method() != Method::HEAD {
             return Err(ApiStatus::path_forbidden(&user.name, &request.method().as_str().to_lowercase(), &path));
         }
-        return fixed(&lock(&shared.world), &route, &query, request.headers());
+        return fixed(&lock(&world), &route, &query, request.headers());
     };
     let upgrade = (target.subresource == "exec").then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
@@ -277,8 +297,8 @@ async fn answer(shared: &Arc<ClusterShared>, mut request: Request<Incoming>) -> 
     let write = note_write(&parts.method, &target, &query, &body);
     let ask = ResourceRequest { method: parts.method, target, query, headers: parts.headers, body, user };
     let reply = match upgrade {
-        Some(upgrade) => exec::answer(&shared.world, &ask, upgrade, &shared.tasks)?,
-        None => resources::answer(&shared.world, ask).await?,
+        Some(upgrade) => exec::answer(&world, &ask, upgrade, &shared.tasks)?,
+        None => resources::answer(&world, ask).await?,
     };
     if let Some(write) = write.filter(|_| reply.status().is_success() || reply.status().is_informational()) {
         let mut border = lock(&shared.border);

@@ -131,9 +131,9 @@ impl AuditStore {
         self.0.store().receipts().fetch_sub(1, Ordering::Relaxed);
         let OpenAuditEntry { call, session, tool, trace } = receipt;
         let mut outcome = facts.clone();
-        let (decision, contents) = (outcome.decision.take(), outcome.contents.take());
+        let (decision, contents, client) = (outcome.decision.take(), outcome.contents.take(), outcome.client.take());
         let (call, tool, outcome) = (Some(call), Some(tool), Some(outcome));
-        AuditEntry { call, session, tool, trace, decision, outcome, contents, ..AuditEntry::new(Phase::Close) }
+        AuditEntry { call, session, tool, trace, decision, outcome, contents, client, ..AuditEntry::new(Phase::Close) }
     }
 }
 

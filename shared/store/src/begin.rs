@@ -17,7 +17,7 @@ use domain::{
     ToolsetName,
 };
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is known when a call begins.
 #[derive(Debug, Clone)]
@@ -164,7 +164,11 @@ impl TenantStore {
             ops.extend(gated.key.map(|key| newest(IndexName::same_key(owner, key))));
         }
         let step = self.opened(opening)?;
-        let entered = self.store().writer().enter(self.tenant(), &self.space, step, ops).await?;
+        let began = Instant::now();
+        let entered = self.store().writer().enter(self.tenant(), &self.space, step, ops).await;
+        // The round trip itself is that of a batch, which belongs to no call.
+        self.store().tell_shared_round_trip("append", began, entered.as_ref().err());
+        let entered = entered?;
         let EnteredEntry { verdict, place, left, mut answers } = entered;
         let (rate, most) = (opening.rate, self.store().limits().bytes_per_tenant);
         let calls_this_minute = match verdict {
@@ -233,7 +237,7 @@ impl TenantStore {
             actor: Some(actor),
             tool,
             toolset,
-            decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), comment: None }),
+            decision: Some(CallVerdict { verdict: "deny", basis: Some(basis), rule: None, comment: None }),
             outcome: Some(CloseFacts { code: Some(code), ..CloseFacts::default() }),
             ..AuditEntry::new(Phase::Denied)
         };

@@ -47,6 +47,21 @@ pub struct OpenedContents {
     pub salt: String,
 }
 
+impl OpenedContents {
+    /// Whether this is what the entry was written with, as far as its digest tells: of what was cut only the whole could be
+    /// compared.
+    pub fn fit(&self, entry: &[u8]) -> bool {
+        let Ok(ContentsEntry { contents, .. }) = serde_json::from_slice(entry) else { return false };
+        let bytes = self.text.len() as u64;
+        let pair = |at: usize| u8::from_str_radix(self.salt.get(at..at + 2)?, 16).ok();
+        let salt: Option<Vec<u8>> = (0..self.salt.len()).step_by(2).map(pair).collect();
+        match self.whole {
+            true => bytes == contents.bytes && salt.is_some_and(|salt| digest(&salt, &self.text) == contents.digest),
+            false => bytes < contents.bytes,
+        }
+    }
+}
+
 /// As much of an entry as tells where its contents belong.
 #[derive(Deserialize)]
 struct ContentsEntry {

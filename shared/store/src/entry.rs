@@ -5,8 +5,11 @@
 //! The store's time of an entry is its place in the stream; the body holds the host's.
 
 use crate::contents::EntryContents;
-use domain::{AuditId, CallId, Code, Effect, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName};
+use domain::{
+    AuditId, CallId, Code, Effect, Moment, Principal, RunId, Scopes, SessionId, Tenant, ToolName, ToolsetName,
+};
 use serde::Serialize;
+use std::sync::Arc;
 
 mod line;
 
@@ -29,6 +32,8 @@ pub enum Phase {
     Denied,
     /// Somebody was given something that is shown to nobody else, such as the exact arguments of a run.
     Disclosed,
+    /// Reads ran while nothing could be written.
+    Unrecorded,
 }
 
 impl Phase {
@@ -42,6 +47,7 @@ impl Phase {
             Phase::Admin => "admin",
             Phase::Denied => "denied",
             Phase::Disclosed => "disclosed",
+            Phase::Unrecorded => "unrecorded",
         }
     }
 }
@@ -55,6 +61,8 @@ pub enum ActorKind {
     Person,
     /// This service itself.
     Service,
+    /// A program that executes jobs on a host of the tenant.
+    Runner,
 }
 
 impl ActorKind {
@@ -64,6 +72,7 @@ impl ActorKind {
             ActorKind::Agent => "agent",
             ActorKind::Person => "person",
             ActorKind::Service => "service",
+            ActorKind::Runner => "runner",
         }
     }
 }
@@ -95,9 +104,25 @@ pub struct CallVerdict {
     /// The rule or the run it rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<String>,
+    /// The rule of the tenant's configuration that decided, and where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RulePlace>,
     /// What a person added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+}
+
+/// A rule of a tenant's configuration and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RulePlace {
+    /// The key under which it stands, such as `policy.deny`.
+    pub key: &'static str,
+    /// As it is written.
+    pub text: String,
+    /// The text in which it stands: `file`, or `http/` and the version of the text.
+    pub source: String,
+    /// The line, counted from 1.
+    pub line: u32,
 }
 
 /// How a call ended.
@@ -107,12 +132,16 @@ pub struct CloseFacts {
     pub code: Option<Code>,
     /// How many bytes it gave.
     pub bytes: u64,
+    /// What reading that costs a model, about.
+    pub tokens: Option<u64>,
     /// How many milliseconds it took, from its opening on.
     pub millis: Option<u64>,
     /// What was decided about it.
     pub decision: Option<CallVerdict>,
     /// What it gave, or the failure.
     pub contents: Option<EntryContents>,
+    /// The program the caller uses, where only its session told.
+    pub client: Option<Arc<str>>,
 }
 
 /// One entry, before it has a place. Everything but the phase may be unknown.
@@ -142,10 +171,31 @@ pub struct AuditEntry {
     pub outcome: Option<CloseFacts>,
     /// The run that moved.
     pub run: Option<RunMove>,
+    /// What ran without an entry.
+    pub unrecorded: Option<UnrecordedReads>,
     /// The trace it belongs to.
     pub trace: Option<String>,
+    /// The program the caller uses, as it names itself.
+    pub client: Option<Arc<str>>,
     /// What is kept of what was given or came back.
     pub contents: Option<EntryContents>,
+}
+
+/// Reads of one tenant that one replica ran while it could record nothing, by the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UnrecordedReads {
+    /// How many.
+    pub reads: u64,
+    /// When the first of them began.
+    #[serde(serialize_with = "in_words")]
+    pub from: Moment,
+    /// When the last of them began.
+    #[serde(serialize_with = "in_words")]
+    pub to: Moment,
+}
+
+fn in_words<S: serde::Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(moment)
 }
 
 /// How a run moved.
@@ -162,6 +212,21 @@ pub struct RunMove {
     pub epoch: u64,
     /// The digest of the call.
     pub digest: String,
+    /// Who has approved it so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<RunApproval>,
+}
+
+/// A person's approval of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunApproval {
+    /// Who names them.
+    pub iss: String,
+    /// Who it was.
+    pub sub: String,
+    /// When.
+    #[serde(serialize_with = "in_words")]
+    pub at: Moment,
 }
 
 impl AuditEntry {
@@ -180,7 +245,9 @@ impl AuditEntry {
             decision: None,
             outcome: None,
             run: None,
+            unrecorded: None,
             trace: None,
+            client: None,
             contents: None,
         }
     }
@@ -199,7 +266,9 @@ impl AuditEntry {
             decision: self.decision.as_ref(),
             outcome: self.outcome.as_ref().map(EntryEnd::of),
             run: self.run.as_ref(),
+            unrecorded: self.unrecorded.as_ref(),
             trace: self.trace.as_deref(),
+            client: self.client.as_deref(),
             ..EntryRecord::new(tenant, id, replica, self.phase)
         }
     }

@@ -56,6 +56,18 @@ impl StoreError {
         }
     }
 
+    /// Whether the store answers and takes no changes, so that nothing was written and what it holds can still be read.
+    pub fn refuses_writes(&self) -> bool {
+        match self {
+            StoreError::Full | StoreError::ReadOnly => true,
+            StoreError::Unavailable { .. }
+            | StoreError::Timeout
+            | StoreError::QuotaReached(_)
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAuthentic { .. } => false,
+        }
+    }
+
     /// What a caller reads of it: that the store did not answer, and how the sentence ends.
     pub fn failure(&self, end: &str) -> Failure {
         if let StoreError::NotAuthentic { .. } = self {

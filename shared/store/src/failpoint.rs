@@ -44,8 +44,7 @@ pub(crate) fn audit(entry: &AuditEntry) -> Result<(), StoreError> {
         (Phase::Close, _) => audit_close(),
         (Phase::Transition, Some(run)) if run.to == RunState::Executing.as_str() => audit_open(),
         (Phase::Transition, Some(run)) if before.iter().all(|state| run.to != state.as_str()) => audit_close(),
-        (Phase::Open | Phase::Transition | Phase::Fenced | Phase::Admin | Phase::Denied | Phase::Disclosed, _) => {
-            Ok(())
-        }
+        (Phase::Open | Phase::Transition | Phase::Fenced | Phase::Admin, _) => Ok(()),
+        (Phase::Denied | Phase::Disclosed | Phase::Unrecorded, _) => Ok(()),
     }
 }

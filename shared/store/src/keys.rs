@@ -4,8 +4,9 @@
 //! script may touch several. Free text (a document's path) stands last, where it can be mistaken for nothing else.
 
 use crate::document::DocScope;
+use domain::job::RunnerLabel;
 use domain::json::{hex, sha256_hex};
-use domain::{Principal, RunId, SessionId, Tenant};
+use domain::{JobId, Principal, RunId, RunnerId, SessionId, Tenant};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,21 @@ impl RecordKey {
     /// What lists show of a run.
     pub fn run_brief(id: RunId) -> RecordKey {
         RecordKey(format!("runb:{id}"))
+    }
+
+    /// The record of a job.
+    pub fn job(id: JobId) -> RecordKey {
+        RecordKey(format!("job:{id}"))
+    }
+
+    /// One piece of a job's output.
+    pub fn job_output(id: JobId, number: u64) -> RecordKey {
+        RecordKey(format!("jobo:{id}:{number}"))
+    }
+
+    /// A runner that was heard of.
+    pub fn runner(id: RunnerId) -> RecordKey {
+        RecordKey(format!("rnr:{id}"))
     }
 
     /// Who is at work on a helm release. None of the three names can hold a slash.
@@ -147,6 +163,8 @@ impl RecordKey {
                 | "ckpt"
                 | "trim"
                 | "exp"
+                | "job"
+                | "jobo"
         )
     }
 
@@ -163,12 +181,12 @@ impl RecordKey {
 
     /// Whether it counts its changes; what is written beside another record does not.
     pub(crate) fn has_version(&self) -> bool {
-        !matches!(self.kind(), "runb" | "sch" | "cfgv")
+        !matches!(self.kind(), "runb" | "sch" | "cfgv" | "jobo")
     }
 
     /// Whether a process remembers its highest version, so that an older one cannot be put back.
     pub(crate) fn is_remembered(&self) -> bool {
-        matches!(self.kind(), "run" | "pin" | "cfg" | "charts" | "sec" | "switches" | "ckpt" | "trim" | "exp")
+        matches!(self.kind(), "run" | "job" | "pin" | "cfg" | "charts" | "sec" | "switches" | "ckpt" | "trim" | "exp")
     }
 
     /// Whether the service never deletes it; a secret that is forgotten leaves a mark behind for thirty days.
@@ -299,6 +317,16 @@ impl IndexName {
     /// Runs somebody has to look at, ranked by when.
     pub fn due() -> IndexName {
         IndexName { name: "due".into(), lives: None, summed: Summed::No }
+    }
+
+    /// Jobs that runners of a label may claim, ranked by from when on.
+    pub fn claimable_jobs(label: &RunnerLabel) -> IndexName {
+        IndexName { name: format!("jobq:{label}"), lives: None, summed: Summed::No }
+    }
+
+    /// Runners of a label that were heard of, ranked by until when they count as there.
+    pub fn runners(label: &RunnerLabel) -> IndexName {
+        IndexName { name: format!("rnrs:{label}"), lives: None, summed: Summed::No }
     }
 
     /// Runs that asked for exactly this, newest first.

@@ -27,6 +27,8 @@ mod guard;
 mod health;
 mod holds;
 mod hub;
+mod job_follower;
+mod jobs;
 mod keys;
 mod lineage;
 mod measure;
@@ -51,6 +53,7 @@ mod switches;
 mod tenant_text;
 mod topic;
 mod trim;
+mod unrecorded;
 mod usage;
 mod walker;
 
@@ -66,12 +69,16 @@ pub use contents::{EntryContents, OpenedContents};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
 };
-pub use entry::{Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RunMove};
+pub use entry::{
+    Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RulePlace, RunApproval, RunMove, UnrecordedReads,
+};
 pub use error::{StoreError, StoreOpenError};
 pub use guard::{OpenedBody, RecordCipher, RecordPlace, UnauthenticRecord};
 pub use health::{HealthFinding, HealthReport};
 pub use holds::{Lock, LockResult, LockStore};
 pub use hub::{TenantWatch, WakeUp};
+pub use job_follower::{JobFollower, JobNews};
+pub use jobs::{JobChange, JobStore, JobSubmission, OutputPiece, RunnerPresence, VersionedJob};
 pub use keys::{IndexName, RecordKey, StreamName};
 pub use lineage::{StoreEpoch, StoreEpochs};
 pub use memory::{
@@ -96,5 +103,6 @@ pub use switches::{MOST_OF_OPERATOR, MOST_OF_TENANT, SwitchChange, SwitchStore, 
 pub use tenant_text::{TenantText, TenantTexts, TextChange};
 pub use topic::Topic;
 pub use trim::Trim;
+pub use unrecorded::UnrecordedStart;
 pub use usage::{UsageBatch, UsageDate, UsageStore};
 pub use walker::{AuditLogFlaw, ChainBreak, VerifiedAuditLog, Walker};

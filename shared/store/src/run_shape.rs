@@ -122,6 +122,7 @@ mod tests {
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
+            labels: Vec::new(),
         };
         let used = ToolUse {
             tool: ToolName::parse("k8s_scale").unwrap(),

@@ -23,6 +23,8 @@ struct StoredSession {
     tainted: bool,
     #[serde(default, skip_serializing_if = "Assignment::is_empty")]
     assignment: Assignment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
     opened: u64,
 }
 
@@ -37,6 +39,7 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
         catalog: session.catalog.clone(),
         tainted: session.tainted,
         assignment: session.assignment.clone(),
+        client: session.client.as_deref().map(str::to_owned),
         opened: session.opened_at.millis(),
     };
     let mut bytes = owner_mark(&session.owner);
@@ -68,6 +71,7 @@ pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreEr
             catalog: shape.catalog,
             tainted: shape.tainted,
             assignment: shape.assignment,
+            client: shape.client.map(Into::into),
             opened_at: Moment::from_millis(shape.opened),
         }),
         _ => Err(UNREADABLE),

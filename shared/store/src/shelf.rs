@@ -157,6 +157,11 @@ impl TenantStore {
         RunStore::new(self.clone())
     }
 
+    /// The tenant's jobs for runners.
+    pub fn jobs(&self) -> crate::JobStore {
+        crate::JobStore::new(self.clone())
+    }
+
     /// The tenant's configuration that was set over HTTP.
     pub fn tenant_text(&self) -> TenantTexts {
         TenantTexts::new(self.clone())

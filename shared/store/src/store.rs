@@ -63,10 +63,13 @@ impl Backend {
 
     /// Notes how long a round trip took, and why it failed.
     fn measured(&self, operation: &'static str, began: Instant, error: Option<&StoreError>) {
-        metrics::STORE_DURATION.observe_since([self.name(), operation], began);
-        if let Some(kind) = error.and_then(measure::kind) {
+        let took = began.elapsed();
+        metrics::STORE_DURATION.observe([self.name(), operation], took.as_secs_f64());
+        let kind = error.and_then(measure::kind);
+        if let Some(kind) = kind {
             metrics::STORE_ERRORS.add([kind], 1);
         }
+        telemetry::store_round_trip(self.name(), operation, took, kind);
     }
 
     fn name(&self) -> &'static str {
@@ -252,6 +255,12 @@ impl Store {
 
     pub(crate) fn receipts(&self) -> &AtomicI64 {
         &self.0.open_receipts
+    }
+
+    /// Tells the trace of a call of a round trip that the call waited for and others shared.
+    pub(crate) fn tell_shared_round_trip(&self, operation: &'static str, began: Instant, error: Option<&StoreError>) {
+        let error = error.and_then(measure::kind);
+        telemetry::store_round_trip(self.0.backend.name(), operation, began.elapsed(), error);
     }
 
     pub(crate) fn writer(&self) -> &AuditWriter {

@@ -2,7 +2,8 @@
 //!
 //! A wake-up says only where to look. Nothing may depend on one arriving.
 
-use domain::{RunId, SessionId};
+use domain::job::RunnerLabel;
+use domain::{JobId, RunId, SessionId};
 
 /// What moved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,6 +38,10 @@ pub enum Topic {
     Switches,
     /// What an external server of the tenant offers, or what of it was accepted.
     Servers,
+    /// A job's record, or its output.
+    Job(JobId),
+    /// There is a new job for runners of this label.
+    Jobs(RunnerLabel),
 }
 
 impl Topic {
@@ -52,6 +57,8 @@ impl Topic {
             Topic::Secrets => "k".to_owned(),
             Topic::Switches => "w".to_owned(),
             Topic::Servers => "u".to_owned(),
+            Topic::Job(job) => format!("j:{job}"),
+            Topic::Jobs(label) => format!("q:{label}"),
         }
     }
 
@@ -73,6 +80,8 @@ impl Topic {
             "k" if rest.is_empty() => Some(Topic::Secrets),
             "w" if rest.is_empty() => Some(Topic::Switches),
             "u" if rest.is_empty() => Some(Topic::Servers),
+            "j" => JobId::parse(rest).ok().map(Topic::Job),
+            "q" => RunnerLabel::parse(rest).map(Topic::Jobs),
             _ => None,
         }
     }
@@ -97,6 +106,8 @@ mod tests {
             Topic::Secrets,
             Topic::Switches,
             Topic::Servers,
+            Topic::Job(JobId::of("run_1")),
+            Topic::Jobs(RunnerLabel::parse("shop-hosts").unwrap()),
         ] {
             assert_eq!(Topic::parse(&topic.to_text()), Some(topic));
         }
@@ -104,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_wakes_nobody() {
-        for text in ["", "s", "s:", "s:call_1", "x:ses_1:a", "c:more", "z:1", "o:"] {
+        for text in ["", "s", "s:", "s:call_1", "x:ses_1:a", "c:more", "z:1", "o:", "j:", "q:A b"] {
             assert_eq!(Topic::parse(text), None, "{text}");
         }
     }

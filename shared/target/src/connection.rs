@@ -3,9 +3,11 @@
 //!
 //! What is sent, with which credential, and what a status means is the toolset's own.
 
-use crate::{Breaker, TargetSlot, TargetSlots, TargetWords, codes};
+use crate::load::ConnectionState;
+use crate::{TargetSlot, TargetWords, codes};
 use domain::{Code, Failure};
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
@@ -15,10 +17,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// How many requests may be under way to one target, and whether it answered lately.
 #[derive(Debug)]
-pub struct Connection {
-    slots: TargetSlots,
-    breaker: Breaker,
-}
+pub struct Connection(Arc<ConnectionState>);
 
 /// Why there is no answer. `C` says what is wrong with the credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +41,14 @@ pub enum NoAnswer<C> {
 }
 
 impl Connection {
-    /// A connection with so many slots.
-    pub fn new(slots: usize) -> Connection {
-        Connection { slots: TargetSlots::new(slots), breaker: Breaker::default() }
+    /// A connection with so many slots to a target of this kind, which is configured under this name.
+    pub fn new(kind: &str, name: &str, slots: usize) -> Connection {
+        Connection(ConnectionState::new(format!("{kind}/{name}"), slots))
     }
 
     /// The next slot that is free.
     pub async fn slot<C>(&self, deadline: Instant) -> Result<TargetSlot, NoAnswer<C>> {
-        self.slots.take(deadline).await.map_err(|_| NoAnswer::Crowded)
+        self.0.slots.take(deadline).await.map_err(|_| NoAnswer::Crowded)
     }
 
     /// Sends once, unless the breaker is open, and tells the breaker what came of it.
@@ -58,7 +57,7 @@ impl Connection {
         deadline: Instant,
         sending: impl Future<Output = Result<T, NoAnswer<C>>>,
     ) -> Result<T, NoAnswer<C>> {
-        let attempt = self.breaker.enter(Instant::now()).map_err(NoAnswer::Closed)?;
+        let attempt = self.0.breaker.enter(Instant::now()).map_err(NoAnswer::Closed)?;
         let began = Instant::now();
         let answer = timeout_at(deadline, sending).await.unwrap_or(Err(NoAnswer::Late));
         match &answer {
@@ -77,7 +76,6 @@ macro_rules! request_span {
     ($name:literal, $method:expr, $route:expr, $tenant:expr) => {
         ::tracing::info_span!(
             $name,
-            otel.name = format!("{} {}", $method, $route),
             otel.kind = "client",
             http.request.method = $method,
             http.route = $route,

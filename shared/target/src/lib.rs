@@ -4,7 +4,7 @@
 //! result goes on), [`reply`] (what every answer has, and how it is kept within its bounds), [`written`] (text of
 //! programs as it may be shown), [`shown_arguments`] (arguments as people are shown them), [`Targets`] (which target a call means),
 //! [`Breaker`] and [`TargetSlots`] (how hard one target is pressed), [`connection`] (both, around one request),
-//! [`codes`] (what several toolsets raise).
+//! [`connection_loads`] (for gauges), [`codes`] (what several toolsets raise).
 //!
 //! One [`Breaker`] and one set of [`TargetSlots`] belong to one target of one tenant, so that a target that is down or slow
 //! costs nobody else anything.
@@ -17,6 +17,7 @@ pub mod connection;
 pub mod cursor;
 pub mod grammar;
 pub mod grep;
+mod load;
 pub mod reply;
 pub mod shown_arguments;
 mod slots;
@@ -26,5 +27,6 @@ pub mod written;
 pub use breaker::{Breaker, BreakerAttempt};
 pub use connection::{BusyRetries, Connection, NoAnswer, NoAnswerWords};
 pub use cursor::{CursorClock, Cursors};
+pub use load::{ConnectionLoad, connection_loads};
 pub use slots::{TargetSlot, TargetSlots, TooManyRequests};
 pub use targets::{NameTaken, NamedTarget, TargetWords, Targets};

@@ -1,6 +1,7 @@
 //! How many requests may be under way to one target, and how long the next one waits for its turn.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
@@ -10,7 +11,11 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The slots of one target.
 #[derive(Debug, Clone)]
-pub struct TargetSlots(Arc<Semaphore>);
+pub struct TargetSlots {
+    free: Arc<Semaphore>,
+    many: usize,
+    waiting: Arc<AtomicUsize>,
+}
 
 /// One slot, free again when it is dropped.
 #[derive(Debug)]
@@ -26,16 +31,41 @@ pub struct TooManyRequests;
 impl TargetSlots {
     /// So many slots.
     pub fn new(many: usize) -> TargetSlots {
-        TargetSlots(Arc::new(Semaphore::new(many)))
+        TargetSlots { free: Arc::new(Semaphore::new(many)), many, waiting: Arc::default() }
+    }
+
+    /// How many are taken, and how many requests wait for one.
+    pub fn in_use(&self) -> (usize, usize) {
+        (self.many.saturating_sub(self.free.available_permits()), self.waiting.load(Ordering::Relaxed))
     }
 
     /// The next slot that is free; nobody waits longer than the deadline, or for long.
     pub async fn take(&self, deadline: Instant) -> Result<TargetSlot, TooManyRequests> {
         let wait = deadline.min(Instant::now() + WAIT);
-        match timeout_at(wait, Arc::clone(&self.0).acquire_owned()).await {
+        if let Ok(held) = Arc::clone(&self.free).try_acquire_owned() {
+            return Ok(TargetSlot { _held: held });
+        }
+        let _waiting = WaitingRequest::count(&self.waiting);
+        match timeout_at(wait, Arc::clone(&self.free).acquire_owned()).await {
             Ok(Ok(held)) => Ok(TargetSlot { _held: held }),
             Ok(Err(_)) | Err(_) => Err(TooManyRequests),
         }
+    }
+}
+
+/// Counted until it is dropped, however its wait ends.
+struct WaitingRequest<'w>(&'w AtomicUsize);
+
+impl WaitingRequest<'_> {
+    fn count(waiting: &AtomicUsize) -> WaitingRequest<'_> {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        WaitingRequest(waiting)
+    }
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -39,6 +39,10 @@ pub struct Config {
     pub sample_ratio: f64,
     /// How many traces of one tenant are kept in a minute because its callers ask for it, beyond the share.
     pub caller_samples_per_minute: u32,
+    /// Steps of a call that took less milliseconds have no span, unless they failed.
+    pub slow_step_ms: u64,
+    /// Round trips to the store that took less have none.
+    pub slow_store_ms: u64,
     /// Where Prometheus reads `/metrics`, such as `127.0.0.1:9464`; empty: nowhere.
     pub metrics_listen: String,
     /// Whether tenants are told apart in metrics: 50 of them by name, the others together.
@@ -117,6 +121,8 @@ impl Default for Config {
             resource_attributes: String::new(),
             sample_ratio: 1.0,
             caller_samples_per_minute: 60,
+            slow_step_ms: 1,
+            slow_store_ms: 5,
             metrics_listen: String::new(),
             metrics_by_tenant: false,
         }

@@ -1,24 +1,16 @@
-//! The fields of an event or a span as bounded JSON values.
-//!
-//! Spans keep only what their log lines carry, in a text that is appended to and never parsed back while a call is
-//! on its way: `key`, [`UNIT`], the value as JSON, [`RECORD`]. JSON text holds no control characters, so the two
-//! separators cannot be forged by a value.
+//! The fields of a log line as bounded JSON values: those of its event, and those of the spans around it.
 
 use crate::names;
+use crate::record::{AttributeValue, SpanAttributes};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt::{self, Write};
 use tracing::field::{Field, Visit};
-use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::FormatFields;
-use tracing_subscriber::fmt::format::Writer;
 
 /// The most bytes of one field.
 const MOST_BYTES: usize = 2048;
 /// The most causes of one error.
 const MOST_CAUSES: usize = 16;
-const UNIT: char = '\u{1f}';
-const RECORD: char = '\u{1e}';
 
 /// Fields in the order in which they were set; a later value replaces an earlier one.
 #[derive(Debug, Default)]
@@ -45,12 +37,14 @@ impl LogFields {
     }
 
     /// Adds what a span carries.
-    pub(crate) fn set_carried(&mut self, carried: &str) {
-        for record in carried.split(RECORD) {
-            let Some((key, json)) = record.trim_start().split_once(UNIT) else { continue };
-            let key = names::LOG_KEYS.into_iter().find(|known| *known == key);
-            if let (Some(key), Ok(value)) = (key, serde_json::from_str::<Value>(json)) {
-                self.set(key, value);
+    pub(crate) fn set_carried(&mut self, span: &SpanAttributes) {
+        for (name, value) in span.iter() {
+            let Some(key) = names::log_key(name) else { continue };
+            match value {
+                AttributeValue::Text(text) => self.set(key, text),
+                AttributeValue::Bool(value) => self.set(key, value),
+                AttributeValue::Int(value) => self.set(key, value),
+                AttributeValue::Float(value) => self.set(key, value),
             }
         }
     }
@@ -92,65 +86,48 @@ impl Visit for LogFields {
 
 /// Text up to its bound. What lies beyond is not even formatted.
 fn capped(text: fmt::Arguments<'_>) -> String {
-    let mut capped = CappedText(String::new());
-    // An error here means that the bound was reached, or that a `Display` gave up; either way this is what there is.
-    if capped.write_fmt(text).is_err() {
-        capped.0.push('…');
-    }
-    capped.0
+    let mut capped = String::new();
+    CappedText::new(&mut capped).show(text);
+    capped
 }
 
-struct CappedText(String);
-
-impl Write for CappedText {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = MOST_BYTES.saturating_sub(self.0.len()).min(part.len());
-        let end = (0..=room).rev().find(|end| part.is_char_boundary(*end)).unwrap_or(0);
-        self.0.push_str(&part[..end]);
-        if end < part.len() { Err(fmt::Error) } else { Ok(()) }
-    }
+/// Appends to a text, up to the bound of one field.
+pub(crate) struct CappedText<'t> {
+    text: &'t mut String,
+    most: usize,
 }
 
-/// Keeps the fields of a span that its log lines carry.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SpanFieldsLayer;
-
-impl<'writer> FormatFields<'writer> for SpanFieldsLayer {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut all = LogFields::default();
-        fields.record(&mut OnlyCarried(&mut all));
-        all.0.iter().try_for_each(|(key, value)| write!(writer, "{key}{UNIT}{value}{RECORD}"))
+impl CappedText<'_> {
+    pub(crate) fn new(text: &mut String) -> CappedText<'_> {
+        let most = text.len() + MOST_BYTES;
+        CappedText { text, most }
     }
-}
 
-/// Passes on the fields log lines carry, before anything is formatted for the others.
-struct OnlyCarried<'f>(&'f mut LogFields);
+    /// What is displayed, with a mark where it was cut.
+    pub(crate) fn show(mut self, text: fmt::Arguments<'_>) {
+        // An error here means that the bound was reached, or that a `Display` gave up; either way this is what there is.
+        if self.write_fmt(text).is_err() {
+            self.text.push('…');
+        }
+    }
 
-impl OnlyCarried<'_> {
-    fn when_carried(&mut self, field: &Field, note: impl FnOnce(&mut LogFields)) {
-        if names::log_key(field.name()).is_some() {
-            note(self.0);
+    /// The same of a plain text.
+    pub(crate) fn push(mut self, text: &str) {
+        if self.write_str(text).is_err() {
+            self.text.push('…');
         }
     }
 }
 
-impl Visit for OnlyCarried<'_> {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.when_carried(field, |fields| fields.record_f64(field, value));
-    }
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.when_carried(field, |fields| fields.record_i64(field, value));
-    }
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.when_carried(field, |fields| fields.record_u64(field, value));
-    }
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.when_carried(field, |fields| fields.record_bool(field, value));
-    }
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.when_carried(field, |fields| fields.record_str(field, value));
-    }
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.when_carried(field, |fields| fields.record_debug(field, value));
+impl Write for CappedText<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.most.saturating_sub(self.text.len());
+        if part.len() <= room {
+            self.text.push_str(part);
+            return Ok(());
+        }
+        let end = (0..=room).rev().find(|end| part.is_char_boundary(*end)).unwrap_or(0);
+        self.text.push_str(&part[..end]);
+        Err(fmt::Error)
     }
 }

@@ -31,7 +31,7 @@ names! {
     RPC_RESPONSE_STATUS_CODE = "rpc.response.status_code";
     /// Why it failed: a JSON-RPC code as text, or `tool_error`; absent on success.
     ERROR_TYPE = "error.type";
-    /// What is done: `execute_tool` for tool calls.
+    /// What is done: `execute_tool` for tool calls, `search_memory` and the like for documents.
     GEN_AI_OPERATION_NAME = "gen_ai.operation.name";
     /// The tool's name, if it is in the catalog.
     GEN_AI_TOOL_NAME = "gen_ai.tool.name";
@@ -45,6 +45,12 @@ names! {
     NETWORK_PROTOCOL_NAME = "network.protocol.name";
     /// Its version.
     NETWORK_PROTOCOL_VERSION = "network.protocol.version";
+    /// Where the client is, as far as its proxies can be trusted.
+    CLIENT_ADDRESS = "client.address";
+    /// Its port, unless a proxy is between.
+    CLIENT_PORT = "client.port";
+    /// The name under which an external server is configured; its address may be the tenant's own affair.
+    SERVER_ADDRESS = "server.address";
     /// The HTTP method.
     HTTP_REQUEST_METHOD = "http.request.method";
     /// The template of the route, never the path.
@@ -87,20 +93,20 @@ names! {
     RESULT_BYTES = "quartermaster.result.bytes";
     /// The result's tokens.
     RESULT_TOKENS = "quartermaster.result.tokens";
-    /// Whether the result was cut.
+    /// Whether the result was larger than the cap, and withheld.
     RESULT_TRUNCATED = "quartermaster.result.truncated";
     /// Whether the result holds text from outside.
     RESULT_UNTRUSTED = "quartermaster.result.untrusted";
     /// The pinned catalog.
     CATALOG_DIGEST = "quartermaster.catalog.digest";
-    /// The audit record to look up.
-    AUDIT_SEQ = "quartermaster.audit.seq";
     /// The run a call became.
     RUN_ID = "quartermaster.run.id";
     /// Where the run stands.
     RUN_STATE = "quartermaster.run.state";
     /// How often the run was claimed.
     RUN_EPOCH = "quartermaster.run.epoch";
+    /// The beginning of the digest of what was asked for.
+    RUN_DIGEST = "quartermaster.run.digest";
     /// Seconds from the request to the decision.
     RUN_WAIT = "quartermaster.run.wait_s";
     /// A pseudonym of whoever decided, of its own for each tenant; never a name.
@@ -120,10 +126,18 @@ names! {
     SPAN_AUDIT_OPEN = "audit open";
     /// The decision.
     SPAN_DECIDE = "decide";
+    /// Drawing what a change would do.
+    SPAN_PREVIEW = "preview";
+    /// Claiming an approved run.
+    SPAN_CLAIM = "claim";
+    /// Looking at the target for what became of a run.
+    SPAN_PROBE = "probe";
     /// A person's decision about a run.
     SPAN_DECISION = "decision";
     /// Waiting for what becomes of a run.
     SPAN_AWAIT_RUN = "await_run";
+    /// Asking the target what became of a run whose outcome is unknown.
+    SPAN_RECONCILE = "reconcile";
     /// Redacting and capping the result.
     SPAN_REDACT = "redact";
     /// Closing the audit entry.
@@ -137,10 +151,6 @@ names! {
     OTEL_NAME = "otel.name";
     /// The exported kind of a span.
     OTEL_KIND = "otel.kind";
-    /// The exported status of a span.
-    OTEL_STATUS_CODE = "otel.status_code";
-    /// The fixed sentence that goes with a status.
-    OTEL_STATUS_DESCRIPTION = "otel.status_description";
 }
 
 /// The code of an execution that another replica was quicker to claim: nothing happened, so nothing is told.
@@ -171,6 +181,15 @@ pub const LOG_KEYS: [&str; 16] = [
     "span_id", "replica", "error",
 ];
 
+// Attributes of log records of an exported audit log; no span has them.
+
+/// The chunk that a log record is of.
+pub const AUDIT_CHUNK: &str = "quartermaster.audit.chunk";
+/// Which line of the chunk it is, counted from 1.
+pub const AUDIT_LINE: &str = "quartermaster.audit.line";
+/// What the line is: head, entry, link or checkpoint.
+pub const AUDIT_KIND: &str = "quartermaster.audit.kind";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +210,9 @@ mod tests {
         network.transport
         network.protocol.name
         network.protocol.version
+        client.address
+        client.port
+        server.address
         http.request.method
         http.route
         http.response.status_code
@@ -215,10 +237,10 @@ mod tests {
         quartermaster.result.truncated
         quartermaster.result.untrusted
         quartermaster.catalog.digest
-        quartermaster.audit.seq
         quartermaster.run.id
         quartermaster.run.state
         quartermaster.run.epoch
+        quartermaster.run.digest
         quartermaster.run.wait_s
         quartermaster.run.decider
         quartermaster.link
@@ -228,8 +250,12 @@ mod tests {
         resolve
         audit open
         decide
+        preview
+        claim
+        probe
         decision
         await_run
+        reconcile
         redact
         audit close
     ");

@@ -3,7 +3,7 @@
 //! The operator writes the file, the tenant's admin the text. Each section compares itself ([`Section::bounded`]); what
 //! belongs to no section is compared here. A section without such a comparison can only be what it is in the file.
 
-use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
+use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits, UnwritableAudit};
 use crate::problem::{Problem, ProblemReport};
 use crate::section::{Section, position};
 use crate::yaml;
@@ -121,9 +121,15 @@ fn audit(file: &AuditConfig, asked: &AuditConfig) -> Vec<Excess> {
         AuditContents::Digests => "digests",
     };
     let seconds = |config: &AuditConfig| format!("{} s", config.keep.as_secs());
+    let unwritable = |config: &AuditConfig| match config.unwritable {
+        UnwritableAudit::Refuse => "refuse",
+        UnwritableAudit::AllowReads => "allow_reads",
+    };
+    let unrecorded = (file.unwritable, asked.unwritable) == (UnwritableAudit::Refuse, UnwritableAudit::AllowReads);
     let all = [
         ("contents", asked.contents != file.contents, contents(file).to_owned(), contents(asked).to_owned()),
         ("keep", asked.keep < file.keep, seconds(file), seconds(asked)),
+        ("unwritable", unrecorded, unwritable(file).to_owned(), unwritable(asked).to_owned()),
     ];
     let wider = all.into_iter().filter(|(_, wider, _, _)| *wider);
     wider.map(|(key, _, given, asked)| Excess::new(format!("/audit/{key}"), format!("`{key}`"), given, asked)).collect()

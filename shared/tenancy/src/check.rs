@@ -7,12 +7,12 @@
 //! `section`), YAML itself (see `yaml`).
 
 use crate::bounds::secret_uses;
-use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
+use crate::config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits, UnwritableAudit};
 use crate::problem::{Problem, ProblemReport, shown};
-use crate::section::{Place, Section, SectionReader, keys_at};
+use crate::section::{Place, Section, SectionReader, SectionValues, keys_at};
 use crate::values::{self, MappingFields, ValueReader, or_nearest};
 use crate::{
-    environment,
+    environment, trace,
     yaml::{self, YamlNode},
 };
 use domain::outcome::near;
@@ -35,7 +35,7 @@ pub(crate) const GATE: [&str; 2] = ["name", "on_reject"];
 pub(crate) const LIMITS: [&str; 3] = ["calls_in_flight", "calls_per_minute", "result_bytes"];
 
 /// The keys under `audit`.
-pub(crate) const AUDIT: [&str; 2] = ["contents", "keep"];
+pub(crate) const AUDIT: [&str; 3] = ["contents", "keep", "unwritable"];
 
 /// An address that a section names.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +79,32 @@ pub fn parse(file_label: &str, text: &str, known: &KnownNames<'_>) -> Result<Ten
         ConfigCheck::new(&mut report, known).config(&root)
     });
     report.judge(config)
+}
+
+/// Checks a file that holds one section and `params`, and belongs to no tenant. All problems come at once, in file order;
+/// beside the section stands what is allowed and somebody should look at.
+pub fn parse_section(
+    file_label: &str,
+    text: &str,
+    section: &Section,
+) -> Result<(SectionValues, Vec<Problem>), Vec<Problem>> {
+    let mut report = ProblemReport::of(file_label);
+    let known = KnownNames::only(std::slice::from_ref(section));
+    let begin = format!("begin with `{}:`", section.key);
+    let read = yaml::read(text, &begin, &mut report).and_then(|mut root| {
+        environment::refuse(&mut root, &mut report);
+        let mut check = ConfigCheck::new(&mut report, &known);
+        let fields = check.reader.values.fields(&root, "the file", &["params", section.key], None)?;
+        if let Some(node) = fields.find("params") {
+            check.reader.params = check.reader.values.tenant_params(node);
+        }
+        if let Some(node) = fields.find(section.key) {
+            section.read(&mut check.reader, node);
+        }
+        let warnings = check.reader.values.report.take_warnings();
+        Some((std::mem::take(&mut check.reader.sections), warnings))
+    });
+    report.judge(read)
 }
 
 /// How a tenant's file begins.
@@ -132,12 +158,14 @@ impl ConfigCheck<'_> {
             secrets: std::mem::take(&mut self.reader.secrets),
             granted_secrets: BTreeSet::new(),
             params: std::mem::take(&mut self.reader.params.params),
+            warnings: self.reader.values.report.take_warnings(),
             deny,
             require_approval,
             section_gates: std::mem::take(&mut self.reader.gates),
             approval,
             limits,
             audit,
+            rules: trace::rules_of(root, self.known.sections),
         };
         config.granted_secrets = secret_uses(self.known.sections, &config);
         Some(config)
@@ -202,7 +230,9 @@ impl ConfigCheck<'_> {
         let name = ToolsetName::parse(text).map_err(|error| format!("{} is no toolset: {error}", shown(text)));
         let name = self.reader.values.accept(node, name)?;
         let of_sections = self.reader.tools.iter().map(|family| family.toolset.as_str());
-        let known: Vec<&str> = self.known.toolsets.iter().copied().chain(of_sections).collect();
+        let of_tools = self.reader.named_tools.iter().map(|(toolset, _)| *toolset);
+        let mut known: Vec<&str> = self.known.toolsets.iter().copied().chain(of_sections).chain(of_tools).collect();
+        known.dedup();
         if known.contains(&text) {
             return Some(name);
         }
@@ -269,7 +299,7 @@ impl ConfigCheck<'_> {
         let text = self.reader.values.text(node, "a rule")?;
         let pattern = Pattern::parse(text).map_err(|error| format!("{} is no rule: {error}", shown(text)));
         let pattern = self.reader.values.accept(node, pattern)?;
-        if self.known.tools.iter().any(|tool| pattern.tool_matches(tool)) || self.may_meet_family(text) {
+        if self.tools().any(|tool| pattern.tool_matches(tool)) || self.may_meet_family(text) {
             return Some(pattern);
         }
         // A rule that protects nothing is most often a typo, and then something stands unprotected.
@@ -296,6 +326,11 @@ impl ConfigCheck<'_> {
         !rule.contains(':') && self.prefixes().any(meets)
     }
 
+    /// The tools whose whole names are known.
+    fn tools(&self) -> impl Iterator<Item = &str> + Clone {
+        self.known.tools.iter().copied().chain(self.reader.named_tools.iter().map(|(_, name)| name.as_str()))
+    }
+
     /// How the names of tools begin of which nothing else is known.
     fn prefixes(&self) -> impl Iterator<Item = &str> {
         self.reader.tools.iter().map(|family| family.prefix.as_str())
@@ -304,7 +339,7 @@ impl ConfigCheck<'_> {
     /// Tools near the one a rule names; families of tools, if it names a beginning.
     fn meant(&self, rule: &str) -> Vec<String> {
         let tool = rule.split(':').next().unwrap_or(rule);
-        let tools = self.known.tools.iter().copied();
+        let tools = self.tools();
         let Some(stem) = tool.strip_suffix('*') else { return near(tool, tools) };
         let families = tools.filter_map(|tool| tool.find('_').map(|end| &tool[..=end]));
         let families: BTreeSet<&str> = families.chain(self.prefixes()).collect();
@@ -337,6 +372,10 @@ impl ConfigCheck<'_> {
             .unwrap_or(audit.contents);
         audit.keep =
             fields.find("keep").and_then(|node| values.span(node, "keep", &AuditConfig::KEEP)).unwrap_or(audit.keep);
+        let unwritable = fields.find("unwritable");
+        audit.unwritable = unwritable
+            .and_then(|node| values.choice(node, "`unwritable`", &UnwritableAudit::CHOICES))
+            .unwrap_or(audit.unwritable);
         audit
     }
 }

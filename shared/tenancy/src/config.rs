@@ -5,7 +5,9 @@
 
 use crate::bounds::SecretUse;
 use crate::params::TenantParam;
+use crate::problem::Problem;
 use crate::section::{SectionTypeError, SectionValues};
+use crate::trace::RuleAt;
 use domain::{SessionMode, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use std::any::Any;
@@ -31,6 +33,8 @@ pub struct TenantConfig {
     pub granted_secrets: BTreeSet<SecretUse>,
     /// What its own file refers to by name.
     pub params: BTreeMap<String, TenantParam>,
+    /// What is allowed and somebody should look at, with its place in the file.
+    pub warnings: Vec<Problem>,
     /// Calls that are refused whoever asks.
     pub deny: Vec<Pattern>,
     /// Calls that wait for a person even if they only read, and what a no means.
@@ -43,6 +47,8 @@ pub struct TenantConfig {
     pub limits: TenantLimits,
     /// What its audit log keeps.
     pub audit: AuditConfig,
+    /// Where its rules stand in the text.
+    pub rules: Vec<RuleAt>,
 }
 
 impl TenantConfig {
@@ -143,6 +149,24 @@ pub struct AuditConfig {
     pub contents: AuditContents,
     /// How long entries are kept.
     pub keep: Duration,
+    /// What runs while nothing can be recorded.
+    pub unwritable: UnwritableAudit,
+}
+
+/// What runs while the audit log cannot be written. What changes anything never does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnwritableAudit {
+    /// Nothing.
+    #[default]
+    Refuse,
+    /// Reads, as far as the store still answers what they are judged by.
+    AllowReads,
+}
+
+impl UnwritableAudit {
+    /// Every choice, as it is written.
+    pub(crate) const CHOICES: [(&'static str, UnwritableAudit); 2] =
+        [("refuse", UnwritableAudit::Refuse), ("allow_reads", UnwritableAudit::AllowReads)];
 }
 
 /// What is kept of arguments and results.
@@ -169,6 +193,6 @@ impl AuditConfig {
 impl Default for AuditConfig {
     fn default() -> AuditConfig {
         let keep = Duration::from_secs(90 * 24 * 3600);
-        AuditConfig { contents: AuditContents::default(), keep }
+        AuditConfig { contents: AuditContents::default(), keep, unwritable: UnwritableAudit::default() }
     }
 }

@@ -24,8 +24,8 @@ pub mod yaml;
 
 pub use book::{ConfiguredTenant, TenantFiles, read_file};
 pub use bounds::{Excess, SecretUse, exceeding, listed, secret_uses};
-pub use check::{AddressCheck, AddressUse, KnownNames, parse};
-pub use config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
+pub use check::{AddressCheck, AddressUse, KnownNames, parse, parse_section};
+pub use config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits, UnwritableAudit};
 pub use params::{ParameterValue, TenantParam};
 pub use problem::{Position, Problem, ProblemReport, shown};
 pub use schema::{OnRejectName, SecretValue, json_schema};

@@ -67,12 +67,13 @@ pub(crate) fn count(number: usize) -> u32 {
 pub struct ProblemReport {
     file: String,
     problems: Vec<Problem>,
+    warnings: Vec<Problem>,
 }
 
 impl ProblemReport {
     /// An empty one; `file` is how problems name the file.
     pub fn of(file: &str) -> ProblemReport {
-        ProblemReport { file: file.to_owned(), problems: Vec::new() }
+        ProblemReport { file: file.to_owned(), problems: Vec::new(), warnings: Vec::new() }
     }
 
     /// Notes a problem, unless there are too many already.
@@ -81,6 +82,21 @@ impl ProblemReport {
             let (file, message) = (self.file.clone(), message.into());
             self.problems.push(Problem { file, line: at.line, column: at.column, code, message, hint });
         }
+    }
+
+    /// Notes something that is allowed and that somebody should look at, unless there is too much of it already.
+    pub fn warn(&mut self, at: Position, code: &'static str, message: impl Into<String>, hint: Option<String>) {
+        if self.warnings.len() < MOST_PROBLEMS {
+            let (file, message) = (self.file.clone(), message.into());
+            self.warnings.push(Problem { file, line: at.line, column: at.column, code, message, hint });
+        }
+    }
+
+    /// What was warned of so far, in the order of the file.
+    pub(crate) fn take_warnings(&mut self) -> Vec<Problem> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.sort_by_key(|problem| (problem.line, problem.column));
+        warnings
     }
 
     /// Whether looking further is pointless.

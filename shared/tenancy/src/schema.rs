@@ -202,6 +202,19 @@ struct AuditPart {
     /// How long entries are kept, such as `90d`.
     #[schemars(default, regex(pattern = r"^[0-9]+[smhd]$"))]
     keep: String,
+    /// What runs while the audit log cannot be written; what changes anything never does.
+    #[schemars(default)]
+    unwritable: UnwritableName,
+}
+
+/// What runs while the audit log cannot be written.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum UnwritableName {
+    #[default]
+    Refuse,
+    AllowReads,
 }
 
 /// What is kept of arguments and results.

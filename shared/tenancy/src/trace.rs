@@ -1,7 +1,7 @@
 //! Where the rules of a tenant's file stand, for whoever explains a decision.
 //!
-//! It is read from the text a second time, beside the configuration: rules that decide carry no line numbers, because
-//! two texts that say the same must decide the same.
+//! It is read beside the configuration: rules that decide carry no line numbers, because two texts that say the same must
+//! decide the same.
 
 use crate::problem::ProblemReport;
 use crate::section::{Place, Section};
@@ -68,7 +68,11 @@ impl RuleAt {
 
 /// The rules of a text that [`parse`](crate::parse) accepts with these sections, in the order in which they are asked.
 pub fn trace(text: &str, sections: &[Section]) -> Vec<RuleAt> {
-    let Some(root) = yaml::read(text, "", &mut ProblemReport::of("")) else { return Vec::new() };
+    yaml::read(text, "", &mut ProblemReport::of("")).map_or_else(Vec::new, |root| rules_of(&root, sections))
+}
+
+/// The same for a text that was read.
+pub(crate) fn rules_of(root: &YamlNode, sections: &[Section]) -> Vec<RuleAt> {
     let mode = root.find("mode").map(|node| RuleAt::new(RuleKind::Mode, node, Vec::new()));
     let policy = |key: &str| root.find("policy").and_then(|policy| policy.find(key)).map_or(&[][..], YamlNode::items);
     let deny = policy("deny").iter().map(|node| RuleAt::new(RuleKind::Deny, node, pattern_of(node)));

@@ -45,6 +45,7 @@ impl Mint {
             tenant: "acme".to_owned(),
             scope: "tools:read tools:write".to_owned(),
             email: String::new(),
+            labels: Vec::new(),
             exp: now.plus(Duration::from_secs(3600)),
             iat: now,
         };

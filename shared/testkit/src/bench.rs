@@ -36,6 +36,7 @@ pub fn call_of(tool: &str, effect: Effect, about: Option<String>) -> Call {
         scopes: Scopes::parse("tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse(tool).unwrap(),

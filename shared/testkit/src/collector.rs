@@ -48,6 +48,8 @@ pub struct CollectedSpan {
     pub kind: u64,
     /// Its attributes.
     pub attributes: BTreeMap<String, String>,
+    /// Whether its status is an error.
+    pub failed: bool,
     /// Trace, span and attributes of each.
     pub links: Vec<(String, String, BTreeMap<String, String>)>,
 }
@@ -250,6 +252,8 @@ fn span_of(message: &[u8]) -> CollectedSpan {
             6 => span.kind = value.text().parse().expect("a kind is a number"),
             9 => span.attributes.extend([attribute(&value.bytes())]),
             13 => span.links.push(link_of(&value.bytes())),
+            // The third field of a status is its code, and 2 is the one of errors.
+            15 => span.failed = fields(&value.bytes()).into_iter().any(|(n, code)| n == 3 && code.text() == "2"),
             _ => {}
         }
     }
@@ -344,16 +348,20 @@ async fn serve(
 ) -> std::io::Result<()> {
     let mut first = [0; 4];
     stream.read_exact(&mut first).await?;
-    if first == *b"POST" { posted(stream, taken, heads).await } else { framed(stream, taken).await }
+    match &first {
+        b"POST" | b"PUT " => posted(stream, first, taken, heads).await,
+        _ => framed(stream, taken).await,
+    }
 }
 
 /// A connection of HTTP/1.1, until the exporter leaves. Bodies are kept as gRPC frames them.
 async fn posted(
     mut stream: TcpStream,
+    first: [u8; 4],
     taken: Arc<Mutex<Vec<Vec<u8>>>>,
     heads: Arc<Mutex<Vec<Vec<u8>>>>,
 ) -> std::io::Result<()> {
-    let mut head = b"POST".to_vec();
+    let mut head = first.to_vec();
     loop {
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await?);

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`plan`] (what a world is made of), [`world`] (replicas that run, and are tidy when they stop),
 //! [`actor`] (who speaks), then the ways to speak: [`legacy`], [`modern`], [`rest`]. Below them stand [`http`], [`sse`]
-//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs like [`prometheus`], [`mod@line`] between them, and [`patience`].
+//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs like [`prometheus`] and [`jaeger`], [`mod@line`] between them, and [`patience`].
 //! [`upstream`] is an MCP server that does as it is told, harm included, and [`collector`] takes the spans.
 //!
 //! Not here: the gateway. Whoever builds a world hands in how a replica is started.
@@ -11,6 +11,7 @@ pub mod actor;
 pub mod bench;
 pub mod collector;
 pub mod http;
+pub mod jaeger;
 pub mod legacy;
 pub mod line;
 pub mod modern;
@@ -28,6 +29,7 @@ pub mod world;
 pub use actor::{Actor, TenantActors};
 pub use collector::{CollectedLog, CollectedMetric, CollectedSpan, Collector};
 pub use http::{Answer, Request};
+pub use jaeger::{Jaeger, JaegerSpan};
 pub use legacy::Legacy;
 pub use line::Line;
 pub use modern::Modern;

@@ -54,6 +54,11 @@ impl Process {
         Ok(Replica { address, part: process, stop: Box::new(stop) })
     }
 
+    /// Starts a program that is no replica.
+    pub fn of(command: Command) -> Process {
+        Process::spawn(command, &[]).expect("the program should start")
+    }
+
     fn spawn(mut command: Command, environment: &[(String, String)]) -> anyhow::Result<Process> {
         let mut child = command
             .envs(environment.iter().cloned())

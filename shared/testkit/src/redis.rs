@@ -125,16 +125,38 @@ impl RedisServer {
 
     /// How many commands it has carried out, those inside of scripts included.
     pub fn commands(&self) -> u64 {
+        let text = self.bytes(&["INFO", "commandstats"]);
+        let calls = |line: &str| line.split_once("calls=")?.1.split(',').next()?.parse::<u64>().ok();
+        String::from_utf8_lossy(&text).lines().filter_map(calls).sum()
+    }
+
+    /// Every key with all it holds: records, indexes and streams, each byte as it is.
+    pub fn dump(&self) -> Vec<u8> {
+        const ALL: &str = "local read = {string = {'GET'}, hash = {'HGETALL'}, stream = {'XRANGE', '-', '+'}, \
+            zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, set = {'SMEMBERS'}, list = {'LRANGE', 0, -1}} \
+            local all = {} \
+            for _, key in ipairs(redis.call('KEYS', '*')) do \
+              local how = read[redis.call('TYPE', key).ok] \
+              all[#all + 1] = key \
+              all[#all + 1] = redis.call(how[1], key, unpack(how, 2)) \
+            end \
+            return cmsgpack.pack(all)";
+        self.bytes(&["EVAL", ALL, "0"])
+    }
+
+    /// Sends one command and gives back the text that it is answered with.
+    fn bytes(&self, words: &[&str]) -> Vec<u8> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
-        stream.write_all(b"*2\r\n$4\r\nINFO\r\n$12\r\ncommandstats\r\n").expect("redis-server should take a command");
+        let mut text = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| text.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+        stream.write_all(text.as_bytes()).expect("redis-server should take a command");
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).expect("redis-server should answer");
-        let length: usize = line.trim_start_matches('$').trim_end().parse().expect("a text should come");
-        let mut text = vec![0; length];
-        reader.read_exact(&mut text).expect("redis-server should answer");
-        let calls = |line: &str| line.split_once("calls=")?.1.split(',').next()?.parse::<u64>().ok();
-        String::from_utf8_lossy(&text).lines().filter_map(calls).sum()
+        let length = line.strip_prefix('$').and_then(|length| length.trim_end().parse().ok());
+        let mut bytes = vec![0; length.unwrap_or_else(|| panic!("a text should come, and not {line}"))];
+        reader.read_exact(&mut bytes).expect("redis-server should answer");
+        bytes
     }
 
     /// Every key there is.

@@ -5,14 +5,20 @@
 //! A harm is planted on a JSON-RPC method, or on one tool, and lasts until it is cured. What arrived is kept whole, so a
 //! test asks the server what it saw instead of asking the client what it sent.
 //!
+//! [`sse_server`] is the same for the older transport, and [`token_server`] gives the tokens that a server may want.
+//!
 //! Not here: real servers (see `deploy/testbed upstreams`).
 
 pub mod harm;
 mod script;
+pub mod sse_server;
+pub mod token_server;
 pub mod tools;
 mod wire;
 
 pub use harm::Harm;
+pub use sse_server::{SseHarm, SseServer};
+pub use token_server::{TokenHarm, TokenServer};
 pub use wire::Seen;
 
 use crate::patience::until;

@@ -264,7 +264,7 @@ fn write_settings(folder: &Path, url: &str, mint: &Mint) -> PathBuf {
         issuer = "{issuer}"
         algorithms = ["HS256"]
         key_file = "{key}"
-        scopes = ["tools:read", "tools:write", "runs:decide", "tenant:admin", "audit:read", "operator:switch"]
+        scopes = ["tools:read", "tools:write", "runs:decide", "tenant:admin", "audit:read", "operator:switch", "runner:work"]
         [calls]
         key_file = "{shown}/service.key"
         [tenants]

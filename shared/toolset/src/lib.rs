@@ -32,6 +32,12 @@ pub trait Toolset: Send + Sync {
     /// lists them as for a tenant with several targets of this kind.
     fn tools(&self, several: bool) -> Result<Vec<Arc<CatalogEntry>>, AttachError>;
 
+    /// Every tool that a tenant's own configuration declares, attached to no target: for explanations of what a call of
+    /// it would meet. Most toolsets bring their own tools and have none.
+    fn tools_of(&self, _: &TenantConfig) -> Result<Vec<Arc<CatalogEntry>>, AttachError> {
+        Ok(Vec::new())
+    }
+
     /// Whether the tenant configures a target for it.
     fn is_configured(&self, config: &TenantConfig) -> bool;
 

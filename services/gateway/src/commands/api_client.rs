@@ -3,12 +3,12 @@
 //! Answers hold text that others chose. [`AnswerFields`] returns each text so that it stays in its line.
 
 use crate::cli::OutputFormat;
-use crate::commands::{CommandOutcome, one_line, print_json, say};
+use crate::commands::{CommandOutcome, data_folder, one_line, print_json, say};
 use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The address of a running service and the token of one caller.
 pub(super) struct ApiClient {
@@ -53,11 +53,14 @@ pub(super) struct ApiRefusal {
 }
 
 impl ApiClient {
-    pub(super) fn open(url: &str, token_file: &Path) -> anyhow::Result<ApiClient> {
-        let token = std::fs::read_to_string(token_file)
+    /// The service at `url`, asked with the token in `token_file`. Without a file it is the token of this name in the
+    /// folder of `dev` or `stdio`; without an address it is the one that stands beside the token.
+    pub(super) fn open(url: Option<&str>, token_file: Option<&Path>, name: &str) -> anyhow::Result<ApiClient> {
+        let (url, token_file) = service(url, token_file, name);
+        let token = std::fs::read_to_string(&token_file)
             .with_context(|| format!("cannot read the token in {}", token_file.display()))?;
-        let http = egress::operator_client(&egress::Config::default())?;
-        Ok(ApiClient { url: url.trim_end_matches('/').to_owned(), token: token.trim().to_owned(), http })
+        let http = egress::service_client(&url, &egress::Config::default())?;
+        Ok(ApiClient { url, token: token.trim().to_owned(), http })
     }
 
     /// Sends a request. An error means that there is no answer of the service: it is away, or something else answered.
@@ -78,6 +81,14 @@ impl ApiClient {
             None => bail!("the service answered with status {status} and no error code"),
         }
     }
+}
+
+/// The address of a service without a slash at its end, and the file with the token for it; what is not named is that of
+/// `dev` or `stdio` here.
+pub(super) fn service(url: Option<&str>, token_file: Option<&Path>, name: &str) -> (String, PathBuf) {
+    let token_file = token_file.map_or_else(|| data_folder::here(name).join(name), Path::to_owned);
+    let url = url.map_or_else(|| data_folder::service_beside(&token_file), str::to_owned);
+    (url.trim_end_matches('/').to_owned(), token_file)
 }
 
 impl ApiRefusal {

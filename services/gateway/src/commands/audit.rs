@@ -6,7 +6,7 @@ mod search;
 mod service;
 mod verify;
 
-use crate::cli::{AuditAction, AuditCommand, OutputFormat};
+use crate::cli::{ADMIN_TOKEN, AuditAction, AuditCommand, OutputFormat};
 use crate::commands::api_client::ApiClient;
 use crate::commands::{CommandOutcome, print_exact, runtime};
 use anyhow::Context;
@@ -38,7 +38,7 @@ fn export(
     output: OutputFormat,
     take: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<(CommandOutcome, Option<Checkpoint>)> {
-    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?;
     match runtime()?.block_on(service::export(&client, take))? {
         Ok(newest) => Ok((CommandOutcome::Done, newest)),
         Err(refusal) => Ok((refusal.finish(output)?, None)),

@@ -8,7 +8,7 @@ use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use crate::reach::EgressPolicy;
 use crate::settings::Settings;
 use crate::tenants;
-use crate::toolsets::{ExternalServers, Toolsets, ToolsetsParts};
+use crate::toolsets::{ExternalServers, LocalParts, Toolsets, ToolsetsParts};
 use executor::ServiceKeys;
 use external::{CuratedSources, ServerCatalog, is_server_file};
 use helm::client::Helm;
@@ -29,10 +29,15 @@ pub(super) fn run(args: &CheckCommand, output: OutputFormat) -> anyhow::Result<C
     problems.extend(catalog_problems);
     let reach = settings.as_ref().map_or_else(EgressPolicy::unknown, EgressPolicy::of);
     let tenants: Vec<&PathBuf> = args.files.iter().filter(|file| !is_settings(file) && !is_server_file(file)).collect();
-    problems.extend(tenants::with_known_names(&toolsets, &reach, &curated, |names| {
-        let problems = tenants.iter().filter_map(|file| tenancy::read_file(file, names).err());
-        problems.flatten().collect::<Vec<_>>()
-    }));
+    tenants::with_known_names(&toolsets, &reach, &curated, |names| {
+        for file in &tenants {
+            match tenancy::read_file(file, names) {
+                // Beside the answer: a file that is warned of is valid.
+                Ok(config) => config.warnings.iter().for_each(|warning| say(&format!("warning: {warning}\n"))),
+                Err(wrong) => problems.extend(wrong),
+            }
+        }
+    });
     if settings.is_none() && servers.is_empty() && problems.iter().any(|problem| problem.code == "unknown_server") {
         say(
             "note: the command line has neither settings nor servers.yaml, so the catalog of external servers is empty\n",
@@ -84,6 +89,7 @@ pub async fn toolsets() -> anyhow::Result<Toolsets> {
     let (store, secret) = (Store::open(&config).await?, [0; 32]);
     let vault = Vault::new(store.clone(), Sealer::new(&secret, &[])?, PathBuf::new(), Environment::default());
     let (settings, keys) = (Settings::defaults()?, ServiceKeys::derive(&secret)?);
-    let parts = ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm: Helm::absent() };
+    let (helm, local) = (Helm::absent(), LocalParts::default());
+    let parts = ToolsetsParts { settings: &settings, store: &store, keys: &keys, vault: &vault, helm, local };
     Toolsets::build(parts, ExternalServers::Ignored)
 }

@@ -205,7 +205,14 @@ async fn tenants(
 ) -> anyhow::Result<()> {
     let secret = std::fs::read(&settings.calls.key_file)?;
     let vault = app::vault(&settings, &store, &secret)?;
-    let parts = toolsets::ToolsetsParts { settings: &settings, store: &store, keys, vault: &vault, helm };
+    let parts = toolsets::ToolsetsParts {
+        settings: &settings,
+        store: &store,
+        keys,
+        vault: &vault,
+        helm,
+        local: toolsets::LocalParts::default(),
+    };
     let toolsets = Toolsets::build(parts, ExternalServers::HealthOnly)?;
     let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault)));
     tenants.look().await;

@@ -82,8 +82,10 @@ fn subject(args: &Explain, config: &TenantConfig, toolsets: &Toolsets) -> anyhow
             "every session has this tool, and no rule applies to it",
         )));
     }
-    let Some(entry) = toolsets.tools().iter().find(|entry| entry.name().as_str() == args.tool) else {
-        let names = toolsets.tools().iter().map(|entry| entry.name().as_str());
+    let declared = toolsets.tools_of(config)?;
+    let tools = || toolsets.tools().iter().chain(&declared);
+    let Some(entry) = tools().find(|entry| entry.name().as_str() == args.tool) else {
+        let names = tools().map(|entry| entry.name().as_str());
         match near(&args.tool, names).as_slice() {
             [] => bail!("there is no tool `{}`; `quartermaster tools` lists them", args.tool),
             meant => bail!("there is no tool `{}`; did you mean {}?", args.tool, meant.join(" or ")),

@@ -8,7 +8,7 @@ mod folder;
 mod plan;
 mod service;
 
-use crate::cli::{MemoryAction, MemoryCommand, OutputFormat};
+use crate::cli::{ADMIN_TOKEN, MemoryAction, MemoryCommand, OutputFormat};
 use crate::commands::api_client::{ApiClient, ApiRefusal};
 use crate::commands::{CommandOutcome, one_line, print, print_json, runtime, say};
 use crate::http::memory::{DocumentSummary, DocumentView};
@@ -26,7 +26,7 @@ use std::path::Path;
 const EVIDENCE: &str = "imported from a file";
 
 pub(super) fn run(args: &MemoryCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let service = DocumentService::new(ApiClient::open(&args.url, &args.token_file)?);
+    let service = DocumentService::new(ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?);
     let report = runtime()?.block_on(async {
         match &args.action {
             MemoryAction::Export { dir, prefix } => export(&service, dir, &prefix_of(prefix.as_deref())?).await,

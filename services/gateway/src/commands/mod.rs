@@ -3,15 +3,18 @@
 mod api_client;
 mod audit;
 mod check;
+mod data_folder;
 mod dev;
 mod doctor;
 mod explain;
 mod memory;
 mod output;
+mod runner;
 mod runs;
 mod schema;
 mod serve;
 mod servers;
+mod stdio;
 mod switch;
 mod token;
 mod tools;
@@ -19,12 +22,15 @@ mod usage;
 
 pub use check::toolsets;
 
-use output::{json_text, one_line, print, print_exact, print_json, say};
+pub(crate) use output::{CapturedText, beginning, capture};
+use output::{json_text, one_line, print, print_exact, print_json, reserve_stdout, say};
 
 use crate::cli::{Cli, Command};
 use clap::CommandFactory;
 use std::process::ExitCode;
 
+/// The exit code of a command that did what was asked.
+pub(crate) const DONE: u8 = 0;
 /// The exit code of a command that ran and whose answer is no.
 const NEGATIVE: u8 = 1;
 /// The exit code for bad usage or bad configuration.
@@ -36,13 +42,21 @@ pub(crate) enum CommandOutcome {
     Done,
     /// It ran, and the answer is no.
     Negative,
+    /// It could not run, and whoever asked was told why.
+    Unusable,
 }
 
 /// Runs a command and returns its exit code.
 pub fn run(cli: Cli) -> ExitCode {
+    ExitCode::from(execute(cli))
+}
+
+/// The same, inside a process that does other things as well.
+pub(crate) fn execute(cli: Cli) -> u8 {
     let outcome = match cli.command {
         Command::Dev(args) => dev::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Stdio(args) => stdio::run(&args),
         Command::Check(args) => check::run(&args, cli.output),
         Command::Explain(args) => explain::run(&args, cli.output),
         Command::Schema => schema::run(),
@@ -54,6 +68,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Usage(args) => usage::run(&args, cli.output),
         Command::Audit(args) => audit::run(&args, cli.output),
         Command::Memory(args) => memory::run(&args, cli.output),
+        Command::Runner(args) => runner::run(&args),
         Command::Doctor(args) => doctor::run(&args, cli.output),
         Command::Completions { shell } => {
             let mut text = Vec::new();
@@ -63,11 +78,12 @@ pub fn run(cli: Cli) -> ExitCode {
         }
     };
     match outcome {
-        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
-        Ok(CommandOutcome::Negative) => ExitCode::from(NEGATIVE),
+        Ok(CommandOutcome::Done) => DONE,
+        Ok(CommandOutcome::Negative) => NEGATIVE,
+        Ok(CommandOutcome::Unusable) => UNUSABLE,
         Err(error) => {
             say(&format!("quartermaster: {error:#}\n"));
-            ExitCode::from(UNUSABLE)
+            UNUSABLE
         }
     }
 }

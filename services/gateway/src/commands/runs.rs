@@ -1,6 +1,6 @@
 //! `runs`: lists, shows and decides runs in a terminal, over the HTTP API.
 
-use crate::cli::{OutputFormat, RunsAction, RunsCommand};
+use crate::cli::{APPROVER_TOKEN, OutputFormat, RunsAction, RunsCommand};
 use crate::commands::api_client::{AnswerFields, ApiClient, ApiRequest, plain_segment};
 use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const PENDING: &str = "pending_approval";
 
 pub(super) fn run(args: &RunsCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), APPROVER_TOKEN)?;
     let path = |id: &str| plain_segment("a run's id", id).map(|id| format!("/v1/runs/{id}"));
     runtime()?.block_on(async {
         match &args.action {

@@ -3,7 +3,7 @@
 //! Nothing is accepted that was not shown first: the command sends the digests of what it printed, so a definition that
 //! changes in between is not accepted.
 
-use crate::cli::{OutputFormat, ServersAction, ServersCommand};
+use crate::cli::{ADMIN_TOKEN, OutputFormat, ServersAction, ServersCommand};
 use crate::commands::api_client::{AnswerFields, ApiClient, ApiRefusal, ApiRequest, plain_segment};
 use crate::commands::{CommandOutcome, json_text, print, print_json, runtime, say};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::io::BufRead;
 
 pub(super) fn run(args: &ServersCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?;
     runtime()?.block_on(async {
         match &args.action {
             None | Some(ServersAction::List) => list(&client, output).await,

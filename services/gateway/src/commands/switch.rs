@@ -1,6 +1,6 @@
 //! `switch`: lists, sets and lifts kill switches, over the HTTP API.
 
-use crate::cli::{OutputFormat, SwitchAction, SwitchCommand};
+use crate::cli::{ADMIN_TOKEN, OutputFormat, SwitchAction, SwitchCommand};
 use crate::commands::api_client::{AnswerFields, ApiClient, ApiRequest, plain_segment};
 use crate::commands::{CommandOutcome, print, print_json, runtime, say};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 const SWITCHES: &str = "/v1/switches";
 
 pub(super) fn run(args: &SwitchCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?;
     runtime()?.block_on(async {
         match &args.action {
             None | Some(SwitchAction::List) => list(&client, output).await,

@@ -2,9 +2,10 @@
 
 use crate::cli::TokenCommand;
 use crate::clock::SystemClock;
-use crate::commands::{CommandOutcome, dev, print};
+use crate::commands::{CommandOutcome, data_folder, print};
 use anyhow::{Context, bail};
-use domain::{Scopes, Tenant};
+use domain::job::RunnerLabel;
+use domain::{Scopes, Tenant, TokenScope};
 use identity::mint::{MintedClaims, SigningKey, mint};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -14,32 +15,42 @@ use std::time::Duration;
 pub(super) fn run(args: &TokenCommand) -> anyhow::Result<CommandOutcome> {
     Tenant::parse(&args.tenant)?;
     if Scopes::parse(&args.scope) == Scopes::default() {
-        bail!("--scope names none of tools:read, tools:write, runs:decide, tenant:admin, audit:read, operator:switch");
+        bail!(
+            "--scope names none of tools:read, tools:write, runs:decide, tenant:admin, audit:read, operator:switch, runner:work"
+        );
     }
-    let ttl = span(&args.ttl)?;
+    let serves = Scopes::parse(&args.scope).allow(TokenScope::RunnerWork);
+    if serves == args.label.is_empty() {
+        bail!("--label and the scope runner:work belong together: a runner serves the labels of its token");
+    }
+    if let Some(bad) = args.label.iter().find(|label| RunnerLabel::parse(label).is_none()) {
+        bail!("--label {bad} is no label: 1 to 63 of a-z, 0-9 and '-'");
+    }
+    let ttl = span(&args.ttl).context("--ttl cannot be read")?;
     let (key, iss, aud) = match (&args.key, &args.issuer, &args.audience) {
         (Some(path), Some(issuer), Some(audience)) => (SigningKey::load(path)?, issuer.clone(), audience.clone()),
         _ => {
-            let resource = args.data.join(dev::RESOURCE);
+            let resource = args.data.join(data_folder::RESOURCE);
             let aud = std::fs::read_to_string(&resource).with_context(|| {
                 format!("{} does not exist: start `quartermaster dev` once, or use --key", resource.display())
             })?;
-            (SigningKey::load(&args.data.join(dev::KEY))?, dev::ISSUER.to_owned(), aud)
+            (SigningKey::load(&args.data.join(data_folder::KEY))?, data_folder::ISSUER.to_owned(), aud)
         }
     };
     let now = SystemClock.now();
     let (sub, tenant, scope) = (args.sub.clone(), args.tenant.clone(), args.scope.clone());
-    let (email, exp) = (String::new(), now.plus(ttl));
-    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, email, exp, iat: now });
+    let (email, labels, exp) = (String::new(), args.label.clone(), now.plus(ttl));
+    let token = mint(&key, &MintedClaims { iss, aud, sub, tenant, scope, email, labels, exp, iat: now });
     print(&format!("{token}\n"));
     Ok(CommandOutcome::Done)
 }
 
-fn span(text: &str) -> anyhow::Result<Duration> {
+/// Reads a span of time such as `1h`.
+pub(super) fn span(text: &str) -> anyhow::Result<Duration> {
     #[derive(Deserialize)]
     struct Lifetime(#[serde(deserialize_with = "store::span")] Duration);
     let reader: StrDeserializer<'_, Error> = text.into_deserializer();
     let Lifetime(span) = Lifetime::deserialize(serde::de::value::SeqDeserializer::new(std::iter::once(reader)))
-        .context("--ttl cannot be read")?;
+        .context("a span of time is written like 30s, 10m or 1h")?;
     Ok(span)
 }

@@ -1,12 +1,12 @@
 //! `usage`: what a tenant used, over the HTTP API.
 
-use crate::cli::{OutputFormat, UsageCommand};
+use crate::cli::{ADMIN_TOKEN, OutputFormat, UsageCommand};
 use crate::commands::api_client::{AnswerFields, ApiClient, ApiRequest, plain_segment};
 use crate::commands::{CommandOutcome, print, print_json, runtime};
 use serde_json::Value;
 
 pub(super) fn run(args: &UsageCommand, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
-    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?;
     let mut path = format!("/v1/usage?by={}", plain_segment("--by", &args.by)?);
     for (key, day) in [("from", &args.from), ("to", &args.to)] {
         if let Some(day) = day {

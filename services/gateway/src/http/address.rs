@@ -9,7 +9,7 @@ use crate::settings::Listen;
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap;
 use executor::TokenBuckets;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::time::Instant;
 
 /// How many addresses are remembered at once.
@@ -34,6 +34,13 @@ impl AddressLimit {
     pub fn address_of(&self, request: &HttpRequest) -> IpAddr {
         let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
         counted(self.client(peer.to_canonical(), request.headers()))
+    }
+
+    /// Where the client is, as far as its proxies can be trusted. Its port is known only without one.
+    pub fn client_of(&self, request: &HttpRequest) -> Option<SocketAddr> {
+        let peer = request.peer_addr()?;
+        let client = self.client(peer.ip().to_canonical(), request.headers());
+        Some(SocketAddr::new(client, if client == peer.ip().to_canonical() { peer.port() } else { 0 }))
     }
 
     /// Takes one of the address's; `false` if none is left.

@@ -109,7 +109,12 @@ impl FromRequest for AuthedRequest {
             };
             match authenticate(gateway, &request).await {
                 Ok((caller, snapshot)) => {
-                    tracing::Span::current().record("quartermaster.tenant", caller.tenant.as_str());
+                    telemetry::note(|attributes| {
+                        attributes.set(telemetry::names::TENANT, caller.tenant.as_str());
+                    });
+                    if let Err(failure) = keeps_to_its_addresses(&caller, request.path()) {
+                        return Err(refused(&request, Some(gateway), failure, trace_id));
+                    }
                     match admission::admit(gateway, &request, &caller, &snapshot) {
                         Ok(place) => {
                             let client = client_of(&request);
@@ -244,6 +249,15 @@ fn refused(
 pub fn bad_query(error: &actix_web::error::QueryPayloadError, request: &HttpRequest) -> AuthRejection {
     let failure = Failure::new(Code::InvalidRequest, error.to_string());
     refused(request, None, failure, trace::id_of(request))
+}
+
+/// A runner's token opens nothing but the addresses of runners: it lies on hosts that execute what others ask for.
+fn keeps_to_its_addresses(caller: &Caller, path: &str) -> Result<(), Failure> {
+    if caller.scopes.allow(TokenScope::RunnerWork) && !path.starts_with("/v1/runner/") {
+        let message = "a token with the scope runner:work is for /v1/runner alone";
+        return Err(Failure::new(Code::InsufficientScope, message));
+    }
+    Ok(())
 }
 
 /// Checks that the caller has a scope.

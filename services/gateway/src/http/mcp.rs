@@ -6,9 +6,9 @@
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{body, reply};
-use crate::protocol::{self, Frame, McpAnswer, McpMessage, McpRequest, sink, stream};
-use actix_web::http::StatusCode;
+use crate::protocol::{self, ClientConnection, Frame, Instructions, McpAnswer, McpMessage, McpRequest, sink, stream};
 use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::{StatusCode, Version};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
@@ -40,7 +40,9 @@ pub async fn post(
     let (sink, frames) = accepts.stream.then(sink::channel).unzip();
     let (headers, session) = (Some(headers(&request)), session(&request));
     let selection = selection.as_ref().map(|path| path.as_str());
-    let message = McpRequest { exchange: authed.exchange(&gateway), headers, session, selection, sink };
+    let connection = telemetry::collects_spans().then(|| connection(&gateway, &request));
+    let (exchange, instructions) = (authed.exchange(&gateway), Instructions::Toolsets);
+    let message = McpRequest { exchange, headers, session, selection, sink, connection, instructions };
     respond(&gateway, &authed, protocol::answer(message, &body).await, frames, None)
 }
 
@@ -77,6 +79,16 @@ pub async fn get(authed: AuthedRequest, request: HttpRequest, gateway: Data<Gate
 /// Any other method on the endpoint.
 pub async fn other_method(authed: AuthedRequest) -> HttpResponse {
     method_not_allowed(&authed)
+}
+
+/// How the client is connected, for its span.
+fn connection(gateway: &Gateway, request: &HttpRequest) -> ClientConnection {
+    let http_version = match request.version() {
+        Version::HTTP_2 => "2",
+        Version::HTTP_10 => "1.0",
+        _ => "1.1",
+    };
+    ClientConnection { address: gateway.addresses.client_of(request), http_version }
 }
 
 fn headers(request: &HttpRequest) -> ProtocolHeaders<'_> {

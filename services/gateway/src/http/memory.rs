@@ -196,7 +196,6 @@ pub async fn remove(
 fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
     tracing::info_span!(
         "memory",
-        otel.name = operation,
         gen_ai.operation.name = operation,
         quartermaster.tenant = %authed.caller.tenant,
         quartermaster.entry = "rest",

@@ -15,6 +15,7 @@ pub mod metadata;
 pub mod metrics;
 pub mod refusal_log;
 pub mod reply;
+pub mod runner;
 pub mod runs;
 pub mod schemas;
 pub mod secrets;

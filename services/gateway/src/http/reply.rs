@@ -2,13 +2,14 @@
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
-use crate::http::trace;
+use crate::http::{catch, trace};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use domain::{Code, Failure};
 use serde::Serialize;
 use serde_json::json;
+use tracing::Instrument;
 
 /// A JSON answer.
 pub fn json(status: StatusCode, trace_id: &str, body: impl Into<String>) -> HttpResponse {
@@ -37,6 +38,27 @@ pub fn answer<T: Serialize>(
         }
         Err(failure) => self::failure(gateway, &failure, &authed.trace_id),
     }
+}
+
+/// Does an operation of the REST API under its span, and answers with its result. A panic in it ends this request alone.
+pub async fn operation<T: Serialize>(
+    gateway: &Gateway,
+    authed: &AuthedRequest,
+    name: &'static str,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> HttpResponse {
+    let work = work.instrument(span(authed, name));
+    catch::on_rest(authed, async { answer(gateway, authed, StatusCode::OK, None, work.await) }).await
+}
+
+/// The span of an operation of the REST API.
+pub fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
+    tracing::info_span!(
+        "rest",
+        otel.name = operation,
+        quartermaster.tenant = %authed.caller.tenant,
+        quartermaster.entry = "rest",
+    )
 }
 
 /// The beginning of every answer.

@@ -70,8 +70,7 @@ pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse
         })?;
         Ok(SecretList { secrets: facts.into_iter().map(SecretSummary::from).collect() })
     };
-    let listed = Box::pin(listed).instrument(span(&authed, "secrets.list"));
-    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, listed.await) }).await
+    reply::operation(&gateway, &authed, "secrets.list", Box::pin(listed)).await
 }
 
 /// What became of a change.
@@ -97,7 +96,7 @@ pub async fn put(
         let kept = gateway.vault.set(&authed.caller.tenant, &name, value, &authed.caller, base).await?;
         Ok(SecretChange { name: name.clone(), kept: Some(kept.into()), removed: false })
     };
-    let set = Box::pin(set).instrument(span(&authed, "secrets.put"));
+    let set = Box::pin(set).instrument(reply::span(&authed, "secrets.put"));
     let response = async {
         let set: Result<SecretChange, Failure> = set.await;
         let version = set.as_ref().ok().and_then(|set| set.kept.as_ref()).map(|kept| kept.version);
@@ -125,8 +124,7 @@ pub async fn remove(
         gateway.vault.forget(&authed.caller.tenant, &name, &authed.caller, version).await?;
         Ok(SecretChange { name: name.clone(), kept: None, removed: true })
     };
-    let removed = Box::pin(removed).instrument(span(&authed, "secrets.remove"));
-    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, removed.await) }).await
+    reply::operation(&gateway, &authed, "secrets.remove", Box::pin(removed)).await
 }
 
 /// Checks that the caller may change secrets, and that tenants are configured over HTTP at all: a secret that is set here
@@ -176,15 +174,6 @@ async fn value_of(request: &HttpRequest, payload: Payload) -> Result<SecretText,
     })?;
     let text = std::str::from_utf8(&bytes);
     text.map(SecretText::new).map_err(|_| Failure::new(Code::InvalidRequest, "a secret is text in UTF-8"))
-}
-
-fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
-    tracing::info_span!(
-        "secrets",
-        otel.name = operation,
-        quartermaster.tenant = %authed.caller.tenant,
-        quartermaster.entry = "rest",
-    )
 }
 
 #[cfg(test)]

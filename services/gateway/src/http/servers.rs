@@ -5,15 +5,13 @@
 
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
-use crate::http::{catch, reply, sessions};
-use actix_web::http::StatusCode;
+use crate::http::{reply, sessions};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
 use external::{PinState, ServerStanding, ToolStanding};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tracing::Instrument;
 
 /// How many tools one request may accept by name; more than a server may offer.
 const MOST_TOOLS: usize = 256;
@@ -35,7 +33,7 @@ pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse
         }
         Ok(ServerList { servers })
     };
-    answer(&gateway, &authed, "list_servers", Box::pin(listed)).await
+    reply::operation(&gateway, &authed, "list_servers", Box::pin(listed)).await
 }
 
 /// `GET /v1/tenant/servers/{id}`: one server, with the definitions that wait and what changed in them.
@@ -44,7 +42,7 @@ pub async fn show(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway
         administers(&authed)?;
         standing(&gateway, &authed, &id).await
     };
-    answer(&gateway, &authed, "show_server", Box::pin(server)).await
+    reply::operation(&gateway, &authed, "show_server", Box::pin(server)).await
 }
 
 /// `POST /v1/tenant/servers/{id}/refresh`: the server is asked for its list now.
@@ -54,7 +52,7 @@ pub async fn refresh(authed: AuthedRequest, id: Path<String>, gateway: Data<Gate
         gateway.upstreams.relist(&authed.caller.tenant, &id).await?;
         standing(&gateway, &authed, &id).await
     };
-    answer(&gateway, &authed, "refresh_server", Box::pin(refreshed)).await
+    reply::operation(&gateway, &authed, "refresh_server", Box::pin(refreshed)).await
 }
 
 /// What a person accepts: single tools, or a whole list; each by the digest of what was shown.
@@ -105,7 +103,7 @@ pub async fn accept(
         };
         Ok(AcceptResponse { accepted, server: standing(&gateway, &authed, &id).await? })
     };
-    answer(&gateway, &authed, "accept_tools", Box::pin(accepted)).await
+    reply::operation(&gateway, &authed, "accept_tools", Box::pin(accepted)).await
 }
 
 /// Accepts everything that waits, if the list is still the one that was seen.
@@ -175,20 +173,4 @@ async fn standing(gateway: &Gateway, authed: &AuthedRequest, id: &str) -> Result
     servers.into_iter().find(|server| server.id == id).ok_or_else(|| {
         Failure::new(target::codes::SERVER_UNKNOWN, "the tenant has no external server of that name").did_you_mean(near)
     })
-}
-
-async fn answer<T: Serialize>(
-    gateway: &Gateway,
-    authed: &AuthedRequest,
-    operation: &'static str,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> HttpResponse {
-    let span = tracing::info_span!(
-        "servers",
-        otel.name = operation,
-        quartermaster.tenant = %authed.caller.tenant,
-        quartermaster.entry = "rest",
-    );
-    let response = async { reply::answer(gateway, authed, StatusCode::OK, None, work.instrument(span).await) };
-    catch::on_rest(authed, response).await
 }

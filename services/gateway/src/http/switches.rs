@@ -5,9 +5,8 @@
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
-use crate::http::{catch, reply, sessions};
+use crate::http::{reply, sessions};
 use crate::switches::{entry, record};
-use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use catalog::{NameMatch, ToolSource};
@@ -20,7 +19,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use std::time::Duration;
 use store::{StoreError, SwitchChange};
-use tracing::Instrument;
 
 /// Names all tenants.
 const EVERY_TENANT: &str = "*";
@@ -118,7 +116,7 @@ pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse
         let shown = seen.iter().map(|switch| view(switch, &rights)).collect();
         Ok(SwitchList { switches: shown, authentic: switches.is_good() })
     };
-    answer(&gateway, &authed, "list_switches", Box::pin(listed)).await
+    reply::operation(&gateway, &authed, "list_switches", Box::pin(listed)).await
 }
 
 /// `POST /v1/switches`: sets a switch, in the place of the caller's own on the same thing.
@@ -139,7 +137,7 @@ pub async fn set(
         let warnings = unmatched(&authed.snapshot, &switch, &authed.caller.tenant);
         Ok(SwitchView { warnings, ..view(&switch, &rights) })
     };
-    answer(&gateway, &authed, "set_switch", Box::pin(set)).await
+    reply::operation(&gateway, &authed, "set_switch", Box::pin(set)).await
 }
 
 /// `DELETE /v1/switches/{id}`: lifts a switch.
@@ -164,7 +162,7 @@ pub async fn lift(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway
         tracing::warn!(switch = switch.id(), on = %switch.on, "a kill switch was lifted");
         Ok(view(&switch, &rights))
     };
-    answer(&gateway, &authed, "lift_switch", Box::pin(lifted)).await
+    reply::operation(&gateway, &authed, "lift_switch", Box::pin(lifted)).await
 }
 
 /// The switch that is wanted, if the caller may have it and it means something.
@@ -291,20 +289,4 @@ fn view(switch: &Switch, rights: &SwitchRights) -> SwitchView {
         until: switch.until.map(|until| until.to_string()),
         warnings: Vec::new(),
     }
-}
-
-async fn answer<T: Serialize>(
-    gateway: &Gateway,
-    authed: &AuthedRequest,
-    operation: &'static str,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> HttpResponse {
-    let span = tracing::info_span!(
-        "switches",
-        otel.name = operation,
-        quartermaster.tenant = %authed.caller.tenant,
-        quartermaster.entry = "rest",
-    );
-    let response = async { reply::answer(gateway, authed, StatusCode::OK, None, work.instrument(span).await) };
-    catch::on_rest(authed, response).await
 }

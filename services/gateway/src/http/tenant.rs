@@ -36,7 +36,7 @@ pub async fn show(authed: AuthedRequest, request: HttpRequest, gateway: Data<Gat
         administers(&authed)?;
         Ok(TenantView::of(&gateway, &authed.caller.tenant, standing(&gateway, &authed.caller.tenant).await?))
     };
-    let view: Result<TenantView, Failure> = Box::pin(view).instrument(span(&authed, "config.show")).await;
+    let view: Result<TenantView, Failure> = Box::pin(view).instrument(reply::span(&authed, "config.show")).await;
     match view {
         Ok(view) if !request::wants_json(&request) => {
             let mut response = reply::start(StatusCode::OK, &authed.trace_id);
@@ -66,7 +66,7 @@ pub async fn put(
         let config = good(&gateway, &authed.caller.tenant, &text).await?;
         write(&gateway, &authed, &named, text, note, &config).await
     };
-    let set = Box::pin(set).instrument(span(&authed, "config.put"));
+    let set = Box::pin(set).instrument(reply::span(&authed, "config.put"));
     catch::on_rest(&authed, async { answer_set(&gateway, &authed, set.await) }).await
 }
 
@@ -91,7 +91,7 @@ pub async fn remove(
         let text = done(&gateway, tenant, change).await?;
         Ok(TenantChange::removed(&gateway, tenant, text))
     };
-    let removed = Box::pin(removed).instrument(span(&authed, "config.remove"));
+    let removed = Box::pin(removed).instrument(reply::span(&authed, "config.remove"));
     catch::on_rest(&authed, async { answer_set(&gateway, &authed, removed.await) }).await
 }
 
@@ -113,8 +113,7 @@ pub async fn check(
             Err(problems) => TenantCheck { valid: false, problems, warnings: Vec::new() },
         })
     };
-    let checked = Box::pin(checked).instrument(span(&authed, "config.check"));
-    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, checked.await) }).await
+    reply::operation(&gateway, &authed, "config.check", Box::pin(checked)).await
 }
 
 /// The query of a history.
@@ -133,7 +132,7 @@ pub async fn history(authed: AuthedRequest, from: Query<TenantHistoryQuery>, gat
         let versions = texts.history(from.before, PAGE + 1).await.map_err(stored)?;
         Ok(TenantVersions::page(&versions, PAGE))
     };
-    let answer = Box::pin(answer).instrument(span(&authed, "config.history")).await;
+    let answer = Box::pin(answer).instrument(reply::span(&authed, "config.history")).await;
     reply::answer(&gateway, &authed, StatusCode::OK, None, answer)
 }
 
@@ -143,7 +142,7 @@ pub async fn version(authed: AuthedRequest, number: Path<String>, gateway: Data<
         administers(&authed)?;
         find_version(&gateway, &authed.caller.tenant, number.parse().ok()).await.map(|text| TenantVersion::whole(&text))
     };
-    let answer = Box::pin(answer).instrument(span(&authed, "config.history")).await;
+    let answer = Box::pin(answer).instrument(reply::span(&authed, "config.history")).await;
     reply::answer(&gateway, &authed, StatusCode::OK, None, answer)
 }
 
@@ -175,7 +174,7 @@ pub async fn rollback(
         let config = good(&gateway, &authed.caller.tenant, &text).await?;
         write(&gateway, &authed, &named, text, note, &config).await
     };
-    let set = Box::pin(set).instrument(span(&authed, "config.rollback"));
+    let set = Box::pin(set).instrument(reply::span(&authed, "config.rollback"));
     catch::on_rest(&authed, async { answer_set(&gateway, &authed, set.await) }).await
 }
 
@@ -256,15 +255,6 @@ fn may_change(gateway: &Gateway, authed: &AuthedRequest) -> Result<(), Failure> 
 fn in_force(gateway: &Gateway, tenant: &Tenant, origin: ConfigOrigin) -> bool {
     // A file that was refused leaves the one before in use, and that one has the same origin.
     gateway.tenants.origin_of(tenant) == Some(origin) && !gateway.tenants.refused().contains_key(tenant)
-}
-
-fn span(authed: &AuthedRequest, operation: &'static str) -> tracing::Span {
-    tracing::info_span!(
-        "config",
-        otel.name = operation,
-        quartermaster.tenant = %authed.caller.tenant,
-        quartermaster.entry = "rest",
-    )
 }
 
 fn quoted(tag: &str) -> String {

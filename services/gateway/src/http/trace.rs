@@ -1,6 +1,7 @@
 //! The trace of a request: the caller's own where it sent one, so that both sides' logs and spans meet.
 
 use crate::http::caller;
+use crate::protocol::exchange::fresh_trace_id;
 use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -16,7 +17,7 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-trace-id");
 /// The trace id of this request: 32 hex digits.
 pub fn id_of(request: &HttpRequest) -> String {
     let header = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-    header.and_then(parent).map(str::to_owned).or_else(telemetry::current_trace_id).unwrap_or_else(fresh)
+    header.and_then(parent).map(str::to_owned).or_else(telemetry::current_trace_id).unwrap_or_else(fresh_trace_id)
 }
 
 /// Answers a request in a span of its own, named by the template of its route. Everything done for it is below that span.
@@ -28,7 +29,6 @@ pub async fn in_span<B: MessageBody>(
     // A debug span, which only a collector asks for: without one it is not even made.
     let span = tracing::debug_span!(
         "http request",
-        otel.name = route.as_ref().map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
         otel.kind = "server",
         http.request.method = method,
         http.route = route,
@@ -75,11 +75,6 @@ pub fn parent(traceparent: &str) -> Option<&str> {
     let hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     (version.len() == 2 && hex(version) && trace.len() == 32 && hex(trace) && trace.bytes().any(|b| b != b'0'))
         .then_some(trace)
-}
-
-fn fresh() -> String {
-    // Without randomness the id is all zeros: useless for finding a trace, harmless for everything else.
-    domain::json::hex(&store::random_bits().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -2,16 +2,14 @@
 
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, audits};
-use crate::http::{catch, reply};
+use crate::http::reply;
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use domain::usage::{UsageCount, UsageDay, UsageGroup};
 use domain::{Code, Failure};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use store::UsageDate;
-use tracing::Instrument;
 
 /// The most days in one answer.
 const MOST_DAYS: usize = 92;
@@ -69,14 +67,7 @@ pub async fn show(authed: AuthedRequest, query: Query<UsageQuery>, gateway: Data
         audits(&authed)?;
         report(&gateway, &authed, &query).await
     };
-    let span = tracing::info_span!(
-        "usage",
-        otel.name = "show_usage",
-        quartermaster.tenant = %authed.caller.tenant,
-        quartermaster.entry = "rest",
-    );
-    let report = Box::pin(report).instrument(span);
-    catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, report.await) }).await
+    reply::operation(&gateway, &authed, "show_usage", Box::pin(report)).await
 }
 
 async fn report(gateway: &Gateway, authed: &AuthedRequest, query: &UsageQuery) -> Result<UsageReport, Failure> {

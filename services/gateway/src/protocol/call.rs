@@ -5,12 +5,13 @@
 
 use crate::protocol::cancel::{self, CancelRegistration};
 use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+use crate::protocol::method_span;
 use crate::protocol::operation::McpOperation;
 use crate::protocol::pace::ProgressPace;
 use crate::protocol::sink::{self, Sink};
 use bytes::Bytes;
 use catalog::{NameMatch, Progress};
-use domain::{Code, LoadedToolsets, Outcome, SessionId};
+use domain::{Code, LoadedToolsets, Outcome};
 use executor::{CallRequest, Handle};
 use mcp::{Era, Id, Meta};
 use serde_json::{Map, Value};
@@ -64,7 +65,7 @@ pub(super) async fn call(request: &McpRequest<'_>, call: ToolsCall, operation: &
         Some(frame) = pending.progress.recv() => Some(frame),
         () = tokio::time::sleep(SILENCE) => None,
     };
-    request.exchange.gateway.tasks.spawn("call stream", pending.send_to(sink.clone(), first));
+    request.exchange.gateway.tasks.spawn("call stream", pending.send_to(sink.clone(), first).in_current_span());
     McpAnswer::Streaming
 }
 
@@ -75,15 +76,6 @@ fn answer(era: Era, id: &Id, outcome: Outcome, trace_id: &str) -> McpAnswer {
         (Era::Legacy(_), Outcome::Failed(failure)) if failure.code == Code::Cancelled => McpAnswer::Cancelled,
         (Era::Legacy(_) | Era::Modern, Outcome::Failed(failure)) => McpAnswer::message(reply, Some(failure)),
         (Era::Legacy(_) | Era::Modern, Outcome::Done(_) | Outcome::Waiting(_)) => McpAnswer::message(reply, None),
-    }
-}
-
-/// Notes on the span of a call how it ended.
-pub(super) fn record(span: &tracing::Span, outcome: &Outcome) {
-    let code = outcome.failure().map_or("ok", |failure| failure.code.as_str());
-    span.record("quartermaster.code", code);
-    if outcome.failure().is_some() {
-        span.record("error.type", "tool_error");
     }
 }
 
@@ -108,25 +100,17 @@ struct WorkParts {
     operation: McpOperation,
 }
 
-/// The call itself, under its span.
+/// The call itself.
 fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts: WorkParts) -> OutcomeFuture {
     let WorkParts { frames, cancel, operation } = parts;
-    let ToolsCall { era, id, name, arguments, meta, selection } = call;
+    let ToolsCall { era, name, arguments, meta, selection, .. } = call;
     let McpExchange { gateway, caller, snapshot, trace_id, client } = &request.exchange;
     let handle = match (request.handle(era), meta.session) {
         (Handle::None, Some(session)) => Handle::Told(session),
         (handle, _) => handle,
     };
     // A name that is not in the catalog is the caller's own text and is not recorded.
-    let listed_name = (!matches!(found, NameMatch::Nothing)).then_some(name.as_str());
-    let span = span(&request.exchange, era, &id, listed_name, &handle);
-    let named = listed_name.map(str::to_owned).unwrap_or_default();
-    if let Some(parent) = &meta.traceparent
-        && telemetry::set_parent(&span, parent, meta.tracestate.as_deref(), Some(caller.tenant.as_str()))
-    {
-        // The message has its own idea of the trace; the request that carried it is beside it.
-        telemetry::link(&span, &tracing::Span::current(), "transport");
-    }
+    let named = if matches!(found, NameMatch::Nothing) { String::new() } else { name.clone() };
     let request = CallRequest {
         caller: Arc::clone(caller),
         tool: name,
@@ -145,45 +129,20 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
         // The message's own word for the program comes before that of the HTTP library beneath it.
         client: meta.client.as_ref().and_then(client_name).or_else(|| client.clone()),
     };
-    let (executor, snapshot, recorded) = (gateway.executor.clone(), Arc::clone(snapshot), span.clone());
-    let work = async move {
+    let (executor, snapshot) = (gateway.executor.clone(), Arc::clone(snapshot));
+    Box::pin(async move {
         let outcome = executor.call(&snapshot, request).await;
         operation.end_call(&named, if outcome.failure().is_some() { "tool_error" } else { "" });
-        record(&recorded, &outcome);
+        method_span::note_outcome(&outcome);
         outcome
-    };
-    Box::pin(work.instrument(span))
+    })
 }
 
 /// A program as the audit log names it: printable, because it is anybody's text.
-fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
+pub fn client_name(client: &mcp::meta::ClientInfo) -> Option<String> {
     let printable = |text: &str| text.chars().filter(|c| (' '..='~').contains(c)).collect::<String>();
     let (name, version) = (printable(&client.name), printable(&client.version));
     (!name.trim().is_empty()).then(|| format!("{name}/{version}"))
-}
-
-fn span(exchange: &McpExchange, era: Era, id: &Id, name: Option<&str>, handle: &Handle) -> tracing::Span {
-    tracing::info_span!(
-        "tools/call",
-        otel.name = name.map_or_else(|| "tools/call".to_owned(), |name| format!("tools/call {name}")),
-        otel.kind = "server",
-        mcp.method.name = "tools/call",
-        gen_ai.operation.name = "execute_tool",
-        gen_ai.tool.name = name,
-        jsonrpc.request.id = short(id),
-        quartermaster.tenant = %exchange.caller.tenant,
-        quartermaster.era = era.as_str(),
-        quartermaster.entry = "mcp",
-        quartermaster.session.id = match handle {
-            Handle::None => None,
-            Handle::Transport(text) | Handle::Told(text) => SessionId::parse(text).ok().map(|id| id.to_string()),
-        },
-        quartermaster.toolset = tracing::field::Empty,
-        quartermaster.effect = tracing::field::Empty,
-        quartermaster.decision = tracing::field::Empty,
-        quartermaster.code = tracing::field::Empty,
-        error.type = tracing::field::Empty,
-    )
 }
 
 /// Progress as frames: strictly increasing, never waiting. A full queue loses progress, nothing else.
@@ -198,14 +157,6 @@ fn progress(token: mcp::ProgressToken, frames: mpsc::Sender<Bytes>) -> Progress 
         let progress = mcp::frames::ProgressFrame { done, total, message: message.map(str::to_owned) };
         frames.try_send(mcp::frames::progress(&token, &progress)).ok();
     })
-}
-
-/// A request's id for a span, cut.
-fn short(id: &Id) -> String {
-    match id {
-        Id::Text(text) => text.chars().take(64).collect(),
-        Id::Integer(number) => number.to_string(),
-    }
 }
 
 /// A call that is under way.

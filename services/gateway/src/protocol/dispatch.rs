@@ -1,45 +1,61 @@
 //! MCP, method by method, in both eras. The `mcp` crate alone reads and writes bytes; this module decides who answers.
 
 use crate::protocol::call::{self, ToolsCall};
-use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
+use crate::protocol::exchange::{Instructions, McpAnswer, McpExchange, McpMessage, McpRequest};
 use crate::protocol::operation::McpOperation;
 use crate::protocol::selection::{self, NoSelection};
-use crate::protocol::{cancel, list, stream};
+use crate::protocol::{cancel, list, method_span, stream};
 use bytes::Bytes;
-use catalog::{Catalog, ListAudience};
+use catalog::ListAudience;
 use domain::{Code, Failure, LoadedToolsets, TokenScope};
 use executor::{Handle, OpenedSession, SlotGuard};
 use futures_util::FutureExt;
-use mcp::{Era, FinishedReply, Id, Incoming, Notification, Refusal, Request, RequestEnvelope};
+use mcp::{Era, FinishedReply, Id, Incoming, Notification, ProtocolHeaders, Refusal, Request, RequestEnvelope};
 use std::panic::AssertUnwindSafe;
+use tracing::{Instrument, Span};
 
-/// Answers one message. A panic ends this message and nothing else: it becomes a JSON-RPC error.
+/// Answers one message, in a span of its own. A panic ends this message and nothing else: it becomes a JSON-RPC error.
 pub async fn answer(request: McpRequest<'_>, message: &[u8]) -> McpAnswer {
-    let mut operation = McpOperation::begin(request.headers.is_some());
-    let answered = AssertUnwindSafe(request.dispatch(message, &mut operation)).catch_unwind().await;
+    answer_decoded(request, |headers| match headers {
+        Some(headers) => mcp::decode(headers, message),
+        None => mcp::decode_line(message),
+    })
+    .await
+}
+
+/// The same, with the transport's own way to the message: one that has to look at it first decodes it only once.
+pub async fn answer_decoded(
+    request: McpRequest<'_>,
+    decode: impl FnOnce(Option<&ProtocolHeaders<'_>>) -> Result<Incoming, Refusal> + Send,
+) -> McpAnswer {
+    let (mut operation, mut span) = (McpOperation::begin(request.headers.is_some()), Span::none());
+    let work = async {
+        match decode(request.headers.as_ref()) {
+            Ok(incoming) => {
+                span = method_span::of(&request, &incoming);
+                request.dispatch(incoming, &mut operation).instrument(span.clone()).await
+            }
+            Err(refusal) => request.exchange.refuse_with(&refusal, None),
+        }
+    };
+    let answered = AssertUnwindSafe(work).catch_unwind().await;
     let answer = answered.unwrap_or_else(|_| {
         let trace_id = &request.exchange.trace_id;
         tracing::error!(trace_id, "a handler panicked");
         let failure = Failure::new(Code::Internal, "the request failed inside the service");
-        let body = Refusal::before_call(Era::Modern, None, &failure).body(Some(trace_id));
-        McpAnswer::message(FinishedReply { status: 200, body }, None)
+        let refusal = Refusal::before_call(Era::Modern, None, &failure);
+        let reply = FinishedReply { status: 200, body: refusal.body(Some(trace_id)) };
+        McpAnswer::Message(McpMessage { rpc_code: Some(refusal.error.rpc_code()), reply, failure: None, session: None })
     });
+    method_span::note_answer(&span, &answer);
     operation.end(&answer);
     answer
 }
 
 impl McpRequest<'_> {
-    /// Decodes the message, checks what its address and its token allow, and lets the method's own function answer.
-    async fn dispatch(&self, message: &[u8], operation: &mut McpOperation) -> McpAnswer {
+    /// Checks what the message's address and its token allow, and lets the method's own function answer.
+    async fn dispatch(&self, incoming: Incoming, operation: &mut McpOperation) -> McpAnswer {
         let exchange = &self.exchange;
-        let decoded = match &self.headers {
-            Some(headers) => mcp::decode(headers, message),
-            None => mcp::decode_line(message),
-        };
-        let incoming = match decoded {
-            Ok(incoming) => incoming,
-            Err(refusal) => return exchange.refuse_with(&refusal, None),
-        };
         let (era, id) = match &incoming {
             Incoming::Request(envelope) => (envelope.era, Some(envelope.id.clone())),
             Incoming::Notification(_) | Incoming::Response(_) => (Era::Modern, None),
@@ -74,10 +90,11 @@ impl McpRequest<'_> {
         };
         let result = match request {
             Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
-            Request::Initialize { requested, .. } => return self.initialize(id, &requested, selection).await,
-            Request::Discover => {
-                Ok(mcp::encode::discover_result(&instructions(&exchange.snapshot.catalog, true)).into())
+            Request::Initialize { requested, client } => {
+                let client = call::client_name(&client).or_else(|| exchange.client.clone());
+                return self.initialize(id, &requested, selection, client).await;
             }
+            Request::Discover => Ok(mcp::encode::discover_result(self.instructions(true).as_deref()).into()),
             Request::ToolsList { cursor } => self.list(era, selection, cursor.as_deref()).await,
             Request::ToolsCall { name, arguments } => {
                 return call::call(self, ToolsCall { era, id, name, arguments, meta, selection }, operation).await;
@@ -95,6 +112,19 @@ impl McpRequest<'_> {
         }
     }
 
+    /// What a client is told about the service: what it is for, which toolsets are listed, and which can be loaded.
+    fn instructions(&self, modern: bool) -> Option<String> {
+        let catalog = &self.exchange.snapshot.catalog;
+        let names = |default| catalog.toolsets().iter().filter(move |t| t.default == default).map(|t| t.name.as_str());
+        let (listed, loadable): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());
+        let toolsets = mcp::instructions::write(&listed, &loadable, modern);
+        match &self.instructions {
+            Instructions::Toolsets => Some(toolsets),
+            Instructions::PurposeAndToolsets(purpose) => Some(format!("{purpose} {toolsets}")),
+            Instructions::Nothing => None,
+        }
+    }
+
     fn admit(&self, request: &Request) -> Result<Option<SlotGuard>, Failure> {
         match request {
             Request::ToolsCall { .. } => Ok(None),
@@ -107,15 +137,22 @@ impl McpRequest<'_> {
     }
 
     /// Opens a session; later requests of the transport name it.
-    async fn initialize(&self, id: Id, requested: &str, selection: Option<LoadedToolsets>) -> McpAnswer {
+    async fn initialize(
+        &self,
+        id: Id,
+        requested: &str,
+        selection: Option<LoadedToolsets>,
+        client: Option<String>,
+    ) -> McpAnswer {
         let revision = mcp::LegacyRevision::negotiate(requested);
         let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
         let wanted = domain::SessionMode::Write; // the most the token and the tenant allow; loading is judged again
-        let assignment = domain::Assignment::default();
-        match gateway.executor.open_session(snapshot, caller, wanted, selection, assignment).await {
+        let origin = executor::SessionOrigin { client: client.map(Into::into), ..Default::default() };
+        match gateway.executor.open_session(snapshot, caller, wanted, selection, origin).await {
             Ok(opened) => {
-                let text = instructions(&snapshot.catalog, false) + &carried_over(&opened);
-                let result = mcp::encode::initialize_result(revision, &text);
+                let parts = [self.instructions(false), carried_over(&opened)];
+                let text = parts.into_iter().flatten().reduce(paragraphs);
+                let result = mcp::encode::initialize_result(revision, text.as_deref());
                 let reply = FinishedReply { status: 200, body: mcp::encode::result(&id, &result) };
                 McpAnswer::Message(McpMessage {
                     reply,
@@ -168,22 +205,17 @@ impl McpRequest<'_> {
     }
 }
 
-/// What a client is told about the service: which toolsets are listed, and which can be loaded.
 /// What the model is told of a session that begins with what an earlier one has left it.
-fn carried_over(opened: &OpenedSession) -> String {
-    let mut text = String::new();
-    if let Some(run) = opened.stopped_by {
+fn carried_over(opened: &OpenedSession) -> Option<String> {
+    let stopped = opened.stopped_by.map(|run| {
         let why = format!("A person rejected {run} of an earlier session, so changes are refused here too");
-        text.push_str(&format!("\n\n{why} until a person clears it. Reading is possible."));
-    }
-    if opened.session.tainted {
-        text.push_str("\n\nAn earlier session read text from outside, so this one counts as tainted.");
-    }
-    text
+        format!("{why} until a person clears it. Reading is possible.")
+    });
+    let tainted = "An earlier session read text from outside, so this one counts as tainted.";
+    let tainted = opened.session.tainted.then(|| tainted.to_owned());
+    stopped.into_iter().chain(tainted).reduce(paragraphs)
 }
 
-fn instructions(catalog: &Catalog, modern: bool) -> String {
-    let names = |default| catalog.toolsets().iter().filter(move |t| t.default == default).map(|t| t.name.as_str());
-    let (listed, loadable): (Vec<&str>, Vec<&str>) = (names(true).collect(), names(false).collect());
-    mcp::instructions::write(&listed, &loadable, modern)
+fn paragraphs(all: String, next: String) -> String {
+    format!("{all}\n\n{next}")
 }

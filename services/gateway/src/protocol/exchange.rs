@@ -1,6 +1,7 @@
 //! What a transport hands over with a request, and what it gets back.
 
 use crate::app::Gateway;
+use crate::protocol::method_span::ClientConnection;
 use crate::protocol::sink::Sink;
 use domain::{Caller, Code, Failure, SessionId, TokenScope};
 use executor::{Handle, SlotGuard, Snapshot};
@@ -55,6 +56,12 @@ impl McpExchange {
     }
 }
 
+/// A trace id for a request that belongs to no trace.
+pub fn fresh_trace_id() -> String {
+    // Without randomness the id is all zeros: useless for finding a trace, harmless for everything else.
+    domain::json::hex(&store::random_bits().unwrap_or_default())
+}
+
 /// Refuses a caller whose token lacks a scope.
 pub fn require(caller: &Caller, scope: TokenScope) -> Result<(), Failure> {
     if caller.scopes.allow(scope) {
@@ -76,9 +83,30 @@ pub struct McpRequest<'a> {
     pub selection: Option<&'a str>,
     /// Where frames go that come before an answer; `None` if the client can take none.
     pub sink: Option<Sink>,
+    /// How the client is connected, if somebody collects spans and the transport knows.
+    pub connection: Option<ClientConnection>,
+    /// What the client is told about the service when it connects.
+    pub instructions: Instructions,
+}
+
+/// What a client is told about the service when it connects.
+#[derive(Debug, Clone)]
+pub enum Instructions {
+    /// Which toolsets there are, and how to load more.
+    Toolsets,
+    /// What the service is for at this place, and the same.
+    PurposeAndToolsets(Arc<str>),
+    /// Nothing: the service has nothing to offer at this place that a model should think of by itself.
+    Nothing,
 }
 
 impl McpRequest<'_> {
+    /// By which door the request came, and over which kind of connection; for spans. Whoever sends headers sends them
+    /// over a network.
+    pub(super) fn entry(&self) -> (&'static str, &'static str) {
+        if self.headers.is_some() { ("mcp", "tcp") } else { ("stdio", "pipe") }
+    }
+
     /// The transport's session. The modern era has none: one that is named nevertheless is ignored there.
     pub(super) fn handle(&self, era: Era) -> Handle {
         match (era, &self.session) {

@@ -46,7 +46,7 @@ pub fn page(
         Era::Modern => ListForm::Modern,
     };
     let at = ListKey::new(catalog, loaded, view, form as u8, page);
-    Ok(cached(gateway, at, || {
+    Ok(cached(gateway, catalog, at, || {
         let first = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(PAGE);
         let mut lines = catalog.listed(loaded, view).skip(first);
         let shown: Vec<_> = lines.by_ref().take(PAGE).collect();
@@ -57,13 +57,17 @@ pub fn page(
 }
 
 /// A list from the cache, made if it is not there.
-fn cached(gateway: &Gateway, at: ListKey, make: impl FnOnce() -> (Bytes, u32)) -> CachedToolsPage {
+fn cached(gateway: &Gateway, catalog: &Catalog, at: ListKey, make: impl FnOnce() -> (Bytes, u32)) -> CachedToolsPage {
     let mut result = "hit";
     let page = gateway.lists.page(at, || {
         result = "miss";
         make()
     });
     telemetry::metrics::CACHE_REQUESTS.add(["l1", result], 1);
+    telemetry::note(|span| {
+        span.set(telemetry::names::CACHE, if result == "hit" { "l1" } else { result });
+        span.set(telemetry::names::CATALOG_DIGEST, catalog.digest());
+    });
     page
 }
 
@@ -75,7 +79,7 @@ pub fn whole(
     view: ListAudience,
     form: ListForm,
 ) -> CachedToolsPage {
-    cached(gateway, ListKey::new(catalog, loaded, view, form as u8, 0), || {
+    cached(gateway, catalog, ListKey::new(catalog, loaded, view, form as u8, 0), || {
         let mut tokens = 0;
         let mut text = String::from(r#"{"tools":["#);
         for (n, line) in catalog.listed(loaded, view).enumerate() {

@@ -1,6 +1,7 @@
 //! How long a message of an MCP client took, and how it ended: one value of a histogram.
 
 use crate::protocol::exchange::{McpAnswer, McpMessage};
+use crate::protocol::method_span::method;
 use mcp::{Era, Request};
 use std::time::Instant;
 use telemetry::metrics;
@@ -53,16 +54,5 @@ impl McpOperation {
     fn note(&self, method: &str, tool: &str, error: &str) {
         let labels = [method, tool, error, self.version, self.transport];
         metrics::MCP_SERVER_OPERATION.observe_since(labels, self.began);
-    }
-}
-
-fn method(request: &Request) -> &'static str {
-    match request {
-        Request::Initialize { .. } => "initialize",
-        Request::Ping => "ping",
-        Request::Discover => "server/discover",
-        Request::ToolsList { .. } => "tools/list",
-        Request::ToolsCall { .. } => "tools/call",
-        Request::Listen { .. } => "subscriptions/listen",
     }
 }

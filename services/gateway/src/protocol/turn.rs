@@ -2,9 +2,9 @@
 //!
 //! It is not MCP: the host rebuilds its tool array each turn, so the list may grow.
 
-use crate::protocol::call;
 use crate::protocol::exchange::McpExchange;
 use crate::protocol::list::{self, ListForm};
+use crate::protocol::method_span;
 use catalog::{CachedToolsPage, ListAudience, NameMatch, Progress};
 use domain::{
     Assignment, Code, Content, Failure, Outcome, RunId, Session, SessionId, SessionMode, TokenScope, ToolOutput,
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::names;
 use tenancy::SectionTypeError;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -89,7 +90,9 @@ pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Val
         let unreadable = |error: SectionTypeError| Failure::new(Code::Internal, error.to_string());
         TenantServers::of(&config).map_err(unreadable)?.check_assignment(&assignment)?;
     }
-    let opened = gateway.executor.open_session(snapshot, caller, mode, None, assignment).await?;
+    let client = exchange.client.as_deref().map(Into::into);
+    let origin = executor::SessionOrigin { assignment, client };
+    let opened = gateway.executor.open_session(snapshot, caller, mode, None, origin).await?;
     Ok(describe(exchange, &opened.session, opened.stopped_by))
 }
 
@@ -127,17 +130,11 @@ pub async fn call(exchange: &McpExchange, session: String, turn: TurnCall) -> Re
     let listed_name = (!matches!(exchange.snapshot.catalog.find(&tool), NameMatch::Nothing)).then_some(tool.as_str());
     let span = tracing::info_span!(
         "execute_tool",
-        otel.name = listed_name.map_or_else(|| "execute_tool".to_owned(), |name| format!("execute_tool {name}")),
-        gen_ai.operation.name = "execute_tool",
+        gen_ai.operation.name = names::SPAN_EXECUTE_TOOL,
         gen_ai.tool.name = listed_name,
-        quartermaster.tenant = %exchange.caller.tenant,
+        quartermaster.tenant = exchange.caller.tenant.as_str(),
         quartermaster.entry = "rest",
-        quartermaster.session.id = SessionId::parse(&session).ok().map(|id| id.to_string()),
-        quartermaster.toolset = tracing::field::Empty,
-        quartermaster.effect = tracing::field::Empty,
-        quartermaster.decision = tracing::field::Empty,
-        quartermaster.code = tracing::field::Empty,
-        error.type = tracing::field::Empty,
+        quartermaster.session.id = SessionId::parse(&session).is_ok().then_some(session.as_str()),
     );
     let request = CallRequest {
         caller: Arc::clone(&exchange.caller),
@@ -153,9 +150,12 @@ pub async fn call(exchange: &McpExchange, session: String, turn: TurnCall) -> Re
         trace: Some(exchange.trace_id.clone()),
         client: exchange.client.clone(),
     };
-    let work = exchange.gateway.executor.call(&exchange.snapshot, request).instrument(span.clone());
-    let outcome = Box::pin(work).await;
-    call::record(&span, &outcome);
+    let work = async {
+        let outcome = exchange.gateway.executor.call(&exchange.snapshot, request).await;
+        method_span::note_outcome(&outcome);
+        outcome
+    };
+    let outcome = Box::pin(work.instrument(span)).await;
     reply(outcome, &exchange.trace_id)
 }
 

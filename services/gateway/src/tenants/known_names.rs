@@ -29,6 +29,9 @@ pub(crate) fn with_known_names<T>(
         (SERVERS, Some(tenant)) => reach.own_server(tenant, used.address),
         // Without its tenant a file is not used, whatever its servers are.
         (SERVERS, None) => Ok(()),
+        // What it names is no address: a runbook of its own that only reads.
+        (runbooks::section::KEY, Some(tenant)) => reach.read_runbook(tenant, used.address),
+        (runbooks::section::KEY, None) => Ok(()),
         (_, _) => reach.server(used.address),
     };
     work(&KnownNames { toolsets: &toolsets, tools: &names, sections: &sections, addresses: &addresses })

@@ -256,7 +256,11 @@ impl TenantRegistry {
         let secrets = SecretsNow::kept_by(move || vault.scrubber_of_all(&whose));
         let withheld = toolset::find::<TenantExternal>(&attached).map(|external| external.withheld());
         let review = toolset::find::<TenantMemory>(&attached).and_then(|memory| memory.review());
-        let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review };
+        let source = match origin {
+            ConfigOrigin::Http(version) => format!("http/{version}"),
+            ConfigOrigin::File | ConfigOrigin::Fixed | ConfigOrigin::Suspended => "file".to_owned(),
+        };
+        let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review, source };
         let snapshot = Arc::new(build(&config, &tools, inputs)?);
         measure(&tools);
         next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });

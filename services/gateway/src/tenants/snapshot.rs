@@ -3,12 +3,15 @@
 use catalog::catalog::CatalogError;
 use catalog::{Catalog, CatalogEntry};
 use domain::{Effect, SessionMode, Tenant, ToolsetName};
-use executor::{SecretsNow, Snapshot};
+use executor::{RuleLine, SecretsNow, Snapshot};
 use policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tenancy::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits};
+use store::RulePlace;
+use tenancy::{
+    ApprovalConfig, AuditConfig, AuditContents, RuleAt, RuleKind, TenantConfig, TenantLimits, UnwritableAudit,
+};
 
 /// What a snapshot has besides the configuration.
 #[derive(Default)]
@@ -19,6 +22,8 @@ pub(super) struct SnapshotInputs {
     pub(super) withheld: BTreeSet<String>,
     /// How long people may take to review what agents propose, where the tenant says so.
     pub(super) review: Option<Duration>,
+    /// The text in which its rules stand: `file`, or `http/` and the version of the text.
+    pub(super) source: String,
 }
 
 /// Builds the snapshot of a tenant that has these tools.
@@ -27,7 +32,7 @@ pub(super) fn build(
     tools: &[Arc<CatalogEntry>],
     inputs: SnapshotInputs,
 ) -> Result<Snapshot, CatalogError> {
-    let SnapshotInputs { secrets, withheld, review } = inputs;
+    let SnapshotInputs { secrets, withheld, review, source } = inputs;
     let gates = config.gates();
     let rules = catalog::CatalogRules { deny: &config.deny, gates: &gates };
     let catalog = Catalog::build(&config.tenant, tools.iter().cloned(), &config.default_toolsets, rules)?;
@@ -48,9 +53,26 @@ pub(super) fn build(
         most_waiting: usize::try_from(config.approval.most_waiting).unwrap_or(usize::MAX),
         review,
     };
-    let audit =
-        executor::AuditRules { contents: config.audit.contents == AuditContents::Full, keep: config.audit.keep };
-    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight, audit })
+    let audit = executor::AuditRules {
+        contents: config.audit.contents == AuditContents::Full,
+        keep: config.audit.keep,
+        unrecorded_reads: config.audit.unwritable == UnwritableAudit::AllowReads,
+    };
+    let rules = config.rules.iter().filter_map(|rule| rule_line(rule, &source)).collect();
+    Ok(Snapshot { catalog, withheld, policy, approvals, secrets, result_bytes, in_flight, audit, rules })
+}
+
+/// A rule about calls, as the audit log names it.
+fn rule_line(rule: &RuleAt, source: &str) -> Option<RuleLine> {
+    let asks = match rule.kind {
+        RuleKind::Mode => return None,
+        RuleKind::Deny => false,
+        RuleKind::RequireApproval => true,
+        RuleKind::Section(_) => rule.on_reject.is_some(),
+    };
+    let place =
+        RulePlace { key: rule.kind.as_str(), text: rule.text.clone(), source: source.to_owned(), line: rule.line };
+    Some(RuleLine { asks, patterns: rule.patterns.clone(), place })
 }
 
 /// The configuration of a tenant that has exactly these tools, all by default.
@@ -75,6 +97,7 @@ pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
         sections: Default::default(),
         secrets: Default::default(),
         granted_secrets: Default::default(),
+        warnings: Vec::new(),
         params: Default::default(),
         deny: Vec::new(),
         require_approval: Vec::new(),
@@ -82,5 +105,6 @@ pub(super) fn suspended_config(tenant: &Tenant) -> TenantConfig {
         approval: ApprovalConfig::default(),
         limits: TenantLimits::default(),
         audit: AuditConfig::default(),
+        rules: Vec::new(),
     }
 }

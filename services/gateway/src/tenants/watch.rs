@@ -96,7 +96,9 @@ impl TenantRegistry {
                 | Topic::Cancel { .. }
                 | Topic::StreamOwner { .. }
                 | Topic::Document
-                | Topic::Switches,
+                | Topic::Switches
+                | Topic::Job(_)
+                | Topic::Jobs(_),
             ) => Ok(()),
         }
     }

@@ -211,6 +211,21 @@ async fn runs_that_nobody_settles_fire() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_no_replica_can_settle_fires() {
+    let Some(program) = Prometheus::program() else { return };
+    let mut world = watchable(asking(Plan::redis(1), "expires: 10s")).start(processes()).await;
+    let prometheus = watching(&program, &[world.part(0)]).await;
+    let run = ask(&asker(&world.tenant("acme").agent()).await, "stuck", "text").await;
+    // From here on the server answers and takes no change: every sweep sees the run, and none can expire it.
+    assert_eq!(world.redis().command(&["CONFIG", "SET", "min-replicas-to-write", "1"]), "+OK");
+    // It counts as overdue half a minute after its time.
+    prometheus.fires("RunOverdue").await;
+    assert_eq!(world.redis().command(&["CONFIG", "SET", "min-replicas-to-write", "0"]), "+OK");
+    let ended = ended(&world.tenant("acme").approver(), &run).await;
+    assert_eq!(ended["state"], "expired", "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_waits_for_long_fires() {
     let Some(program) = Prometheus::program() else { return };
     let world = watchable(asking(Plan::embedded(), "expires: 20s")).start(processes()).await;
@@ -405,6 +420,23 @@ fn every_alert_has_its_page_and_every_page_its_alert() {
     assert_eq!(pages, alerts.iter().map(|alert| (*alert).to_owned()).collect());
     for alert in alerts {
         assert!(RULES.contains(&format!("runbook_url: docs/alerts/{alert}.md")), "{alert} names its page");
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the command of the docs, never part of the service")]
+fn the_command_of_the_docs_gives_every_alert_the_address_of_its_page() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/operations.md")).unwrap();
+    let command = page.lines().map(str::trim).find_map(|line| line.strip_prefix("$ sed ")).unwrap();
+    let (command, _) = command.split_once(" > ").unwrap();
+    let output = std::process::Command::new("sh").args(["-c", &format!("sed {command}")]).current_dir(root).output();
+    let rules = String::from_utf8(output.unwrap().stdout).unwrap();
+    let links: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("runbook_url: ")).collect();
+    assert_eq!(links.len(), RULES.matches("- alert: ").count());
+    for link in links {
+        let path = link.strip_prefix("https://git.example.com/quartermaster/").unwrap_or_else(|| panic!("{link}"));
+        assert!(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).is_file(), "{link}");
     }
 }
 

@@ -371,3 +371,69 @@ async fn a_tenant_that_wants_digests_has_no_contents_in_its_log() {
     let digest = domain::json::sha256_hex(&[&salt, whole.as_bytes()].concat());
     assert_eq!(opened["entry"]["contents"]["digest"], format!("sha256:{digest}"), "a guess can be checked");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_tell_the_rule_and_its_line_the_tokens_and_the_program() {
+    let file = "policy:\n  deny:\n  - memory_read:session\n  require_approval: [memory_history]";
+    let world = Plan::embedded().tenant("acme", file).start(in_process()).await;
+    let agent = world.tenant("acme").agent();
+    let client = agent.legacy().await;
+    client.call("memory_read", json!({ "path": "session/notes/none" })).await;
+    client.call("memory_history", json!({ "path": "tenant/runbooks/none" })).await;
+    client.call("memory_list", json!({})).await.ok();
+    let program = json!({ "io.modelcontextprotocol/clientInfo": { "name": "crane", "version": "4.2" } });
+    let named = json!({ "name": "memory_search", "arguments": { "query": "x" }, "_meta": program });
+    agent.modern().ask("tools/call", named).await.ok();
+    let rest = agent.rest().post("/v1/sessions", &json!({})).await.json();
+    let session = rest["session"]["id"].as_str().or(rest["id"].as_str()).unwrap_or_else(|| panic!("{rest}"));
+    let body = json!({ "tool": "memory_search", "arguments": { "query": "y" } });
+    let request = agent.post(&format!("/v1/sessions/{session}/calls"), &body).header("User-Agent", "curl/8.1");
+    assert_eq!(agent.send(&request).await.status, 200);
+
+    let entries = Auditor::of(&world).settled(&world).await;
+    let of = |phase: &str, tool: &str| -> Vec<&Value> {
+        let is = |entry: &&Value| entry["phase"] == phase && entry["tool"] == tool;
+        entries.iter().map(|item| &item["entry"]).filter(is).collect()
+    };
+    let rule = |tool: &str| of("close", tool)[0]["decision"]["rule"].clone();
+    assert_eq!(
+        rule("memory_read"),
+        json!({ "key": "policy.deny", "text": "memory_read:session", "source": "file", "line": 6 })
+    );
+    assert_eq!(
+        rule("memory_history"),
+        json!({ "key": "policy.require_approval", "text": "memory_history", "source": "file", "line": 7 })
+    );
+    let listed = of("close", "memory_list")[0];
+    assert_eq!(listed["decision"], json!({ "verdict": "permit" }), "a read rests on no rule");
+    let outcome = &listed["outcome"];
+    assert!(outcome["tokens"].as_u64() > Some(0) && outcome["bytes"].as_u64() > outcome["tokens"].as_u64(), "{listed}");
+    assert_eq!(listed["client"], "testkit/1", "what initialize said");
+    let programs: Vec<&Value> = of("open", "memory_search").iter().map(|entry| &entry["client"]).collect();
+    assert_eq!(programs, ["crane/4.2", "curl/8.1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_run_has_its_exact_result_who_approved_it_and_how_long_it_took() {
+    let world = crate::runs_desk::asking(Plan::embedded(), "deciders: 1").start(in_process()).await;
+    let tenant = world.tenant("acme");
+    let client = crate::runs_desk::asker(&tenant.agent()).await;
+    let run = crate::runs_desk::ask(&client, "cranes", "three whooping cranes").await;
+    crate::runs_desk::approve(&tenant.approver(), &run).await;
+    let told = crate::runs_desk::ended(&tenant.approver(), &run).await;
+    assert_eq!(told["state"], "succeeded", "{told}");
+    // Nobody has been handed it: the entry of the end stands by itself.
+    let ended = until("the end of the run", async || {
+        let page = Auditor::of(&world).get(&world, "?limit=1000").await.json();
+        let is = |item: &&Value| item["entry"]["run"]["id"] == run && item["entry"]["run"]["to"] == "succeeded";
+        page["entries"].as_array().unwrap().iter().find(is).cloned()
+    })
+    .await;
+    let entry = &ended["entry"];
+    assert_eq!(contents(&ended)["path"], "tenant/runbooks/cranes", "{ended}");
+    assert_eq!(entry["outcome"]["code"], "ok");
+    assert!(entry["outcome"]["ms"].is_u64() && entry["outcome"]["tokens"].as_u64() > Some(0), "{entry}");
+    let approvals = entry["run"]["approvals"].as_array().unwrap();
+    assert_eq!(approvals.len(), 1, "{entry}");
+    assert!(approvals[0]["sub"].is_string() && approvals[0]["at"].as_str().unwrap().ends_with('Z'), "{entry}");
+}

@@ -287,3 +287,55 @@ async fn tail_shows_what_is_written_while_it_runs() {
     running.kill().unwrap();
     running.wait().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_gets_the_audit_log_line_by_line_and_what_it_holds_verifies() {
+    const WORDS: &str = "three whooping cranes";
+    let collector = testkit::Collector::start().await;
+    let sink = format!(
+        r#"[{{ name = "otel", kind = "otlp", url = "{}/v1/logs", every = "100ms", contents = "opened" }}]"#,
+        collector.url()
+    );
+    let world = plan(Plan::embedded()).setting("QM_AUDIT__SINKS", &sink).tenant("acme", "").start(in_process()).await;
+    let client = world.tenant("acme").agent().legacy().await;
+    client.call("memory_search", json!({ "query": WORDS })).await.ok();
+    let auditor = Auditor::of(&world);
+    let count = signed(&world, &auditor).await;
+
+    // A chunk that was sent twice has the same places, so it is there once.
+    let lines = until("the collector to have it", async || {
+        let mut lines = std::collections::BTreeMap::new();
+        for log in collector.logs() {
+            assert_eq!(log.attributes["quartermaster.tenant"], "acme");
+            let line: u32 = log.attributes["quartermaster.audit.line"].parse().unwrap();
+            lines.insert((log.attributes["quartermaster.audit.chunk"].clone(), line), log);
+        }
+        let entries = lines.values().filter(|log| log.attributes["quartermaster.audit.kind"] == "entry").count();
+        (entries as u64 >= count).then_some(lines)
+    })
+    .await;
+    let opened = lines.values().find(|log| log.body.contains(WORDS)).expect("the contents are opened");
+    let line: Value = serde_json::from_str(&opened.body).unwrap();
+    assert_eq!(line["contents"]["whole"], true);
+    assert_eq!(line["entry"]["trace"], opened.trace, "a record belongs to the trace of its entry");
+
+    let folder = tempfile::tempdir().unwrap();
+    let write = |bend: &dyn Fn(&str) -> String| {
+        let mut files: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
+        for ((chunk, _), log) in &lines {
+            files.entry(chunk).or_default().push_str(&format!("{}\n", bend(&log.body)));
+        }
+        for (chunk, text) in files {
+            let file = folder.path().join(chunk);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        folder.path().display().to_string()
+    };
+    let whole = write(&str::to_owned);
+    let told = auditor.run(&["verify", &whole]).await;
+    assert_eq!(told.code, 0, "{}{}", told.out, told.said);
+    let bent = write(&|line| line.replace(WORDS, "three hooded crows"));
+    let told = auditor.run(&["verify", &bent]).await;
+    assert_eq!((told.code, told.out.contains("is edited")), (1, true), "{}{}", told.out, told.said);
+}

@@ -73,7 +73,7 @@ fn named(variable: &str) -> Option<PathBuf> {
 }
 
 /// The helm binary. Without one the test is left out, loudly; where everything must be tested that is a failure.
-fn binary() -> Option<PathBuf> {
+pub(crate) fn binary() -> Option<PathBuf> {
     let found = named("QUARTERMASTER_TEST_HELM");
     if found.is_none() {
         let told = "SKIPPED: QUARTERMASTER_TEST_HELM names no helm binary; see `deploy/testbed helm`";

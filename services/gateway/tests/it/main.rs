@@ -16,6 +16,8 @@ mod audit;
 #[cfg(test)]
 mod audit_archive;
 #[cfg(test)]
+mod audit_killed;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod carried_over;
@@ -105,6 +107,18 @@ mod reviews;
 #[cfg(test)]
 mod routes;
 #[cfg(test)]
+mod runbooks_cluster;
+#[cfg(test)]
+mod runbooks_seed;
+#[cfg(test)]
+mod runner_api;
+#[cfg(test)]
+mod runner_crash;
+#[cfg(test)]
+mod runner_desk;
+#[cfg(test)]
+mod runner_process;
+#[cfg(test)]
 mod runs_agent;
 #[cfg(test)]
 mod runs_cost;
@@ -149,6 +163,12 @@ mod servers_api;
 #[cfg(test)]
 mod shown_whole;
 #[cfg(test)]
+mod stdio_bridge;
+#[cfg(test)]
+mod stdio_client;
+#[cfg(test)]
+mod stdio_local;
+#[cfg(test)]
 mod stock;
 #[cfg(test)]
 mod store_faults;
@@ -175,8 +195,14 @@ mod toolset_hints;
 #[cfg(test)]
 mod toolset_tokens;
 #[cfg(test)]
+mod trace_backend;
+#[cfg(test)]
+mod trace_tables;
+#[cfg(test)]
 mod traces;
 mod turn_api;
+#[cfg(test)]
+mod unrecorded;
 #[cfg(test)]
 mod untrusted_store;
 #[cfg(test)]
@@ -190,6 +216,8 @@ mod upstream_hostile;
 mod upstream_real;
 #[cfg(test)]
 mod upstream_ssrf;
+#[cfg(test)]
+mod upstream_tokens;
 #[cfg(test)]
 mod upstream_yard;
 #[cfg(test)]

@@ -49,11 +49,13 @@ const TABLE: &[(&str, &str, &[&str])] = &[
     ("quartermaster_upstream_breaker", "gauge", &["upstream"]),
     ("quartermaster_upstream_in_flight", "gauge", &["upstream"]),
     ("quartermaster_upstream_waiting", "gauge", &["upstream"]),
+    ("quartermaster_upstream_tokens_total", "counter", &["upstream", "code"]),
     ("quartermaster_tools_quarantined", "gauge", &["upstream"]),
     ("quartermaster_auth_failures_total", "counter", &["reason"]),
     ("quartermaster_cross_tenant_denied_total", "counter", &[]),
     ("quartermaster_rate_limited_total", "counter", &["scope"]),
     ("quartermaster_audit_records_total", "counter", &["phase"]),
+    ("quartermaster_audit_unrecorded_reads_total", "counter", &[]),
     ("quartermaster_audit_open", "gauge", &[]),
     ("quartermaster_audit_seal_lag_seconds", "gauge", &[]),
     ("quartermaster_audit_checkpoint_age_seconds", "gauge", &[]),
@@ -74,12 +76,16 @@ const TABLE: &[(&str, &str, &[&str])] = &[
 
 /// What this test's service has no cause to show.
 const ELSEWHERE: &[&str] = &[
+    "quartermaster_upstream_tokens_total",
     "mcp_client_session_duration_seconds",
     "quartermaster_store_memory_ratio",
     "quartermaster_store_replicas",
     "quartermaster_jwks_age_seconds",
     "quartermaster_jwks_age_ratio",
     "quartermaster_not_ready",
+    "quartermaster_jobs_total",
+    "quartermaster_job_wait_seconds",
+    "quartermaster_runners_waiting",
 ];
 
 /// One metric as it was read.
@@ -279,6 +285,10 @@ async fn every_metric_of_the_table_is_counted_where_it_happens() {
     at_least("process_resident_memory_bytes", &[], 1e6);
     at_least("process_open_fds", &[], 3.0);
     assert_eq!(sum(&read, "quartermaster_runs", &[("state", "executing")]), 0.0);
+    for gauge in ["breaker", "in_flight", "waiting"] {
+        let mut series = read[&format!("quartermaster_upstream_{gauge}")].samples.keys();
+        assert!(series.any(|(_, labels)| labels["upstream"] == "cluster/main"), "{gauge} of the cluster");
+    }
     assert_eq!(sum(&read, "quartermaster_runs_overdue", &[]), 0.0);
     drop(stream);
 
@@ -318,6 +328,23 @@ async fn calls_to_external_servers_are_measured_by_the_name_of_the_server() {
         assert_eq!(sum(&read, &name, &[("upstream", "wiki")]), 0.0);
     }
     assert!(read.contains_key("quartermaster_tools_quarantined"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_an_external_server_is_measured_when_it_ends() {
+    let (address, wiki) = (free_address(), McpServer::start(Era::Legacy).await);
+    let shelf = Shelf::new().trusted("wiki", &wiki);
+    let plan = shelf.under(Plan::embedded()).setting("QM_UPSTREAMS__PRIVATE", "true");
+    let plan = plan.setting("QM_TELEMETRY__METRICS_LISTEN", &address.to_string());
+    let world = plan.tenant("acme", "servers: [{ use: wiki }]").start(processes()).await;
+    let client = world.tenant("acme").agent().legacy().await;
+    draw(&client, "wiki").await;
+    client.call(&ours("wiki", "whoami"), json!({})).await;
+    world.configure("acme", "");
+    until("the end of the session", async || {
+        (sum(&scrape(address).await, "mcp_client_session_duration_seconds_count", &[]) >= 1.0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

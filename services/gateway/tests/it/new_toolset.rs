@@ -253,6 +253,7 @@ impl Fixture {
                 scopes: Scopes::parse("tools:read"),
                 expires_at: Moment::from_secs(4_000_000_000),
                 token: None,
+                labels: Vec::new(),
             }),
             tool: "clocks_read".to_owned(),
             arguments: Map::from_iter(arguments),

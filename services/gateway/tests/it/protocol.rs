@@ -3,7 +3,9 @@
 use crate::here::{DEFAULT, FIXED, GROWN, World};
 use crate::stock::{self, TENANT};
 use gateway::app::Gateway;
-use gateway::protocol::{self, Frame, McpAnswer, McpExchange, McpMessage, McpRequest, Sink, sink, stream, turn};
+use gateway::protocol::{
+    self, Frame, Instructions, McpAnswer, McpExchange, McpMessage, McpRequest, Sink, sink, stream, turn,
+};
 use gateway::settings::Settings;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,6 +67,8 @@ impl Lines {
             session: self.session.clone(),
             selection: None,
             sink: Some(self.sink.clone()),
+            connection: None,
+            instructions: Instructions::Toolsets,
         };
         protocol::answer(request, line.to_string().as_bytes()).await
     }

@@ -25,7 +25,8 @@ const NO_ROUTES: [(&str, &str); 14] = [
 ];
 
 /// A value for each parameter an address can have.
-const PARAMETERS: [(&str, &str); 8] = [
+const PARAMETERS: [(&str, &str); 9] = [
+    ("{job}", "job_0000000000000000000000"),
     ("{selection}", "memory"),
     ("{session}", "ses_0000000000000000000000"),
     ("{run}", "run_0000000000000000000000"),
@@ -54,7 +55,11 @@ async fn every_route_needs_a_caller() {
         let answer = Request::new(method, &path).send(world.address(0)).await;
         let wanted = match route.access {
             RouteAccess::Anyone => 200,
-            RouteAccess::Caller | RouteAccess::OneOf(_) | RouteAccess::Person(_) | RouteAccess::OnePerson(_) => 401,
+            RouteAccess::Caller
+            | RouteAccess::OneOf(_)
+            | RouteAccess::Person(_)
+            | RouteAccess::OnePerson(_)
+            | RouteAccess::Runner => 401,
         };
         assert_eq!(answer.status, wanted, "{method} {path}");
     }
@@ -80,7 +85,10 @@ fn only_health_and_the_resource_metadata_answer_anyone() {
 /// Asks as somebody with these scopes, with everything a route may want to see before it looks at them.
 async fn ask(world: &World, route: &ApiRoute, scopes: &[TokenScope]) -> Answer {
     let scope = scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
-    let actor = world.tenant("acme").agent().scoped(&scope);
+    let actor = world.tenant("acme").agent().claiming(|claims| {
+        claims.scope = scope;
+        claims.labels = vec!["shop-hosts".to_owned()];
+    });
     let request = actor
         .request(method(route), &address(route))
         .header("Content-Type", "application/json")
@@ -88,6 +96,12 @@ async fn ask(world: &World, route: &ApiRoute, scopes: &[TokenScope]) -> Answer {
         .header("Accept", "application/json, text/event-stream")
         .header("Mcp-Session-Id", "ses_0000000000000000000000");
     actor.send(&request).await
+}
+
+/// All scopes but these, and but a runner's: a token that has it is refused before anybody looks at the others.
+fn others_than(scopes: &[TokenScope]) -> Vec<TokenScope> {
+    let other = |scope: &TokenScope| *scope != TokenScope::RunnerWork && !scopes.contains(scope);
+    TokenScope::ALL.into_iter().filter(other).collect()
 }
 
 fn lacks_scope(answer: &Answer) -> bool {
@@ -100,9 +114,8 @@ async fn every_route_wants_the_scope_its_table_names() {
     for route in ROUTES {
         let shown = format!("{} {}", method(route), route.path);
         let (enough, too_little): (Vec<Vec<TokenScope>>, Vec<Vec<TokenScope>>) = match route.access {
-            RouteAccess::Anyone | RouteAccess::Caller => {
-                (TokenScope::ALL.map(|scope| vec![scope]).to_vec(), Vec::new())
-            }
+            RouteAccess::Anyone => (TokenScope::ALL.map(|scope| vec![scope]).to_vec(), Vec::new()),
+            RouteAccess::Caller => (others_than(&[]).into_iter().map(|scope| vec![scope]).collect(), Vec::new()),
             RouteAccess::OneOf(scopes) => {
                 let names = |scope: &TokenScope| match scope {
                     TokenScope::ToolsWrite => scopes.contains(&TokenScope::ToolsRead) || scopes.contains(scope),
@@ -110,21 +123,32 @@ async fn every_route_wants_the_scope_its_table_names() {
                     | TokenScope::RunsDecide
                     | TokenScope::TenantAdmin
                     | TokenScope::AuditRead
-                    | TokenScope::OperatorSwitch => scopes.contains(scope),
+                    | TokenScope::OperatorSwitch
+                    | TokenScope::RunnerWork => scopes.contains(scope),
                 };
-                let (named, others): (Vec<TokenScope>, Vec<TokenScope>) = TokenScope::ALL.into_iter().partition(names);
+                let (named, others): (Vec<TokenScope>, Vec<TokenScope>) = others_than(&[]).into_iter().partition(names);
                 (named.into_iter().map(|scope| vec![scope]).collect(), vec![others])
             }
             RouteAccess::OnePerson(scopes) => {
-                let others = TokenScope::ALL.into_iter().filter(|other| !scopes.contains(other)).collect();
+                let others = others_than(scopes);
                 let with_tools = scopes.iter().map(|scope| vec![*scope, TokenScope::ToolsRead]);
                 (scopes.iter().map(|scope| vec![*scope]).collect(), with_tools.chain([others]).collect())
             }
             RouteAccess::Person(scope) => {
-                let others = TokenScope::ALL.into_iter().filter(|other| *other != scope).collect();
-                (vec![vec![scope]], vec![others, vec![scope, TokenScope::ToolsRead]])
+                (vec![vec![scope]], vec![others_than(&[scope]), vec![scope, TokenScope::ToolsRead]])
+            }
+            RouteAccess::Runner => {
+                let with_another = others_than(&[]).into_iter().map(|scope| vec![TokenScope::RunnerWork, scope]);
+                (vec![vec![TokenScope::RunnerWork]], with_another.chain([others_than(&[])]).collect())
             }
         };
+        if !matches!(route.access, RouteAccess::Anyone | RouteAccess::Runner) {
+            // Alone and beside every other scope: a runner's token opens nothing else.
+            for scopes in [vec![TokenScope::RunnerWork], TokenScope::ALL.to_vec()] {
+                let answer = ask(&world, route, &scopes).await;
+                assert!(lacks_scope(&answer), "{shown} with {scopes:?}: {} {}", answer.status, answer.text());
+            }
+        }
         for scopes in enough {
             let answer = ask(&world, route, &scopes).await;
             assert!(!lacks_scope(&answer), "{shown} with {scopes:?}: {} {}", answer.status, answer.text());

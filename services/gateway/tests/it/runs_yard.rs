@@ -378,6 +378,7 @@ impl Yard {
             scopes: Scopes::parse(scopes),
             expires_at: Moment::from_secs(u64::from(u32::MAX)),
             token: None,
+            labels: Vec::new(),
         })
     }
 
@@ -540,7 +541,12 @@ fn snapshot(tenant: &Tenant, target: &Arc<Target>, house: &House) -> Arc<Snapsho
         withheld: std::collections::BTreeSet::new(),
         result_bytes: house.result_bytes,
         in_flight: 1_000,
-        audit: executor::AuditRules { contents: true, keep: std::time::Duration::from_secs(86_400) },
+        audit: executor::AuditRules {
+            contents: true,
+            keep: std::time::Duration::from_secs(86_400),
+            unrecorded_reads: false,
+        },
+        rules: Vec::new(),
     })
 }
 

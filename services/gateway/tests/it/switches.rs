@@ -1,11 +1,15 @@
 //! Kill switches: set by people, in force on every replica, and not to be had around.
 
 use crate::here::{World, embedded, in_process};
+use crate::k8s_yard::{Draft, config_map, manifest};
 use crate::runs_desk::{acme, approve, ask, asker, asking, ended, note, refusal, show, versions};
+use crate::upstream_yard::{Shelf, drawn, ours, using};
 use domain::{Moment, Tenant};
+use sandbox::Seed;
 use serde_json::{Value, json};
 use store::{Commit, Committed, RecordKey, RecordVersion, Store};
 use testkit::actor::Mint;
+use testkit::upstream::{Era, McpServer};
 use testkit::{Actor, Answer, Plan, until};
 
 const SWITCHES: &str = "/v1/switches";
@@ -272,4 +276,53 @@ async fn a_tenant_may_set_so_many_switches_and_the_operator_more() {
     switched(&olga, "tenant", "stop", json!({})).await;
     let verdicts: Vec<String> = audited(&world, &acme()).await.into_iter().map(|(verdict, _)| verdict).collect();
     assert_eq!(verdicts[20..], ["set", "failed", "set", "set"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_target_is_not_asked_and_a_read_only_one_is_not_changed() {
+    let yard = Draft::simulated(Seed::empty()).await.start().await;
+    let (paul, sandbox) = (admin(&yard.world, "acme"), yard.sandbox());
+    let apply = json!({ "manifest": manifest(&[config_map("settings", "hello")]) });
+    switched(&paul, "target:cluster/other", "stop", json!({})).await;
+    yard.read("k8s_get", json!({ "kind": "cm" })).await;
+
+    let id = switched(&paul, "target:cluster/main", "stop", json!({})).await;
+    let before = sandbox.requests().len();
+    assert_eq!(yard.refused("k8s_get", json!({ "kind": "cm" })).await["code"], "switched_off");
+    assert_eq!(yard.refused("k8s_apply", apply.clone()).await["code"], "switched_off");
+    assert_eq!(sandbox.requests().len(), before, "the cluster was asked for nothing");
+
+    assert_eq!(lift(&paul, &id).await.status, 200);
+    switched(&paul, "target:cluster/main", "read-only", json!({})).await;
+    yard.read("k8s_get", json!({ "kind": "cm" })).await;
+    assert_eq!(yard.refused("k8s_apply", apply).await["code"], "switched_read_only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_server_is_asked_for_nothing_not_even_its_list() {
+    let wiki = McpServer::start(Era::Both).await;
+    let shelf = Shelf::new().trusted("wiki", &wiki);
+    let plan = shelf.under(Plan::embedded()).setting("QM_UPSTREAMS__PRIVATE", "true");
+    let world = plan.tenant("acme", &using(&["wiki"], "")).start(in_process()).await;
+    let (paul, client) = (admin(&world, "acme"), drawn(&world.tenant("acme").agent(), "wiki").await);
+    let whoami = ours("wiki", "whoami");
+    client.call(&whoami, json!({})).await.ok();
+    let refresh = async || {
+        let answer = paul.rest().post("/v1/tenant/servers/wiki/refresh", &json!({})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+
+    let id = switched(&paul, "server:wiki", "stop", json!({})).await;
+    let asked = || wiki.requests().iter().filter(|seen| seen.text().contains("\"tools/")).count();
+    let (before, so_far) = (asked(), wiki.requests().len());
+    assert_eq!(client.call(&whoami, json!({})).await.code(), "switched_off");
+    refresh().await;
+    assert_eq!(asked(), before, "neither a call nor its list");
+    assert!(client.list().await.contains(&whoami), "what is kept of its list stays");
+
+    assert_eq!(lift(&paul, &id).await.status, 200);
+    client.call(&whoami, json!({})).await.ok();
+    refresh().await;
+    let listed = wiki.requests().into_iter().skip(so_far).any(|seen| seen.text().contains("tools/list"));
+    assert!(listed, "it is asked again once the switch is lifted");
 }

@@ -103,6 +103,6 @@ async fn the_keys_are_listed_in_the_order_of_the_guide() {
     let problems = tenancy::parse("acme.yaml", text, &KnownNames::only(&sections)).unwrap_err();
     let hints: Vec<&str> = problems.iter().filter_map(|problem| problem.hint.as_deref()).collect();
     let root = "known keys here: tenant, mode, default_toolsets, clusters, params, toolsets, servers, agents, workflows, \
-                policy, memory, limits, audit";
+                runbooks, policy, memory, limits, audit";
     assert_eq!(hints, [root, "known keys here: jenkins, helm"]);
 }

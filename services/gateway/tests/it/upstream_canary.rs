@@ -1,5 +1,6 @@
 //! Secrets planted wherever a secret can be, then a full run in which every target echoes what it was sent: none of them
-//! is found in a log, a span, the audit log, a result, an error, the store or a command line.
+//! is found in a log, a span, a metric, the audit log as it is opened, what each kind of sink was sent of it, a result, an
+//! error, the store or a command line.
 
 use crate::here::processes;
 use crate::runs_desk::{approve, ended, pending};
@@ -8,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use testkit::upstream::{Era, Harm, McpServer};
-use testkit::{Collector, Legacy, Plan, Process, World, until};
+use testkit::{Collector, Legacy, Plan, Process, Request, World, until};
 
 /// The places a secret can come from, and what lies there.
 const CANARIES: [(&str, &str); 5] = [
@@ -24,7 +25,7 @@ fn canary(place: &str) -> &'static str {
 }
 
 /// Every way in which a canary would be recognised: as it is, percent-encoded, and in base64 wherever it begins.
-fn spellings(canary: &str) -> Vec<String> {
+pub(crate) fn spellings(canary: &str) -> Vec<String> {
     let percent: String = canary.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let mut all = vec![canary.to_owned(), percent.clone(), percent.to_lowercase()];
     for before in ["", "x", "xx"] {
@@ -150,7 +151,7 @@ async fn others(client: &Legacy) -> String {
     told
 }
 
-async fn audit_log(world: &World<Process>) -> String {
+pub(crate) async fn audit_log(world: &World<Process>) -> String {
     let auditor = world.tenant("acme").approver().scoped("audit:read");
     let (mut told, mut path) = (String::new(), "/v1/audit?limit=1000".to_owned());
     loop {
@@ -170,16 +171,92 @@ fn command_lines() -> Vec<u8> {
     processes.filter_map(|each| std::fs::read(each.path().join("cmdline")).ok()).flatten().collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn se6_se7_no_planted_secret_is_found_anywhere_after_a_full_run() {
-    let (targets, collector) = (Targets::start().await, Collector::start().await);
+/// Where the audit log is exported to, with its contents opened: a sink of each kind.
+struct Sinks {
+    folder: tempfile::TempDir,
+    takers: Vec<(&'static str, Collector)>,
+}
+
+impl Sinks {
+    async fn start() -> Sinks {
+        let folder = tempfile::tempdir().expect("a folder for the sinks");
+        for key in ["key.id", "key.secret"] {
+            std::fs::write(folder.path().join(key), "not-a-real-key").expect("a key of the bucket");
+        }
+        let mut takers = Vec::new();
+        for kind in ["http", "otlp", "s3"] {
+            takers.push((kind, Collector::start().await));
+        }
+        Sinks { folder, takers }
+    }
+
+    fn setting(&self) -> String {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let opened = r#"every = "1s", contents = "opened""#;
+        let mut all = vec![format!(r#"{{ name = "disk", kind = "folder", path = "{}", {opened} }}"#, path("audit"))];
+        for (kind, taker) in &self.takers {
+            let more = match *kind {
+                "s3" => format!(
+                    r#"bucket = "audit-1", region = "eu-1", access_key_file = "{}", secret_key_file = "{}", "#,
+                    path("key.id"),
+                    path("key.secret")
+                ),
+                _ => String::new(),
+            };
+            all.push(format!(r#"{{ name = "{kind}", kind = "{kind}", url = "{}/x", {more}{opened} }}"#, taker.url()));
+        }
+        format!("[{}]", all.join(", "))
+    }
+
+    /// What a sink has got so far.
+    fn taken(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let (mut files, mut folders) = (Vec::new(), vec![self.folder.path().join("audit")]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path => files.extend(std::fs::read(path).unwrap_or_default()),
+                }
+            }
+        }
+        let takers = self.takers.iter().map(|(kind, taker)| (*kind, taker.taken()));
+        std::iter::once(("folder", files)).chain(takers).collect()
+    }
+
+    /// Waits until every sink has this text.
+    async fn have(&self, text: &str) {
+        until("every sink to have the audit log", async || {
+            let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            self.taken().iter().all(|(_, bytes)| holds(bytes)).then_some(())
+        })
+        .await;
+    }
+}
+
+/// The metrics of a process, as Prometheus reads them.
+async fn metrics(process: &Process) -> String {
+    let address = until("the metrics", async || {
+        let log = process.log();
+        let line = log.lines().find(|line| line.contains("metrics can be read"))?;
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        Some(line["address"].as_str()?.parse().expect("an address"))
+    })
+    .await;
+    Request::new("GET", "/metrics").send(address).await.text()
+}
+
+/// A full run in a world that holds its state as `stored` reads it back.
+async fn no_planted_secret_is_found(plan: Plan, stored: impl FnOnce(&mut World<Process>) -> Vec<u8>) {
+    let (targets, collector, sinks) = (Targets::start().await, Collector::start().await, Sinks::start().await);
     let shelf = targets.shelf();
-    let plan = (shelf.under(Plan::file()))
+    let plan = (shelf.under(plan))
         .setting("QM_UPSTREAMS__PRIVATE", "true")
         .setting("QM_UPSTREAMS__PORTS", &format!("[{}]", targets.jenkins.port()))
         .setting("QM_TELEMETRY__OTLP_ENDPOINT", &collector.url())
         .setting("QM_TELEMETRY__SAMPLE_RATIO", "1.0")
         .setting("QM_TELEMETRY__LOG", "debug")
+        .setting("QM_TELEMETRY__METRICS_LISTEN", "127.0.0.1:0")
+        .setting("QM_AUDIT__SINKS", &sinks.setting())
         .setting("QUARTERMASTER_SECRET__ACME__ENVIRONMENT", canary("environment"))
         .tenant("acme", &targets.file())
         .secret("acme", "file", canary("file"))
@@ -200,22 +277,56 @@ async fn se6_se7_no_planted_secret_is_found_anywhere_after_a_full_run() {
     assert!(sent, "and so was the one of Jenkins");
 
     let audit_log = audit_log(&world).await;
+    assert!(audit_log.contains(r#""contents":{"text":"{"#), "the contents are opened, or nothing is proven");
+    let last = world.tenant("acme").agent().legacy().await;
+    last.load("memory").await;
+    last.call("memory_search", json!({ "query": LAST_WORDS })).await.ok();
+    sinks.have(LAST_WORDS).await;
     let process = world.part(0).clone();
-    let lines = command_lines();
-    let folder = world.settings_file().parent().unwrap().to_owned();
-    world.stop(0).await;
+    let (lines, metrics) = (command_lines(), metrics(&process).await);
+    let stored_live = stored(&mut world);
+    let stored_live = if stored_live.is_empty() {
+        let folder = world.settings_file().parent().expect("the folder of the settings").to_owned();
+        world.stop(0).await;
+        std::fs::read(folder.join("state.redb")).expect("the store's file")
+    } else {
+        world.stop(0).await;
+        stored_live
+    };
     until("the spans", async || (!collector.taken().is_empty()).then_some(())).await;
-    let stored = std::fs::read(folder.join("state.redb")).unwrap();
-    let places: [(&str, &[u8]); 6] = [
-        ("results and errors", told.as_bytes()),
-        ("the log", &process.log().into_bytes()),
-        ("spans", &collector.taken()),
-        ("the audit log", audit_log.as_bytes()),
-        ("the store", &stored),
-        ("command lines", &lines),
+    let mut places = vec![
+        ("results and errors", told.into_bytes()),
+        ("the log", process.log().into_bytes()),
+        ("spans", collector.taken()),
+        ("the audit log", audit_log.into_bytes()),
+        ("the store", stored_live),
+        ("command lines", lines),
+        ("metrics", metrics.into_bytes()),
     ];
+    places.extend(sinks.taken());
     for (place, bytes) in places {
         assert!(bytes.len() > 1_000, "there is something to search in {place}");
-        assert_eq!(found(bytes), Vec::<String>::new(), "in {place}");
+        assert_eq!(found(&bytes), Vec::<String>::new(), "in {place}");
     }
+}
+
+/// What the last call of a run asks for, so that it is known when everything was exported.
+const LAST_WORDS: &str = "the end of the whole run";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn se6_se7_no_planted_secret_is_found_anywhere_after_a_full_run() {
+    // The file can only be read whole when nobody writes to it.
+    no_planted_secret_is_found(Plan::file(), |_| Vec::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn se6_se7_no_planted_secret_is_found_in_redis_after_a_full_run() {
+    no_planted_secret_is_found(Plan::redis(1), |world| {
+        let redis = world.redis();
+        let dump = redis.dump();
+        assert!(String::from_utf8_lossy(&dump).contains(":{acme}:audit"), "streams are in it");
+        // And everything that was ever written.
+        [dump, redis.written()].concat()
+    })
+    .await;
 }

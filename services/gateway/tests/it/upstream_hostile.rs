@@ -2,10 +2,11 @@
 //! else notices.
 
 use crate::here::{in_process, processes};
+use crate::runs_desk::{approve, pending, show};
 use crate::upstream_yard::{Shelf, accept, admin, draw, drawn, ours, pin, settled, standing, using};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::upstream::{Era, Harm, McpServer, tools};
+use testkit::upstream::{Era, Harm, McpServer, SseHarm, SseServer, tools};
 use testkit::{Legacy, Plan, until};
 use tokio::task::JoinSet;
 
@@ -348,4 +349,83 @@ async fn pa13_every_answer_reaches_its_own_caller() {
         let answered: usize = calls.join_all().await.into_iter().sum();
         assert!(answered >= 80, "as many as there are places at the least: {answered}");
     }
+}
+
+/// An entry of a server of the older transport.
+const OLDER: &str = "transport: sse\ntrust_annotations: true\ndeadline: 1s";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t7_a_server_of_the_older_transport_is_held_to_the_same_bounds() {
+    let harms = [
+        (SseHarm::Silence, "deadline"),
+        (SseHarm::EndlessEvent, "result_too_large"),
+        (SseHarm::EndlessNotices, "result_too_large"),
+        (SseHarm::EndlessAnswers, "result_too_large"),
+        (SseHarm::Nodes(300_000), "result_too_large"),
+        (SseHarm::Text("<html>".to_owned()), "upstream_protocol"),
+        (SseHarm::Cut, "upstream_unavailable"),
+        (SseHarm::Status(500), "upstream_unavailable"),
+        (SseHarm::Status(401), "credentials_refused"),
+        (SseHarm::Twice, "ok"),
+    ];
+    let (mut shelf, mut servers) = (Shelf::new(), Vec::new());
+    for n in 0..harms.len() {
+        let server = SseServer::start().await;
+        shelf = shelf.at(&format!("h{n}"), &server.url(), &OLDER.replace("1s", "5s"));
+        servers.push(server);
+    }
+    let names: Vec<String> = (0..harms.len()).map(|n| format!("h{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = shelf.under(Plan::embedded()).tenant("acme", &using(&names, "")).start(processes()).await;
+    let client = world.tenant("acme").reader().legacy().await;
+    for name in &names {
+        draw(&client, name).await;
+        assert_eq!(client.call(&ours(name, "echo"), said("before")).await.code(), "ok");
+    }
+    let before = world.part(0).highest_bytes();
+    for ((name, server), (harm, code)) in names.iter().zip(&servers).zip(&harms) {
+        server.plant(harm.clone());
+        let calls = server.count("tools/call");
+        let outcome = client.call(&ours(name, "echo"), said("now")).await;
+        assert_eq!(outcome.code(), *code, "{harm:?}: {}", outcome.message);
+        assert!(server.sent() < 4 * CAP as u64, "{harm:?}: reading stops, {} bytes were taken", server.sent());
+        assert_eq!(server.count("tools/call"), calls + 1, "{harm:?}: nothing is sent twice");
+        server.cure();
+        until("it to be used again", async || {
+            (client.call(&ours(name, "echo"), said("after")).await.code() == "ok").then_some(())
+        })
+        .await;
+    }
+    let grown = world.part(0).highest_bytes() - before;
+    assert!(grown <= 4 * CAP, "memory grew by {grown} bytes at its highest");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_names_an_endpoint_elsewhere_lists_nothing() {
+    let elsewhere = McpServer::start(Era::Both).await;
+    let (away, mute) = (SseServer::start().await, SseServer::start().await);
+    away.plant(SseHarm::Endpoint(elsewhere.url()));
+    mute.plant(SseHarm::NoEndpoint);
+    let shelf = Shelf::new().at("away", &away.url(), OLDER).at("mute", &mute.url(), OLDER);
+    let world = shelf.under(Plan::embedded()).tenant("acme", &using(&["away", "mute"], "")).start(in_process()).await;
+    let paul = admin(&world.tenant("acme").agent());
+    for (name, code) in [("away", "upstream_protocol"), ("mute", "deadline")] {
+        let told = settled(&paul, name).await;
+        assert_eq!(told["trouble"]["code"], code, "{told:#}");
+    }
+    assert_eq!(elsewhere.connections(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_cut_under_an_approved_change_leaves_it_unknown() {
+    let server = SseServer::start().await;
+    let shelf = Shelf::new().at("older", &server.url(), OLDER);
+    let world = shelf.under(Plan::embedded()).tenant("acme", &using(&["older"], "")).start(in_process()).await;
+    let (acme, ana) = (world.tenant("acme"), world.tenant("acme").approver());
+    let client = drawn(&acme.agent(), "older:write").await;
+    let run = pending(&client.call(&ours("older", "keep"), said("once")).await);
+    server.plant(SseHarm::Cut);
+    approve(&ana, &run).await;
+    until("it to be unknown", async || (show(&ana, &run).await["state"] == "outcome_unknown").then_some(())).await;
+    assert_eq!(server.count("tools/call"), 1, "it was sent once");
 }

@@ -36,6 +36,17 @@ struct Case {
     change: (&'static str, Value),
 }
 
+/// The shop over the older transport.
+fn stall() -> Case {
+    Case {
+        server: "stall",
+        vouch: "transport: sse\ntrust_annotations: true",
+        era: "legacy",
+        read: ("count", json!({ "item": "pear" }), "3"),
+        change: ("restock", json!({ "item": "kiwi", "more": 2 })),
+    }
+}
+
 /// A world whose tenant uses the server, and nothing of it before somebody asks.
 async fn open(case: &Case, bed: &std::path::Path) -> (Shelf, World) {
     let url = std::fs::read_to_string(bed.join("url").join(case.server)).unwrap();
@@ -136,6 +147,39 @@ async fn fastmcp_which_speaks_both_eras() {
     let told = failed.refusal();
     assert_eq!(told["code"], "upstream_error", "{failed:?}");
     assert!(told["message"].as_str().unwrap().contains("the till is jammed"), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fastmcp_over_the_older_transport() {
+    let Some(bed) = bed() else { return };
+    let case = stall();
+    let (_shelf, world) = open(&case, &bed).await;
+    let client = reads(&case, &world).await;
+    let kiwis = async || {
+        let outcome = client.call(&ours("stall", "count"), json!({ "item": "kiwi" })).await;
+        outcome.ok()["result"].as_u64().unwrap_or_else(|| panic!("{outcome:?}"))
+    };
+    let before = kiwis().await;
+    changes(&case, &world, &client).await;
+    assert_eq!(kiwis().await, before + 2, "counted where it happened: once");
+    let failed = client.call(&ours("stall", "broken"), json!({})).await;
+    assert_eq!(failed.refusal()["code"], "upstream_error", "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reference_server_over_the_older_transport() {
+    let Some(bed) = bed() else { return };
+    let case = Case {
+        server: "older",
+        vouch: "transport: sse\neffects: { echo: read, get-sum: read }",
+        era: "legacy",
+        read: ("get-sum", json!({ "a": 20, "b": 22 }), "42"),
+        change: ("toggle-simulated-logging", json!({})),
+    };
+    let (_shelf, world) = open(&case, &bed).await;
+    let client = reads(&case, &world).await;
+    let told = changes(&case, &world, &client).await;
+    assert!(told.to_string().contains("logging"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,7 @@ impl BucketSink {
         // The client writes the host by itself.
         let mut sent: Vec<(&str, &str)> = headers.into_iter().filter(|(name, _)| *name != "host").collect();
         sent.push(("authorization", &authorization));
-        accepted(egress::upload(&self.client, Method::PUT, &url, &sent, chunk.lines.clone()).await)
+        accepted(egress::upload(&self.client, Method::PUT, &url, &sent, chunk.lines.clone()).await).map(drop)
     }
 }
 

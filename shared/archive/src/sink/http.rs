@@ -24,7 +24,8 @@ impl HttpSink {
         let (path, bearer) = (chunk.path(), self.token.as_ref().map(|token| format!("Bearer {token}")));
         let mut headers = vec![("Content-Type", "application/x-ndjson"), ("Idempotency-Key", path.as_str())];
         headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
-        accepted(egress::upload(&self.client, Method::POST, &self.url, &headers, chunk.lines.clone()).await)
+        let answer = egress::upload(&self.client, Method::POST, &self.url, &headers, chunk.lines.clone()).await;
+        accepted(answer).map(drop)
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
 use std::time::Duration;
+use store::{AuditEntry, EntryContents, Phase};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -74,12 +75,17 @@ impl Arrived {
 
 /// A receiver that answers the statuses in turn, and 200 from then on.
 async fn receiver(statuses: Vec<u16>) -> (SocketAddr, mpsc::Receiver<Arrived>) {
+    answering(statuses.into_iter().map(|status| (status, Vec::new())).collect()).await
+}
+
+/// The same with a body of each answer.
+async fn answering(answers: Vec<(u16, Vec<u8>)>) -> (SocketAddr, mpsc::Receiver<Arrived>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, arrived) = mpsc::channel(64);
     #[expect(clippy::disallowed_methods, reason = "the receiver lives as long as the test's runtime")]
     tokio::spawn(async move {
-        let mut statuses = statuses.into_iter();
+        let mut answers = answers.into_iter();
         while let Ok((mut stream, _)) = listener.accept().await {
             let (mut bytes, mut part) = (Vec::new(), [0; 65_536]);
             let arrived = loop {
@@ -95,9 +101,9 @@ async fn receiver(statuses: Vec<u16>) -> (SocketAddr, mpsc::Receiver<Arrived>) {
                 }
             };
             sender.send(arrived).await.unwrap();
-            let status = statuses.next().unwrap_or(200);
-            let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            let (status, body) = answers.next().unwrap_or((200, Vec::new()));
+            let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all(&[head.as_bytes(), &body].concat()).await.unwrap();
         }
     });
     (address, arrived)
@@ -195,6 +201,62 @@ async fn a_bucket_gets_objects_with_a_signature_over_what_arrives() {
     let file = String::from_utf8(object.body).unwrap().lines().map(str::to_owned).collect();
     assert_eq!(judge(&world, &[file], &[]).unwrap().signed, 3);
     assert!(!format!("{:?}", world.archive).contains("very/secret"));
+}
+
+#[tokio::test]
+async fn a_collector_that_leaves_records_out_gets_the_chunk_again() {
+    // The answer of a collector that took the request and left two records out.
+    let partial = vec![0x0a, 0x02, 0x08, 0x02];
+    let (address, mut arrived) = answering(vec![(200, partial)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "s3cr3t\n").unwrap();
+    let sink = json!({ "name": "otel", "kind": "otlp", "url": format!("http://{address}/v1/logs"), "token_file": token, "every": "1ms" });
+    let world = World::with(folder, &json!([sink])).await;
+    world.write(2).await;
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    let error = world.archive.export(0, &world.shelf).await.unwrap_err();
+    assert_eq!(error.to_string(), "the sink left out 2 records");
+    world.export().await;
+    let (first, again) = (arrived.recv().await.unwrap(), arrived.recv().await.unwrap());
+    assert_eq!(
+        (first.header("authorization"), first.header("content-type")),
+        ("Bearer s3cr3t", "application/x-protobuf")
+    );
+    assert!(first.head.starts_with("POST /v1/logs HTTP/1.1"), "{}", first.head);
+    for entry in world.shelf.audit().page(None, 9).await.unwrap() {
+        let id = entry.entry["id"].as_str().unwrap().as_bytes();
+        for body in [&first.body, &again.body] {
+            assert!(body.windows(id.len()).any(|window| window == id), "every entry is in it, both times");
+        }
+    }
+    assert!(!format!("{:?}", world.archive).contains("s3cr3t"));
+}
+
+#[tokio::test]
+async fn opened_contents_stand_beside_their_entries_and_are_held_to_their_digest() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = json!({ "name": "disk", "kind": "folder", "path": folder.path().join("out"), "every": "1ms", "contents": "opened" });
+    let world = World::with(folder, &json!([sink])).await;
+    for (text, most) in [("three whooping cranes", 99), ("a text that is cut", 6), ("only a digest", 0)] {
+        let contents = Some(EntryContents { text: text.to_owned(), most });
+        world.shelf.audit().note(&AuditEntry { contents, ..AuditEntry::new(Phase::Admin) }).await.unwrap();
+    }
+    world.write(1).await;
+    world.export().await;
+    let files = world.exported();
+    assert_eq!(judge(&world, &files, &[]).unwrap().entries, 4);
+    let text = files.concat().join("\n");
+    assert!(text.contains(r#""contents":{"text":"three whooping cranes","whole":true,"salt":""#), "{text}");
+    assert!(text.contains(r#""contents":{"text":"a text","whole":false,"salt":""#), "{text}");
+    assert_eq!(text.matches(r#""salt":"#).count(), 2, "a tenant that wants digests keeps its salts: {text}");
+    for (from, to) in [("three whooping", "seven whooping"), ("cranes\",\"whole\":true", "cranes\",\"whole\":false")] {
+        let bent: Vec<Vec<String>> =
+            files.iter().map(|file| file.iter().map(|line| line.replace(from, to)).collect()).collect();
+        assert_ne!(bent, files);
+        let flaw = judge(&world, &bent, &[]).unwrap_err();
+        assert!(flaw.starts_with("entry 1 (") && flaw.ends_with("is edited"), "{flaw}");
+    }
 }
 
 /// An S3-compatible service that somebody runs: its address, and the id and secret of an access key that may write to the

@@ -8,6 +8,7 @@ fn caller(tenant: &str, subject: &str) -> Caller {
         scopes: Scopes::parse("tools:read"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::report;
 use crate::executor::Executor;
 use crate::failures::no_store;
-use crate::run_record::{FOLDS, RunError, RunUpdate, too_fast};
+use crate::run_record::{FOLDS, RunError, RunStep, RunUpdate, too_fast};
 use crate::snapshot::Snapshot;
 use domain::run::{Answer, Ending, NotAnEdge, Run, RunEvent, RunState, Verdict};
 use domain::{Caller, Code, Failure, Principal, RunId, Session, Tenant, TokenScope};
@@ -90,7 +90,7 @@ impl Executor {
         };
         let shelf = self.store.of(&decider.tenant);
         let (event, before) = (RunEvent::Answered(answer.clone()), self.store.lineages().now());
-        let decided = match self.fold_run(&shelf, held, &event, now, Some(decider)).await? {
+        let decided = match self.fold_run(&shelf, held, RunStep::of(decider, &event, now)).await? {
             RunUpdate::Done(held) => *held,
             // The same person saying the same again is no second decision, and no error.
             RunUpdate::No(NotAnEdge::Repeated, held) => {
@@ -152,7 +152,7 @@ impl Executor {
         }
         let shelf = self.store.of(&caller.tenant);
         let event = RunEvent::Cancelled { by: caller.principal.clone() };
-        match self.fold_run(&shelf, held, &event, now, Some(caller)).await? {
+        match self.fold_run(&shelf, held, RunStep::of(caller, &event, now)).await? {
             RunUpdate::Done(held) => Ok(held.run),
             RunUpdate::No(no, held) => Err(refused(no, &held.run)),
             RunUpdate::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
@@ -172,7 +172,8 @@ impl Executor {
             false => Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "a person says it was not done") },
         };
         let shelf = self.store.of(&decider.tenant);
-        match self.fold_run(&shelf, held, &RunEvent::Reconciled { succeeded, ending }, now, Some(decider)).await? {
+        let settled = RunEvent::Reconciled { succeeded, ending };
+        match self.fold_run(&shelf, held, RunStep::of(decider, &settled, now)).await? {
             RunUpdate::Done(held) => Ok(held.run),
             RunUpdate::No(no, held) => Err(refused(no, &held.run)),
             RunUpdate::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
@@ -221,7 +222,9 @@ impl Executor {
                 Err(error) => return Err(no_store(&error)),
             };
             let by = Principal::new("quartermaster", "tenant switched off");
-            if let RunUpdate::Done(_) = self.fold_run(&shelf, held, &RunEvent::Cancelled { by }, now, None).await? {
+            let taken_back = RunEvent::Cancelled { by };
+            let step = RunStep::of_service(&taken_back, now);
+            if let RunUpdate::Done(_) = self.fold_run(&shelf, held, step).await? {
                 cancelled += 1;
             }
         }

@@ -21,6 +21,7 @@ use redact::Scrubber;
 use serde_json::Value;
 use std::sync::Arc;
 use store::{PriorRuns, RunCasOutcome, StoreError, VersionedRun};
+use telemetry::{Step, names};
 
 /// The longest key of a caller.
 const LONGEST_KEY: usize = 255;
@@ -114,11 +115,16 @@ impl Executor {
             return Err(too_many(snapshot, review.is_some()));
         }
         let deadline = entry.definition().deadline;
+        let step = Step::begin(names::SPAN_PREVIEW);
         let drawn = tokio::time::timeout(deadline, parsed.work.preview(rehearsal)).await;
+        step.end(preview_error(&drawn));
         let late =
             || Failure::new(Code::Deadline, format!("the target did not answer within {} s", deadline.as_secs()));
         let drawn = drawn.unwrap_or_else(|_| Err(late())).map_err(|failure| {
             let failure = clean::failed(failure, &snapshot.secrets.now());
+            if failure.code.before_asking() {
+                return failure;
+            }
             let message = format!("what would happen cannot be shown: {}", failure.message);
             // The cause keeps its name: an agent that can mend it should not have to read the sentence.
             let mut details = failure.details.clone().filter(serde_json::Value::is_object).unwrap_or_default();
@@ -192,6 +198,10 @@ impl Executor {
         held: VersionedRun,
         replayed: bool,
     ) -> Result<Outcome, Failure> {
+        telemetry::note(|span| {
+            span.show(names::RUN_ID, held.run.id).set(names::RUN_STATE, held.run.state.as_str());
+            span.set(names::RUN_DIGEST, run_digest(&held.run)).set(names::REPLAYED, replayed);
+        });
         let held = match request.hold {
             // Nobody's patience lasts as long as a review.
             Some(patience) if !held.run.state.is_settled() && !held.run.asked.reviewed => {
@@ -246,6 +256,21 @@ pub(crate) struct AskParams {
     pub(crate) rehearsal: Permit,
     pub(crate) open: OpenCall,
     pub(crate) past: PriorRuns,
+}
+
+/// How drawing a preview went wrong, in one word, if it did.
+pub(super) fn preview_error<T, L>(drawn: &Result<Result<T, Failure>, L>) -> Option<&'static str> {
+    match drawn {
+        Ok(Ok(_)) => None,
+        Ok(Err(failure)) => Some(failure.code.as_str()),
+        Err(_) => Some(Code::Deadline.as_str()),
+    }
+}
+
+/// As much of the digest of a run as tells it apart.
+pub(super) fn run_digest(run: &Run) -> &str {
+    let digest = run.asked.digest.rsplit(':').next().unwrap_or_default();
+    digest.get(..12).unwrap_or(digest)
 }
 
 /// The most bytes that whoever decides is asked to read about one run. What is longer is refused before there is a run,

@@ -3,14 +3,15 @@
 //! The claim comes before the first byte. Whatever turns out wrong after it and before anything was sent ends the run as
 //! failed and not attempted; there is no way around the claim. What was sent and not answered is unknown, never failed.
 
+use super::ask;
 use super::ready::{PreSendFinding, PreparedRun, last_look, prepare};
 use super::standing::{ClaimDurability, PreSendCheck, forgotten};
 use crate::clean;
 use crate::executor::Executor;
 use crate::failpoint::stop_at;
 use crate::failures::no_store;
-use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry, PerformOutcome, quotes};
-use crate::run_record::{ClaimOutcome, RunClaim, RunError, RunUpdate};
+use crate::perform::{AtDeadline, BoundCall, CallBounds, OpenEntry, PerformOutcome, quotes, tool_type};
+use crate::run_record::{ClaimOutcome, RunClaim, RunEndFacts, RunError, RunStep, RunUpdate};
 use crate::snapshot::Snapshot;
 use catalog::{ProbeResult, Progress};
 use domain::run::{Claim, Ending, NotAnEdge, Run, RunEvent, RunState};
@@ -18,7 +19,7 @@ use domain::{Code, Content, Failure, KnownSwitches, Moment, RunId, Tenant, ToolO
 use std::sync::Arc;
 use std::time::Duration;
 use store::{AuditEntry, Phase, StoreEpoch, SwitchesInForce, VersionedRun};
-use telemetry::names;
+use telemetry::{Step, names};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -51,11 +52,21 @@ impl Executor {
         let (taken, lineage) = (tokio::time::Instant::now(), self.store.lineages().now());
         let approved_at = (held.run.state == RunState::Approved).then_some(held.run.changed_at);
         let span = execution_span(&tenant, &held.run);
-        match self.claim_run(&self.store.of(&tenant), held, now, telemetry::span_reference(&span)).await? {
+        let step = Step::begin(names::SPAN_CLAIM);
+        let claim = self.claim_run(&self.store.of(&tenant), held, now, telemetry::span_reference(&span)).await;
+        match &claim {
+            Ok(ClaimOutcome::Mine(..)) => span.in_scope(|| step.end(None)),
+            Err(RunError::Failed(failure)) => span.in_scope(|| step.end(Some(failure.code.as_str()))),
+            // Then there is no execution that the step could be a part of.
+            Ok(ClaimOutcome::Not(_)) | Err(RunError::Gone) => {}
+        }
+        match claim? {
             ClaimOutcome::Mine(held, proof) => {
                 let run = held.run.clone();
                 let executor = self.clone();
-                let lease = Lease { held: *held, proof, renewed: taken, lineage, approved_at, sent: false };
+                let (began, audited) = (taken, self.end_facts(&snapshot).most);
+                let (renewed, held) = (taken, *held);
+                let lease = Lease { held, proof, renewed, lineage, approved_at, sent: false, began, audited };
                 self.tasks.spawn_lasting("run", async move {
                     Box::pin(executor.carry_out(&snapshot, &tenant, lease, span)).await;
                 });
@@ -72,7 +83,7 @@ impl Executor {
         stop_at!("after_claim");
         let claim = lease.proof.claim().clone();
         span.record(names::RUN_EPOCH, claim.epoch);
-        let carried = self.carry(snapshot, tenant, lease, &claim);
+        let carried = Box::pin(self.carry(snapshot, tenant, lease, &claim));
         if let Err(failure) = tracing::Instrument::instrument(carried, span).await {
             // The record says "executing" until the lease is over; the sweep then finds out what happened.
             tracing::error!(code = failure.code.as_str(), "the end of a run could not be written");
@@ -88,18 +99,8 @@ impl Executor {
         claim: &Claim,
     ) -> Result<(), Failure> {
         let run = lease.held.run.clone();
-        match self.confirm_claim(tenant, &run, lease.lineage, lease.renewed).await {
-            ClaimDurability::Firm => {}
-            // Whoever may repeat it takes it over with the end of the lease.
-            ClaimDurability::Loose if run.asked.idempotent => return Ok(()),
-            ClaimDurability::Loose => {
-                let why = "the store's replicas did not confirm the claim, so nothing was sent";
-                return self.write_lost(tenant, &lease, claim, unsent(why)).await;
-            }
-            ClaimDurability::Not => {
-                self.note_fenced(tenant, run.id, claim).await;
-                return Ok(());
-            }
+        if !self.is_confirmed(tenant, &lease, claim).await? {
+            return Ok(());
         }
         let wanted = PreSendCheck::of(&run, lease.approved_at, self.store.lineages().now(), self.leases.lease);
         // Then nobody can say that nothing was sent, and a difference may be what that one did.
@@ -122,6 +123,7 @@ impl Executor {
             PreSendFinding::Happened(result) => {
                 return self.write_end(tenant, &lease, claim, found_done(snapshot, &run, result)).await;
             }
+            PreSendFinding::Tried(ending) => return self.write_end(tenant, &lease, claim, ending).await,
             PreSendFinding::Unproven => {
                 let why = "the store was restarted or replaced after the yes, and nothing proves that this was not \
                            sent before; nothing was sent now";
@@ -145,6 +147,22 @@ impl Executor {
             Err(ending) => self.write_end(tenant, &lease, claim, ending).await,
             Ok(_) => self.execute(tenant, lease, claim, ready, snapshot).await,
         }
+    }
+
+    /// Whether a claim stands firmly enough to be acted on. Where it does not, what has to be written about that has been.
+    async fn is_confirmed(&self, tenant: &Tenant, lease: &Lease, claim: &Claim) -> Result<bool, Failure> {
+        let run = &lease.held.run;
+        match self.confirm_claim(tenant, run, lease.lineage, lease.renewed).await {
+            ClaimDurability::Firm => return Ok(true),
+            // Whoever may repeat it takes it over with the end of the lease.
+            ClaimDurability::Loose if run.asked.idempotent => {}
+            ClaimDurability::Loose => {
+                let why = "the store's replicas did not confirm the claim, so nothing was sent";
+                self.write_lost(tenant, lease, claim, unsent(why)).await?;
+            }
+            ClaimDurability::Not => self.note_fenced(tenant, run.id, claim).await,
+        }
+        Ok(false)
     }
 
     fn switches_of(&self, tenant: &Tenant, now: Moment) -> SwitchesInForce {
@@ -201,19 +219,23 @@ impl Executor {
             Ok(Some(ended)) => {
                 stop_at!("after_effect");
                 match ending(ended.ok().flatten()) {
-                    Ok(ending) => self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await,
+                    Ok(ending) => {
+                        self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await?;
+                        self.tidy_target(snapshot, tenant, &lease.held.run).await;
+                        Ok(())
+                    }
                     Err(unknown) => self.insist(|| self.write_lost(tenant, &lease, claim, unknown.clone())).await,
                 }
             }
             // Taken over while it was being sent: what comes of it is evidence, and no more.
             Ok(None) => {
                 self.note_fenced(tenant, id, claim).await;
-                self.late_report(tenant, id, work.await.ok().flatten()).await
+                self.late_report(tenant, &lease, work.await.ok().flatten()).await
             }
             Err(()) => {
                 let late = Ending::failed(Code::Deadline, format!("no answer within {} s", deadline.as_secs()));
                 self.insist(|| self.write_lost(tenant, &lease, claim, late.clone())).await?;
-                self.late_report(tenant, id, work.await.ok().flatten()).await
+                self.late_report(tenant, &lease, work.await.ok().flatten()).await
             }
         }
     }
@@ -275,7 +297,7 @@ impl Executor {
         };
         let lease_until = now.plus(self.leases.lease);
         let event = RunEvent::Renewed { owner: claim.owner.clone(), epoch: claim.epoch, lease_until };
-        match self.fold_run(&self.store.of(tenant), held, &event, now, None).await? {
+        match self.fold_run(&self.store.of(tenant), held, RunStep::of_service(&event, now)).await? {
             RunUpdate::Done(held) => Ok(Some(*held)),
             RunUpdate::No(..) | RunUpdate::Late(_) => Ok(None),
         }
@@ -288,12 +310,13 @@ impl Executor {
             RunUpdate::Done(held) => {
                 stop_at!("after_record");
                 tracing::info!(run = %id, state = held.run.state.as_str(), "a run ended");
+                note_ending(&held.run);
                 Ok(())
             }
             // The lease was over before the answer came. The answer still says what happened.
             RunUpdate::No(NotAnEdge::State(RunState::OutcomeUnknown), held) => {
                 self.note_fenced(tenant, id, claim).await;
-                self.reconcile(tenant, *held, ending).await
+                self.reconcile(tenant, *held, ending, lease.end()).await
             }
             RunUpdate::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => Ok(()),
             RunUpdate::No(..) | RunUpdate::Late(_) => {
@@ -307,7 +330,10 @@ impl Executor {
         let event = RunEvent::Lost { by: Some((claim.owner.clone(), claim.epoch)), ending: ending.clone() };
         let id = lease.held.run.id;
         match self.fold_held(tenant, lease, claim, &event).await? {
-            RunUpdate::Done(_) => tracing::warn!(run = %id, "the outcome of a run is unknown"),
+            RunUpdate::Done(held) => {
+                tracing::warn!(run = %id, "the outcome of a run is unknown");
+                note_ending(&held.run);
+            }
             RunUpdate::No(_, held) if is_written(&held.run.claim, &held.run.ending, claim, &ending) => {}
             RunUpdate::No(..) | RunUpdate::Late(_) => self.note_fenced(tenant, id, claim).await,
         }
@@ -324,7 +350,8 @@ impl Executor {
         event: &RunEvent,
     ) -> Result<RunUpdate, Failure> {
         let mine = &lease.held;
-        let folded = self.fold_run(&self.store.of(tenant), mine.clone(), event, self.time().await?, None).await;
+        let step = RunStep::of_service(event, self.time().await?).ending(lease.end());
+        let folded = self.fold_run(&self.store.of(tenant), mine.clone(), step).await;
         let found = match folded {
             Ok(RunUpdate::No(_, found)) if lease.sent && forgotten(&found.run, claim) => Some(*found),
             Err(RunError::Gone) => None,
@@ -352,17 +379,44 @@ impl Executor {
     }
 
     /// What the former owner learns late settles what was unknown.
-    async fn late_report(&self, tenant: &Tenant, id: RunId, ended: Option<PerformOutcome>) -> Result<(), Failure> {
+    async fn late_report(&self, tenant: &Tenant, lease: &Lease, ended: Option<PerformOutcome>) -> Result<(), Failure> {
         let Ok(ending) = ending(ended) else { return Ok(()) };
-        let (held, _) = self.find_run(tenant, id).await?;
+        let (held, _) = self.find_run(tenant, lease.held.run.id).await?;
         let ending = Ending { basis: "a late report of the replica that sent it".into(), ..ending };
-        self.reconcile(tenant, held, ending).await
+        self.reconcile(tenant, held, ending, lease.end()).await
     }
 
-    pub(super) async fn reconcile(&self, tenant: &Tenant, held: VersionedRun, ending: Ending) -> Result<(), Failure> {
+    pub(super) async fn reconcile(
+        &self,
+        tenant: &Tenant,
+        held: VersionedRun,
+        ending: Ending,
+        end: RunEndFacts,
+    ) -> Result<(), Failure> {
         let succeeded = ending.code.is_none();
         let event = RunEvent::Reconciled { succeeded, ending };
-        Ok(self.fold_run(&self.store.of(tenant), held, &event, self.time().await?, None).await.map(drop)?)
+        let step = RunStep::of_service(&event, self.time().await?).ending(end);
+        Ok(self.fold_run(&self.store.of(tenant), held, step).await.map(drop)?)
+    }
+
+    /// What the audit log keeps of the end of a run of this tenant.
+    pub(super) fn end_facts(&self, snapshot: &Snapshot) -> RunEndFacts {
+        RunEndFacts { most: if snapshot.audit.contents { self.audited_bytes } else { 0 }, millis: None }
+    }
+
+    /// Removes what a run whose ending is recorded has left at its target. What cannot be removed stays, and is told of.
+    async fn tidy_target(&self, snapshot: &Snapshot, tenant: &Tenant, run: &Run) {
+        // What is stopped is left alone; what may only read may still be tidied up after.
+        let switches = self.switches_of(tenant, run.changed_at).stops();
+        let Ok(ready) = prepare(snapshot, tenant, run, &switches) else { return };
+        let tidied = tokio::time::timeout(ready.deadline, ready.parsed.work.tidy(&ready.permit)).await;
+        match tidied {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::warn!(run = %run.id, code = failure.code.as_str(), "what a run left behind could not be removed");
+            }
+            Err(_) => tracing::warn!(run = %run.id, "what a run left behind could not be removed in time"),
+        }
     }
 
     /// Looks at the target for what became of a run.
@@ -372,10 +426,16 @@ impl Executor {
         match prepare(snapshot, tenant, run, &self.switches_of(tenant, now).stops()) {
             Ok(ready) => {
                 let look = ready.permit.for_preview();
-                let probing = ready.parsed.work.probe(&look);
-                match tokio::time::timeout(Duration::from_secs(30), probing).await.unwrap_or(ProbeResult::Unknown) {
+                let (step, probing) = (Step::begin(names::SPAN_PROBE), ready.parsed.work.probe(&look));
+                let found = tokio::time::timeout(Duration::from_secs(30), probing).await;
+                let found = found.unwrap_or(ProbeResult::Unknown);
+                step.end(matches!(found, ProbeResult::Unknown).then_some(Code::OutcomeUnknown.as_str()));
+                match found {
                     ProbeResult::Done(result) => {
                         ProbeResult::Done(result.map(|text| clean::json(text, &snapshot.secrets.now())))
+                    }
+                    ProbeResult::Failed(failure) => {
+                        ProbeResult::Failed(clean::failed(failure, &snapshot.secrets.now()))
                     }
                     found @ (ProbeResult::NotDone | ProbeResult::Unknown) => found,
                 }
@@ -395,8 +455,7 @@ fn execution_span(tenant: &Tenant, run: &Run) -> Span {
     let span = tracing::info_span!(
         parent: None,
         "execute_tool",
-        otel.name = format!("{} {}", names::SPAN_EXECUTE_TOOL, run.asked.tool),
-        gen_ai.operation.name = "execute_tool",
+        gen_ai.operation.name = names::SPAN_EXECUTE_TOOL,
         gen_ai.tool.name = run.asked.tool.as_str(),
         quartermaster.tenant = %tenant,
         quartermaster.toolset = run.asked.toolset.as_str(),
@@ -404,6 +463,8 @@ fn execution_span(tenant: &Tenant, run: &Run) -> Span {
         quartermaster.run.id = %run.id,
         quartermaster.run.epoch = tracing::field::Empty,
         quartermaster.code = tracing::field::Empty,
+        gen_ai.tool.type = tool_type(run.asked.toolset.as_str()),
+        quartermaster.run.digest = ask::run_digest(run),
     );
     if let Some(request) = &run.asked.span {
         telemetry::link_to(&span, request, "request");
@@ -415,6 +476,18 @@ fn execution_span(tenant: &Tenant, run: &Run) -> Span {
         telemetry::link_to(&span, before, "previous_epoch");
     }
     span
+}
+
+/// Notes on the span of an execution how the run ended.
+fn note_ending(run: &Run) {
+    telemetry::note(|span| {
+        span.set(names::RUN_STATE, run.state.as_str());
+        let code = run.ending.as_ref().and_then(|ending| ending.code.as_deref());
+        span.set(names::CODE, code.unwrap_or("ok"));
+        if code.is_some() {
+            span.set(names::ERROR_TYPE, "tool_error");
+        }
+    });
 }
 
 /// Whether this replica can tell what a run is about: the tool is there, or a rule of the tenant took it away.
@@ -430,6 +503,17 @@ pub(super) const PROBED: &str = "a probe of the target";
 /// The end of a run of which a probe found that it was done.
 pub(super) fn found_done(snapshot: &Snapshot, run: &Run, result: Option<String>) -> Ending {
     Ending { basis: PROBED.into(), tainting: speaks_from_outside(snapshot, run), ..Ending::done(result) }
+}
+
+/// The end of a run of which a probe found that it was tried and failed.
+pub(super) fn found_failed(failure: Failure) -> Ending {
+    Ending { basis: PROBED.into(), ..failed(failure) }
+}
+
+/// The end of a run that was tried and failed. What its tool said about it besides its sentence is kept as its result.
+fn failed(failure: Failure) -> Ending {
+    let result = failure.details.as_ref().map(ToString::to_string);
+    Ending { tainting: quotes(failure.code), result, ..Ending::failed(failure.code, failure.message) }
 }
 
 /// Whether the result of a run, however it is learnt, is text from outside.
@@ -453,6 +537,18 @@ struct Lease {
     approved_at: Option<Moment>,
     /// Whether anything may have reached the target.
     sent: bool,
+    /// When it was claimed.
+    began: tokio::time::Instant,
+    /// How much the audit log keeps of its end.
+    audited: usize,
+}
+
+impl Lease {
+    /// What the audit log is told of the end of the run, if it ends now.
+    fn end(&self) -> RunEndFacts {
+        let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        RunEndFacts { most: self.audited, millis: Some(millis) }
+    }
 }
 
 /// Nothing was sent by this replica, and nobody can say whether it was by another.
@@ -486,9 +582,7 @@ fn ending(ended: Option<PerformOutcome>) -> Result<Ending, Ending> {
         Some(PerformOutcome::Failed(failure)) if is_ambiguous(failure.code) => {
             Err(Ending::failed(failure.code, failure.message))
         }
-        Some(PerformOutcome::Failed(failure)) => {
-            Ok(Ending { tainting: quotes(failure.code), ..Ending::failed(failure.code, failure.message) })
-        }
+        Some(PerformOutcome::Failed(failure)) => Ok(failed(failure)),
         // A tool that waits for a run of its own is none of ours.
         Some(PerformOutcome::Waiting(_)) | None => {
             Err(Ending::failed(Code::Internal, "the tool failed inside the service"))
@@ -513,6 +607,9 @@ fn is_ambiguous(code: Code) -> bool {
 }
 
 #[cfg(test)]
+mod lost;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use domain::{Class, ToolCode};
@@ -529,7 +626,13 @@ mod tests {
             let unknown = ending(Some(PerformOutcome::Failed(Failure::new(code, "no word")))).unwrap_err();
             assert_eq!((unknown.code.as_deref(), unknown.message.as_str()), (Some(code.as_str()), "no word"));
         }
-        let quoting = ToolCode { name: "said_no", class: Class::Conflict, retryable: false, quotes_target: true };
+        let quoting = ToolCode {
+            name: "said_no",
+            class: Class::Conflict,
+            retryable: false,
+            quotes_target: true,
+            before_asking: false,
+        };
         for (code, tainting) in [(Code::NotFound, false), (Code::Tool(Box::leak(Box::new(quoting))), true)] {
             let failed = ending(Some(PerformOutcome::Failed(Failure::new(code, "a no")))).unwrap();
             assert_eq!((failed.code.as_deref(), failed.tainting), (Some(code.as_str()), tainting));

@@ -5,6 +5,7 @@ use super::report;
 use crate::executor::Executor;
 use crate::open_call::OpenCall;
 use crate::perform::quotes;
+use crate::run_record::RunStep;
 use domain::run::RunEvent;
 use domain::{Caller, Failure, Outcome};
 use store::VersionedRun;
@@ -38,7 +39,9 @@ impl Executor {
             return;
         }
         let shelf = self.store.of(&caller.tenant);
-        let noted = self.fold_run(&shelf, held.clone(), &RunEvent::Delivered, run.changed_at, Some(caller)).await;
+        let delivered = RunEvent::Delivered;
+        let step = RunStep::of(caller, &delivered, run.changed_at);
+        let noted = self.fold_run(&shelf, held.clone(), step).await;
         if let Err(error) = noted {
             tracing::debug!(code = Failure::from(error).code.as_str(), "a delivery could not be noted");
         }

@@ -40,6 +40,7 @@ pub(crate) fn caller(subject: &str, scopes: &str) -> Caller {
         scopes: Scopes::parse(scopes),
         expires_at: Moment::from_secs(9_000),
         token: None,
+        labels: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! looked at for the last time.
 
 use super::ask;
+use super::carry_out::found_failed;
 use super::standing::PreSendCheck;
 use crate::clean;
 use crate::failures::random;
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::SwitchesInForce;
+use telemetry::{Step, names};
 
 /// Everything that must be there before a byte is sent.
 pub(super) struct PreparedRun {
@@ -50,6 +52,7 @@ pub(super) fn prepare(
         scopes: Scopes::parse(&asked.scopes),
         expires_at: asked.expires_at,
         token: None,
+        labels: Vec::new(),
     };
     let id = CallId::from_random(random().map_err(|f| Ending::not_attempted(f.code, f.message))?);
     let used = ToolUse {
@@ -82,6 +85,8 @@ pub(super) enum PreSendFinding {
     Same,
     /// It has happened already; this is its result.
     Happened(Option<String>),
+    /// It was tried before, is over, and failed; this is its end.
+    Tried(Ending),
     /// It may have happened, and nobody can tell.
     Unproven,
     /// It is no longer so.
@@ -100,17 +105,25 @@ pub(super) async fn last_look(
     let work = &ready.parsed.work;
     let stale = |what: String| PreSendFinding::Other(Ending::not_attempted(Code::Stale, what));
     if wanted != PreSendCheck::Nothing {
+        let step = Step::begin(names::SPAN_PROBE);
         let found = tokio::time::timeout(ready.deadline, work.probe(&look)).await.unwrap_or(ProbeResult::Unknown);
+        step.end(matches!(found, ProbeResult::Unknown).then_some(Code::OutcomeUnknown.as_str()));
         match (found, wanted) {
             (ProbeResult::Done(result), _) => {
                 return PreSendFinding::Happened(result.map(|text| clean::json(text, secrets)));
+            }
+            (ProbeResult::Failed(failure), _) => {
+                return PreSendFinding::Tried(found_failed(clean::failed(failure, secrets)));
             }
             (ProbeResult::NotDone, PreSendCheck::More)
             | (ProbeResult::Unknown, PreSendCheck::Proof | PreSendCheck::More) => return PreSendFinding::Unproven,
             (ProbeResult::NotDone | ProbeResult::Unknown, _) => {}
         }
     }
-    let drawn = match tokio::time::timeout(ready.deadline, work.preview(&look)).await {
+    let step = Step::begin(names::SPAN_PREVIEW);
+    let drawn = tokio::time::timeout(ready.deadline, work.preview(&look)).await;
+    step.end(ask::preview_error(&drawn));
+    let drawn = match drawn {
         Ok(Ok(drawn)) => drawn,
         Ok(Err(failure)) => {
             let failure = clean::failed(failure, secrets);

@@ -53,7 +53,15 @@ pub fn to_agent(run: &Run, replayed: bool, codes: &[Code]) -> Outcome {
                 .and_then(|text| Code::parse(text, codes))
                 .unwrap_or(Code::Internal);
             let code = if run.state == RunState::ReconciledFailed { Code::NotPossible } else { code };
-            let failure = about(run, code, message("it was not done"));
+            let mut failure = about(run, code, message("it was not done"));
+            let told =
+                ended.and_then(|ending| ending.result.as_deref()).and_then(|text| serde_json::from_str(text).ok());
+            if let (Some(Value::Object(told)), Some(Value::Object(details))) = (told, &mut failure.details) {
+                // What the tool said about its failure, beside the run.
+                for (key, value) in told {
+                    details.entry(key).or_insert(value);
+                }
+            }
             Outcome::Failed(failure.next("look at the target again before asking anew"))
         }
         RunState::OutcomeUnknown => Outcome::Failed(

@@ -2,11 +2,11 @@
 //!
 //! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
 
-use super::carry_out::{PROBED, found_done};
+use super::carry_out::{PROBED, found_done, found_failed};
 use super::standing::may_be_under_way;
 use crate::executor::Executor;
 use crate::failures::no_store;
-use crate::run_record::RunUpdate;
+use crate::run_record::{RunStep, RunUpdate};
 use crate::snapshot::Snapshot;
 use catalog::ProbeResult;
 use domain::run::{Ending, Run, RunEvent, RunState};
@@ -14,6 +14,7 @@ use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 use store::VersionedRun;
+use tracing::{Instrument, Span};
 
 /// How many runs are looked at in one sweep of one tenant.
 const AT_ONCE: usize = 128;
@@ -61,12 +62,15 @@ impl Executor {
         let shelf = self.store.of(tenant);
         match held.run.state {
             RunState::PendingApproval => {
-                Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?)
+                Ok(self.fold_run(&shelf, held, RunStep::of_service(&RunEvent::Expired, now)).await.map(drop)?)
             }
             RunState::Approved => {
                 let late = held.run.execute_by.is_some_and(|by| now >= by);
                 if late {
-                    return Ok(self.fold_run(&shelf, held, &RunEvent::Expired, now, None).await.map(drop)?);
+                    return Ok(self
+                        .fold_run(&shelf, held, RunStep::of_service(&RunEvent::Expired, now))
+                        .await
+                        .map(drop)?);
                 }
                 if may_be_under_way(&held.run, self.store.lineages().now(), self.leases.lease, now) {
                     return Ok(());
@@ -79,7 +83,9 @@ impl Executor {
             RunState::Executing => {
                 let silent = "the replica that carried it out fell silent";
                 let ending = Ending { basis: silent.into(), ..Ending::failed(Code::OutcomeUnknown, silent) };
-                match self.fold_run(&shelf, held, &RunEvent::Lost { by: None, ending }, now, None).await? {
+                let lost = RunEvent::Lost { by: None, ending };
+                let step = RunStep::of_service(&lost, now).ending(self.end_facts(snapshot));
+                match self.fold_run(&shelf, held, step).await? {
                     RunUpdate::Done(held) => self.settle(snapshot, tenant, *held, now).await,
                     RunUpdate::No(..) | RunUpdate::Late(_) => Ok(()),
                 }
@@ -116,20 +122,26 @@ impl Executor {
         held: VersionedRun,
         now: Moment,
     ) -> Result<(), Failure> {
-        let found = match self.probe(snapshot, tenant, &held.run).await {
+        let span = reconciliation_span(tenant, &held.run);
+        let found = match self.probe(snapshot, tenant, &held.run).instrument(span).await {
             // While the lease lasts its owner may still be sending: that nothing is there yet proves nothing.
             ProbeResult::NotDone if lease_left(&held.run, now).is_some() => ProbeResult::Unknown,
-            found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Unknown) => found,
+            found @ (ProbeResult::Done(_) | ProbeResult::NotDone | ProbeResult::Failed(_) | ProbeResult::Unknown) => {
+                found
+            }
         };
         match found {
             ProbeResult::Done(result) => {
                 let ending = found_done(snapshot, &held.run, result);
-                self.reconcile(tenant, held, ending).await
+                self.reconcile(tenant, held, ending, self.end_facts(snapshot)).await
+            }
+            ProbeResult::Failed(failure) => {
+                self.reconcile(tenant, held, found_failed(failure), self.end_facts(snapshot)).await
             }
             ProbeResult::NotDone => {
-                let ending =
-                    Ending { basis: PROBED.into(), ..Ending::failed(Code::OutcomeUnknown, "it did not happen") };
-                self.reconcile(tenant, held, Ending { attempted: false, ..ending }).await
+                let failed = Ending::failed(Code::OutcomeUnknown, "it did not happen");
+                let ending = Ending { basis: PROBED.into(), attempted: false, ..failed };
+                self.reconcile(tenant, held, ending, self.end_facts(snapshot)).await
             }
             ProbeResult::Unknown => {
                 let entry = self.moved(tenant, Some(&held.run), &held.run, None);
@@ -140,6 +152,23 @@ impl Executor {
             }
         }
     }
+}
+
+/// The span of a look at what became of a run: a trace of its own, linked to the execution.
+fn reconciliation_span(tenant: &Tenant, run: &Run) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "reconcile",
+        gen_ai.tool.name = run.asked.tool.as_str(),
+        quartermaster.tenant = tenant.as_str(),
+        quartermaster.toolset = run.asked.toolset.as_str(),
+        quartermaster.run.id = %run.id,
+        quartermaster.run.state = run.state.as_str(),
+    );
+    if let Some(execution) = &run.executed_in {
+        telemetry::link_to(&span, execution, "execution");
+    }
+    span
 }
 
 /// The end of the lease of whoever may still be sending; `None` if nobody may.

@@ -1,7 +1,7 @@
 //! How somebody learns what became of a run: by reading the record, again on each wake-up and each tick.
 
 use crate::executor::Executor;
-use crate::run_record::{RunError, RunUpdate};
+use crate::run_record::{RunError, RunStep, RunUpdate};
 use catalog::Progress;
 use domain::run::{Run, RunEvent, RunState};
 use domain::{RunId, Tenant};
@@ -77,7 +77,7 @@ impl Executor {
         if held.run.apply(&RunEvent::Expired, now).is_err() {
             return Ok(held);
         }
-        match self.fold_run(&self.store.of(tenant), held, &RunEvent::Expired, now, None).await? {
+        match self.fold_run(&self.store.of(tenant), held, RunStep::of_service(&RunEvent::Expired, now)).await? {
             RunUpdate::Done(held) | RunUpdate::No(_, held) | RunUpdate::Late(held) => Ok(*held),
         }
     }

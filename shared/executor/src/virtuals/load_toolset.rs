@@ -47,7 +47,8 @@ impl Executor {
                 let caller = &request.caller;
                 let (carried, now) = self.carried_over(caller).await?;
                 let fresh = fresh(snapshot, caller, SessionMode::Write, request.selection.clone(), now)?;
-                let loaded = fresh.load(&wanted).unwrap_or(fresh);
+                let client = request.client.as_deref().map(Into::into);
+                let loaded = Session { client, ..fresh.load(&wanted).unwrap_or(fresh) };
                 (self.keep(caller, loaded, carried).await?.session, None)
             }
         };

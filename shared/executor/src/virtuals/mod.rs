@@ -55,8 +55,8 @@ impl Executor {
         let (mut open, evidence, _) = self.open(snapshot, &call, (None, &given), &request).await?;
         count.effect(call.effect);
         let decided = policy::decide(&snapshot.policy, call, &evidence);
-        count.decided(&decided);
-        open.decided(&decided);
+        open.decided(&decided, snapshot);
+        count.decided(&decided, &open);
         let outcome = match decided {
             Decision::Permit(permit) => {
                 let deadline = match which {

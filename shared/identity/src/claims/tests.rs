@@ -140,3 +140,28 @@ fn a_claim_said_twice_is_not_understood() {
         assert_eq!(Claims::parse(bad.as_bytes()).err(), Some(TokenRefused::NotAToken), "{bad}");
     }
 }
+
+#[test]
+fn labels_are_a_list_or_a_text_and_count_for_a_runner_alone() {
+    let labels = |scope: &str, labels: Value| {
+        let mut changed = good();
+        changed["scope"] = json!(scope);
+        changed["labels"] = labels;
+        claims(&changed).caller(Moment::from_secs(1)).map(|caller| caller.labels)
+    };
+    let named = |names: &[&str]| Ok(names.iter().map(|name| RunnerLabel::parse(name).unwrap()).collect::<Vec<_>>());
+    assert_eq!(labels("runner:work", json!(["shop-hosts", "db"])), named(&["shop-hosts", "db"]));
+    assert_eq!(labels("runner:work", json!("shop-hosts  db")), named(&["shop-hosts", "db"]));
+    assert_eq!(labels("runner:work", json!([])), named(&[]));
+    assert_eq!(labels("tools:read", json!({ "team": "blue" })), named(&[]), "another service's claim");
+    assert_eq!(
+        with("scope", json!("runner:work")).caller(Moment::from_secs(1)).unwrap().labels,
+        [],
+        "absent means none"
+    );
+    for bad in [json!(null), json!(7), json!({}), json!([7]), json!(["Shop"]), json!(["a b"]), json!("*")] {
+        assert_eq!(labels("runner:work", bad.clone()), Err(TokenRefused::BadClaim { claim: "labels" }), "{bad}");
+    }
+    let many: Vec<String> = (0..40).map(|n| format!("l{n}")).collect();
+    assert_eq!(labels("runner:work", json!(many)), Err(TokenRefused::BadClaim { claim: "labels" }));
+}

@@ -25,6 +25,7 @@ fn minted() -> MintedClaims {
         tenant: "dev".into(),
         scope: "tools:write".into(),
         email: String::new(),
+        labels: Vec::new(),
         exp: after(3600),
         iat: NOW,
     }

@@ -83,6 +83,8 @@ fn the_table_of_codes_is_as_published() {
     unknown_toolset           -32602  404/404
     malformed_selection       -32600  400/400
     rate_limited                1029  429/429
+    service_unreachable       -32603  200/200
+    bad_service_answer        -32603  200/200
     "#);
 }
 

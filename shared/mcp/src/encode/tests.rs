@@ -107,8 +107,8 @@ fn what_only_the_host_can_mend_is_a_json_rpc_error_with_the_status_of_its_era() 
 
 #[test]
 fn the_openings_of_both_eras_are_as_documented() {
-    insta::assert_snapshot!(text(&initialize_result(LegacyRevision::V2025_06_18, "Say \"hello\".")), @r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"quartermaster","title":"Quartermaster","version":"VERSION"},"instructions":"Say \"hello\"."}"#);
-    insta::assert_snapshot!(text(&discover_result("Say \"hello\".")), @r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"instructions":"Say \"hello\".","ttlMs":300000,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"quartermaster","version":"VERSION"}}}"#);
+    insta::assert_snapshot!(text(&initialize_result(LegacyRevision::V2025_06_18, Some("Say \"hello\"."))), @r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"quartermaster","title":"Quartermaster","version":"VERSION"},"instructions":"Say \"hello\"."}"#);
+    insta::assert_snapshot!(text(&discover_result(Some("Say \"hello\"."))), @r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"instructions":"Say \"hello\".","ttlMs":300000,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"quartermaster","version":"VERSION"}}}"#);
 }
 
 #[test]

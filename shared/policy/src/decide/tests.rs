@@ -18,6 +18,7 @@ fn caller(scope: &str) -> Arc<Caller> {
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     })
 }
 
@@ -49,7 +50,8 @@ impl domain::KnownSwitches for NoSwitches {
 
 fn evidence(level: Option<Level>, mode: SessionMode) -> CallEvidence {
     let loaded: LoadedToolsets = level.map(|level| (ToolsetName::parse("k8s").unwrap(), level)).into_iter().collect();
-    CallEvidence { loaded, mode, calls_this_minute: 10, stopped: false, switches: Vec::new(), approved: None }
+    let (switches, approved, recorded) = (Vec::new(), None, true);
+    CallEvidence { loaded, mode, calls_this_minute: 10, stopped: false, switches, approved, recorded }
 }
 
 fn word(decision: &Decision) -> String {
@@ -144,7 +146,7 @@ fn whose_rate_is_used_up_is_said() {
     for (exceeded, whose) in
         [(RateExceeded::Tenant(10), "tenant's limit of 10"), (RateExceeded::Caller(7), "caller's share")]
     {
-        let DenyReason(failure) = over_rate(exceeded);
+        let DenyReason(failure, _) = over_rate(exceeded);
         assert_eq!((failure.code, failure.retry_after_ms), (Code::RateLimited, Some(10_000)));
         assert!(failure.message.contains(whose), "{failure:?}");
     }
@@ -325,4 +327,35 @@ fn an_approval_does_not_open_what_is_switched() {
         panic!("let through")
     };
     assert_eq!(reason.0.code, Code::SwitchedReadOnly);
+}
+
+#[test]
+fn what_nobody_can_record_may_read_and_nothing_else() {
+    let loaded: LoadedToolsets = [(ToolsetName::parse("k8s").unwrap(), Level::Write)].into_iter().collect();
+    let evidence = CallEvidence::of_unrecorded_read(&NoSwitches, loaded);
+    let decided = |needs, effect, rule| {
+        word(&decide(&policy(SessionMode::Write, rule), call("tools:read tools:write", needs, effect), &evidence))
+    };
+    assert_eq!(decided(Level::Read, Effect::Read, "-"), "permit");
+    assert_eq!(decided(Level::Read, Effect::Read, "deny"), "policy_denied", "rules hold as ever");
+    for rule in RULES {
+        assert_ne!(decided(Level::Write, Effect::Read, rule), "permit", "a tool of the write list may write: {rule}");
+        for (needs, effect) in [Level::Read, Level::Write]
+            .into_iter()
+            .flat_map(|needs| [Effect::Change, Effect::Disrupt].map(|effect| (needs, effect)))
+        {
+            assert_eq!(decided(needs, effect, rule), "store_unavailable", "{needs:?} {effect:?} {rule}");
+        }
+    }
+    assert_eq!(decided(Level::Read, Effect::Read, "ask"), "store_unavailable", "nobody can be asked");
+    let tool = (ToolName::parse("load_toolset").unwrap(), ToolsetName::parse("virtual").unwrap());
+    let control = Call::of_control_tool(CallId::from_random([1; 16]), caller("tools:read"), None, tool, "{}");
+    assert_eq!(word(&decide(&policy(SessionMode::Write, "-"), control, &evidence)), "store_unavailable");
+}
+
+#[test]
+fn an_approval_opens_nothing_that_nobody_can_record() {
+    let call = call("tools:write", Level::Write, Effect::Change);
+    let evidence = CallEvidence { recorded: false, ..approved(&call, 1).unwrap() };
+    assert_eq!(word(&decide(&policy(SessionMode::Write, "-"), call, &evidence)), "store_unavailable");
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::ops::Range;
 
 /// One form: the bytes that are certain, and whether more of the value hides in the letters beside them.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SecretForm {
     bytes: Vec<u8>,
     /// Base64 letters that hold bits of the value and of what stands beside it.

@@ -112,30 +112,8 @@ fn prepare(world: &ClusterWorld, ask: &ResourceRequest) -> Result<ExecCommand, A
     if argv.is_empty() {
         return Err(ApiStatus::bad_request("you must specify at least 1 command for the container"));
     }
-    let mut environment = vec![
-        ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-        ("HOSTNAME".to_owned(), json::name(&pod).to_owned()),
-    ];
-    for variable in json::list(container, "/env") {
-        let value = json::text(variable, "/value").map(str::to_owned).or_else(|| referred(world, &pod, variable));
-        environment.push((json::text_or_empty(variable, "/name").to_owned(), value.unwrap_or_default()));
-    }
+    let environment = program::environment(world, &pod, container);
     Ok(ExecCommand { argv, environment, reads: ask.query.is_true("stdin"), tty: ask.query.is_true("tty") })
-}
-
-/// A variable's value from a ConfigMap or Secret.
-fn referred(world: &ClusterWorld, pod: &Value, variable: &Value) -> Option<String> {
-    use base64::Engine as _;
-    let find = |source: &str, resource: &str| {
-        let reference = variable.pointer(&format!("/valueFrom/{source}"))?;
-        let object = world.objects.find(resource, json::namespace(pod), json::text(reference, "/name")?)?;
-        object.get("data")?.get(json::text(reference, "/key")?)?.as_str().map(str::to_owned)
-    };
-    let secret = || {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(find("secretKeyRef", "secrets")?).ok()?;
-        String::from_utf8(bytes).ok()
-    };
-    find("configMapKeyRef", "configmaps").or_else(secret)
 }
 
 async fn converse(mut socket: Socket, command: ExecCommand) -> Result<(), tokio_tungstenite::tungstenite::Error> {

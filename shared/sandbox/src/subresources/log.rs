@@ -80,7 +80,7 @@ fn read(world: &ClusterWorld, pod: &Value, container: &Value, query: &UrlQuery) 
         }
         return Err(waiting(json::text(status, "/state/waiting/reason").unwrap_or("ContainerCreating")));
     };
-    Ok(logs::lines(pod, container, life, world.now()))
+    Ok(logs::lines(world, pod, container, life))
 }
 
 fn cut(mut lines: Vec<TimedLine>, query: &UrlQuery) -> Vec<TimedLine> {

@@ -1,6 +1,6 @@
 //! An entry as it is written: every part borrowed, all of it put into one buffer in one go.
 
-use super::{ActorKind, CallVerdict, CloseFacts, Phase, RunMove};
+use super::{ActorKind, CallVerdict, CloseFacts, Phase, RunMove, UnrecordedReads};
 use crate::contents::StoredContents;
 use domain::{AuditId, Code, Principal, Scopes, Tenant};
 use serde::{Serialize, Serializer};
@@ -40,6 +40,8 @@ pub(crate) struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<&'a RunMove>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unrecorded: Option<&'a UnrecordedReads>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<&'a str>,
     /// The program the caller uses, as it names itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +72,7 @@ impl<'a> EntryRecord<'a> {
             decision: None,
             outcome: None,
             run: None,
+            unrecorded: None,
             trace: None,
             client: None,
             contents: None,
@@ -135,11 +138,14 @@ pub(crate) struct EntryEnd {
     code: &'static str,
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
 }
 
 impl EntryEnd {
     pub(crate) fn of(facts: &CloseFacts) -> EntryEnd {
-        EntryEnd { code: facts.code.map_or("ok", Code::as_str), bytes: facts.bytes, ms: facts.millis }
+        let code = facts.code.map_or("ok", Code::as_str);
+        EntryEnd { code, bytes: facts.bytes, tokens: facts.tokens, ms: facts.millis }
     }
 }

@@ -104,6 +104,7 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
         catalog: "c1".into(),
         tainted: false,
         assignment: domain::Assignment::default(),
+        client: None,
         opened_at,
     }
 }
@@ -115,6 +116,7 @@ pub(crate) fn call(number: u8, session: Option<SessionId>) -> Call {
         scopes: Scopes::parse("tools:read"),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse("k8s_get").unwrap(),

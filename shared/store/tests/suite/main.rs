@@ -21,6 +21,8 @@ mod forgetting;
 #[cfg(test)]
 mod histories;
 #[cfg(test)]
+mod jobs;
+#[cfg(test)]
 mod quotas;
 #[cfg(test)]
 mod records;

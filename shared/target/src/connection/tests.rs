@@ -21,7 +21,7 @@ fn later() -> Instant {
 }
 
 async fn is_closed_after(lost: Lost) -> bool {
-    let connection = Connection::new(1);
+    let connection = Connection::new("cluster", "main", 1);
     for _ in 0..5 {
         let answer: Result<(), Lost> = connection.send_once(later(), async { Err(lost.clone()) }).await;
         assert_eq!(answer, Err(lost.clone()));
@@ -42,7 +42,7 @@ async fn only_a_target_that_is_silent_or_out_of_reach_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn silence_counts_only_when_the_caller_waited_for_a_while() {
     for (patience, closes) in [(SILENCE / 2, false), (SILENCE, true)] {
-        let connection = Connection::new(1);
+        let connection = Connection::new("cluster", "main", 1);
         for _ in 0..5 {
             let answer: Result<(), Lost> = connection.send_once(Instant::now() + patience, pending()).await;
             assert_eq!(answer, Err(Lost::Late));
@@ -54,7 +54,7 @@ async fn silence_counts_only_when_the_caller_waited_for_a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_slot_for_ever() {
-    let connection = Connection::new(1);
+    let connection = Connection::new("cluster", "main", 1);
     let slot = connection.slot::<&str>(later()).await.expect("one is free");
     assert_eq!(connection.slot::<&str>(later()).await.err(), Some(Lost::Crowded));
     drop(slot);

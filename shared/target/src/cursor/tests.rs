@@ -25,6 +25,7 @@ fn permit(who: &Who) -> Permit {
         scopes: Scopes::parse("tools:read"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse(who.tool).unwrap(),

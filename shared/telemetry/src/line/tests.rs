@@ -2,6 +2,8 @@
 
 use super::Format;
 use crate::config::Config;
+use crate::otlp::Signal;
+use crate::otlp::queue::OtlpQueue;
 use crate::{names, setup};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -33,7 +35,8 @@ impl MakeWriter<'_> for Captured {
 fn written(log: &str, format: Format, work: impl FnOnce()) -> String {
     let captured = Captured::default();
     let config = Config { log: log.to_owned(), format, ..Config::default() };
-    let subscriber = setup::subscriber(&config, "replica-1", Some(&setup::silent()), None, captured.clone()).unwrap();
+    let (spans, _kept) = OtlpQueue::channel(Signal::Traces, 16);
+    let subscriber = setup::subscriber(&config, "replica-1", Some(spans), None, captured.clone()).unwrap();
     tracing::subscriber::with_default(subscriber, work);
     String::from_utf8(captured.0.lock().unwrap().clone()).unwrap()
 }
@@ -113,6 +116,44 @@ fn a_warning_keeps_its_tenant_when_only_warnings_are_logged() {
 
     assert_eq!(text.lines().count(), 1);
     assert!(text.contains(r#""msg":"wanted","tenant":"acme""#), "{text}");
+}
+
+#[test]
+fn without_a_collector_a_span_keeps_what_its_lines_carry_and_has_no_trace() {
+    let captured = Captured::default();
+    let subscriber = setup::subscriber(&Config::default(), "replica-1", None, None, captured.clone()).unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        let span = info_span!("request", { names::ERA } = "modern", { names::CODE } = tracing::field::Empty);
+        let _entered = span.clone().entered();
+        let _step = tracing::debug_span!("only a collector asks for it", { names::TENANT } = "other").entered();
+        crate::note(|attributes| {
+            attributes.set(names::TENANT, "acme").set(names::ENTRY, "mcp");
+        });
+        span.record(names::CODE, "ok");
+        let kept = crate::layer::at_span(&span, |_, span| {
+            let extensions = span.extensions();
+            let record = extensions.get::<Box<crate::record::SpanRecord>>()?;
+            assert!(record.place.is_none());
+            Some(record.attributes.iter().map(|(name, _)| name).collect::<Vec<_>>())
+        });
+        assert_eq!(kept, Some(vec![names::TENANT, names::CODE]));
+        assert_eq!((crate::current_trace_id(), crate::trace_headers()), (None, Vec::new()));
+        warn!("inside");
+    });
+    let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains(r#""tenant":"acme","code":"ok","replica":"replica-1""#), "{text}");
+}
+
+#[test]
+fn directives_may_speak_of_spans() {
+    let text = written("off,[decide{quartermaster.tenant=acme}]=debug", Format::Json, || {
+        for tenant in ["acme", "bolt"] {
+            let _span = info_span!("decide", { names::TENANT } = tenant).entered();
+            tracing::debug!("wanted of one");
+        }
+    });
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains(r#""tenant":"acme""#), "{text}");
 }
 
 #[test]

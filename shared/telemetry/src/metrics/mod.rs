@@ -56,6 +56,9 @@ instruments! {
     RUN_FENCED: Counter<0>;
     RUN_WAIT: Histogram<1>;
     DECISIONS: Counter<2>;
+    JOBS: Counter<1>;
+    JOB_WAIT: Histogram<0>;
+    RUNNERS_WAITING: Gauge<0>;
     STORE_DURATION: Histogram<2>;
     STORE_ERRORS: Counter<1>;
     STORE_MEMORY_RATIO: Gauge<1>;
@@ -69,11 +72,13 @@ instruments! {
     UPSTREAM_BREAKER: Gauge<1>;
     UPSTREAM_IN_FLIGHT: Gauge<1>;
     UPSTREAM_WAITING: Gauge<1>;
+    UPSTREAM_TOKENS: Counter<2>;
     TOOLS_QUARANTINED: Gauge<1>;
     AUTH_FAILURES: Counter<1>;
     CROSS_TENANT_DENIED: Counter<0>;
     RATE_LIMITED: Counter<2>;
     AUDIT_RECORDS: Counter<1>;
+    AUDIT_UNRECORDED_READS: Counter<1>;
     AUDIT_OPEN: Gauge<0>;
     AUDIT_SEAL_LAG: Gauge<0>;
     AUDIT_CHECKPOINT_AGE: Gauge<0>;
@@ -110,6 +115,7 @@ pub fn begin(version: &str, commit: &str) {
     for kind in ["timeout", "connection", "readonly", "noscript", "oom", "noreplicas", "conflict"] {
         STORE_ERRORS.add([kind], 0);
     }
+    AUDIT_UNRECORDED_READS.add([""], 0);
     for scope in ["address", "caller", "tenant", "slots"] {
         RATE_LIMITED.add([scope, ""], 0);
     }

@@ -36,6 +36,7 @@ pub struct MetricName {
 const MCP: &[f64] = &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 const EXECUTE: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const WAIT: &[f64] = &[1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0];
+const CLAIM: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0];
 const STORE: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 const TOKENS: &[f64] = &[64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0];
 
@@ -140,6 +141,15 @@ metrics! {
     DECISIONS = Counter "quartermaster_decisions_total" "quartermaster.decisions" "{decision}"
         ["verdict", "result"],
         "Decisions of people, by what became of them.";
+    JOBS = Counter "quartermaster_jobs_total" "quartermaster.jobs" "{job}"
+        ["state"],
+        "Jobs for runners that this process moved, by the state they came into: submitted, claimed, started, or an ending.";
+    JOB_WAIT = Histogram "quartermaster_job_wait_seconds" "quartermaster.job.wait" "s"
+        [] CLAIM,
+        "How long a job waited for the runner that claimed it.";
+    RUNNERS_WAITING = Gauge "quartermaster_runners_waiting" "quartermaster.runners.waiting" "{runner}"
+        [],
+        "Runners that are connected to this process and wait for a job.";
     STORE_DURATION = Histogram "quartermaster_store_duration_seconds" "quartermaster.store.duration" "s"
         ["backend", "operation"] STORE,
         "How long a round trip to the state store took.";
@@ -172,13 +182,16 @@ metrics! {
         "What the result of a call costs a model.";
     UPSTREAM_BREAKER = Gauge "quartermaster_upstream_breaker" "quartermaster.upstream.breaker" ""
         ["upstream"],
-        "1 if an external server is not asked at the moment because it failed before.";
+        "1 if a target is not asked at the moment because it failed before.";
     UPSTREAM_IN_FLIGHT = Gauge "quartermaster_upstream_in_flight" "quartermaster.upstream.in_flight" "{request}"
         ["upstream"],
-        "Requests under way to an external server.";
+        "Requests under way to a target.";
     UPSTREAM_WAITING = Gauge "quartermaster_upstream_waiting" "quartermaster.upstream.waiting" "{request}"
         ["upstream"],
-        "Requests that wait for a slot of an external server.";
+        "Requests that wait for a slot of a target.";
+    UPSTREAM_TOKENS = Counter "quartermaster_upstream_tokens_total" "quartermaster.upstream.tokens" "{token}"
+        ["upstream", "code"],
+        "Tokens that authorization servers were asked for; with a code those that were not given.";
     TOOLS_QUARANTINED = Gauge "quartermaster_tools_quarantined" "quartermaster.tools.quarantined" "{tool}"
         ["upstream"],
         "Tools that are withheld until an admin accepts what their server changed.";
@@ -194,6 +207,9 @@ metrics! {
     AUDIT_RECORDS = Counter "quartermaster_audit_records_total" "quartermaster.audit.records" "{record}"
         ["phase"],
         "Records written to audit logs.";
+    AUDIT_UNRECORDED_READS = Counter "quartermaster_audit_unrecorded_reads_total"
+        "quartermaster.audit.unrecorded.reads" "{call}" ["tenant"],
+        "Reads that ran without an audit record, because the store took none and the tenant allows it.";
     AUDIT_OPEN = Gauge "quartermaster_audit_open" "quartermaster.audit.open" "{record}"
         [],
         "Audit records that this process opened and has not closed.";

@@ -85,11 +85,15 @@ fn written(MetricReading { name, series }: MetricReading, began: u64, now: u64) 
     }
 }
 
-pub(super) fn pair(key: &str, value: Value) -> KeyValue {
+pub(crate) fn pair(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
 }
 
 pub(super) fn nanos_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+    nanos(SystemTime::now())
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn nanos(at: SystemTime) -> u64 {
+    u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }

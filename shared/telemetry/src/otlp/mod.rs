@@ -6,6 +6,8 @@
 
 pub(crate) mod logs;
 pub(crate) mod metrics;
+pub(crate) mod queue;
+pub mod records;
 pub(crate) mod spans;
 
 use crate::metrics::TELEMETRY_DROPPED;
@@ -168,6 +170,14 @@ impl OtlpSender {
             }
         };
         Ok(OtlpSender(Arc::new(SenderParts { target, wire, runtime })))
+    }
+
+    pub(crate) fn signal(&self) -> Signal {
+        self.0.target.signal
+    }
+
+    pub(crate) fn runtime(&self) -> Handle {
+        self.0.runtime.clone()
     }
 
     /// Sends once. What was not taken is gone: it is counted as so many items.

@@ -85,6 +85,7 @@ fn call(tool: &str, about: Option<&str>) -> Call {
         scopes: Scopes::parse("tools:read tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse(tool).unwrap(),
@@ -175,6 +176,12 @@ fn what_is_recorded_is_not_for_a_text_over_http_to_lessen() {
             "2:35 `keep`: the tenant's file gives 7776000 s, and this asks for 2592000 s",
         ]
     );
+    assert_eq!(
+        beyond("audit: {}", "audit: { unwritable: allow_reads }"),
+        ["2:22 `unwritable`: the tenant's file gives refuse, and this asks for allow_reads"]
+    );
+    let reads = "audit: { unwritable: allow_reads }";
+    assert_eq!((beyond(reads, reads), beyond(reads, "")), (vec![], vec![]), "only where the file has it");
     let kept = beyond("audit: { contents: digests }", "");
     assert_eq!(kept, ["1:1 `contents`: the tenant's file gives digests, and this asks for full"]);
 }

@@ -314,8 +314,12 @@ fn what_the_audit_log_keeps_is_read_and_every_mistake_in_it_is_told() {
     assert_eq!((plain.contents, plain.keep), (crate::AuditContents::Full, days(90)));
     let read = config("tenant: acme\naudit: { contents: digests, keep: 7d }\n").audit;
     assert_eq!((read.contents, read.keep), (crate::AuditContents::Digests, days(7)));
-    let wrong = told("tenant: acme\naudit:\n  contents: some\n  keep: 5m\n  more: 1");
-    for (line, code) in [("3:13", "bad_value"), ("4:9", "out_of_range"), ("5:3", "unknown_key")] {
+    assert_eq!(plain.unwritable, crate::UnwritableAudit::Refuse);
+    let reads = config("tenant: acme\naudit: { unwritable: allow_reads }\n").audit;
+    assert_eq!(reads.unwritable, crate::UnwritableAudit::AllowReads);
+    let wrong = told("tenant: acme\naudit:\n  contents: some\n  keep: 5m\n  more: 1\n  unwritable: allow");
+    for (line, code) in [("3:13", "bad_value"), ("4:9", "out_of_range"), ("5:3", "unknown_key"), ("6:15", "bad_value")]
+    {
         assert!(wrong.contains(&format!("acme.yaml:{line}: {code}")), "{line} {code}: {wrong}");
     }
 }

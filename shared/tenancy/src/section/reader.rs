@@ -28,6 +28,8 @@ pub struct SectionReader<'r> {
     pub(crate) secrets: BTreeSet<String>,
     pub(crate) gates: Vec<Gate>,
     pub(crate) tools: Vec<ToolFamily>,
+    /// Tools whose whole names are known, each with its toolset.
+    pub(crate) named_tools: Vec<(&'static str, String)>,
 }
 
 /// Tools of which nothing is known yet but their toolset and how their names begin.
@@ -51,7 +53,13 @@ impl<'r> SectionReader<'r> {
             secrets: BTreeSet::new(),
             gates: Vec::new(),
             tools: Vec::new(),
+            named_tools: Vec::new(),
         }
+    }
+
+    /// Whose file it is; `None` if the file does not say it in a way that can be read.
+    pub fn tenant(&self) -> Option<&Tenant> {
+        self.tenant.as_ref()
     }
 
     /// What a section says that was read before this one; `None` if the file does not have it. That it has another type
@@ -76,6 +84,27 @@ impl<'r> SectionReader<'r> {
         self.tools.push(family);
     }
 
+    /// A tool that the section brings, by its whole name, so that rules and `default_toolsets` may name it.
+    pub fn add_tool(&mut self, toolset: &'static str, name: String) {
+        self.named_tools.push((toolset, name));
+    }
+
+    /// What stands for a parameter of the tenant. One that the tenant does not have is reported at `node`.
+    pub fn parameter(&mut self, node: &YamlNode, name: &str) -> Option<ParameterValue> {
+        let TenantParams { params, unusable } = &self.params;
+        let value = params.get(name).map(|param| param.value.clone());
+        if value.is_none() && !unusable.contains(name) {
+            let names: Vec<&str> = params.keys().map(String::as_str).collect();
+            let hint = or_nearest(name, &names, "the tenant's `params`");
+            let message = format!("the tenant has no parameter {}", shown(name));
+            self.values.report.add(node.at, "unknown_param", message, Some(hint));
+        }
+        if let Some(ParameterValue::Secret(secret)) = &value {
+            self.secrets.insert(secret.clone());
+        }
+        value
+    }
+
     /// Whether the operator lets the section name this address, or why not.
     pub fn may_reach(&self, address: &str) -> Result<(), String> {
         (self.addresses)(&AddressUse { section: self.key, tenant: self.tenant.as_ref(), address })
@@ -96,23 +125,15 @@ impl<'r> SectionReader<'r> {
             return Some(ParameterValue::Text(String::new()));
         }
         let template = self.values.template(node, place, params::VALUE_BYTES)?;
-        let TenantParams { params, unusable } = &self.params;
+        if let Some(name) = template.only() {
+            return self.parameter(node, name);
+        }
         let mut sound = true;
-        for name in template.names().filter(|name| !params.contains_key(*name)) {
+        for name in template.names().filter(|name| !self.params.params.contains_key(*name)).collect::<Vec<_>>() {
             sound = false;
-            if !unusable.contains(name) {
-                let names: Vec<&str> = params.keys().map(String::as_str).collect();
-                let hint = or_nearest(name, &names, "the tenant's `params`");
-                let message = format!("the tenant has no parameter {}", shown(name));
-                self.values.report.add(node.at, "unknown_param", message, Some(hint));
-            }
+            self.parameter(node, name);
         }
-        if let Some(param) = template.only().and_then(|name| params.get(name)) {
-            if let ParameterValue::Secret(secret) = &param.value {
-                self.secrets.insert(secret.clone());
-            }
-            return Some(param.value.clone());
-        }
+        let params = &self.params.params;
         let filled = template.fill(|name| match params.get(name).map(|param| &param.value) {
             Some(ParameterValue::Text(text)) => Ok(text.clone()),
             Some(ParameterValue::Secret(_)) => Err(Some(name.to_owned())),

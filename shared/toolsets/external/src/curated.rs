@@ -202,7 +202,7 @@ impl CatalogReader {
     /// Whether a server at this address is there, whatever it is called.
     fn knows(&self, address: &str) -> bool {
         let is = |server: &Arc<ServerEntry>| match &server.reach {
-            ServerReach::Http { url } => url.to_string() == address,
+            ServerReach::Http { url, .. } => url.to_string() == address,
             ServerReach::Process { .. } => false,
         };
         self.servers.values().any(is)

@@ -35,10 +35,12 @@ pub use config::{Accept, ExternalServerConfig, ScrubberOf, ServerLimits, TargetO
 pub use curated::{CuratedSources, ServerCatalog, is_server_file};
 #[cfg(feature = "fuzz")]
 pub use link::fuzz;
-pub use link::{LinkTarget, TargetReach};
+pub use link::{ClientCredentials, LinkTarget, TargetReach};
 pub use pins::PinState;
-pub use resolve::{ResolvedAuth, ResolvedReach, ResolvedServer, TenantServers};
-pub use server::{ServerEntry, ServerUse, TenantAgent, Workflow, server_toolset, tool_prefix};
+pub use resolve::{ResolvedAuth, ResolvedAuthWay, ResolvedReach, ResolvedServer, TenantServers};
+pub use server::{
+    ClientAuthMethod, HttpTransport, ServerEntry, ServerUse, TenantAgent, Workflow, server_toolset, tool_prefix,
+};
 pub use standing::{ListState, ServerStanding, ToolStanding};
 pub use toolset::{ExternalToolset, TenantExternal};
 pub use upstreams::{AcceptedTools, Upstreams};

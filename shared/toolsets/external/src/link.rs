@@ -14,22 +14,29 @@ mod frame;
 pub mod fuzz;
 mod head;
 mod http;
+mod inbox;
 mod measure;
 mod pool;
 mod process;
+mod sender;
 mod sse;
+mod sse_transport;
 mod target;
+mod token;
+mod trouble;
 mod wire;
 
-pub use target::{LinkTarget, TargetReach};
+pub use target::{ClientCredentials, LinkTarget, TargetReach};
 
 use catalog::Progress;
 use connection::ServerConnection;
 use domain::{Code, Failure, Tenant};
+use egress::AddressGuard;
 use exchange::LinkExchange;
 use fault::{CallStakes, LinkFault};
 use policy::{Permit, PermitMode};
 use pool::{Pool, PoolSlot};
+use redact::SecretText;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -84,7 +91,7 @@ pub(crate) struct LinkLimits {
 /// Which protocol a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerEra {
-    /// `2025-03-26` to `2025-11-25`, opened by `initialize`.
+    /// `2024-11-05` to `2025-11-25`, opened by `initialize`.
     Legacy,
     /// `2026-07-28`, where each request stands alone.
     Modern,
@@ -137,7 +144,7 @@ impl ServerLinks {
         target: &LinkTarget,
         limits: &LinkLimits,
     ) -> Result<ServerToolList, Failure> {
-        let (span, began) = (span(key, "tools/list", None), Instant::now());
+        let (span, began) = (span(key, target, "tools/list", None), Instant::now());
         let listing = async {
             let slot = self.pool.slot(key, target);
             let mut attempt = Attempt::First;
@@ -171,7 +178,7 @@ impl ServerLinks {
         limits: &LinkLimits,
     ) -> Result<CallResult, Failure> {
         let tool = permit.call().tool.as_str();
-        let (span, began) = (span(key, "tools/call", Some(tool)), Instant::now());
+        let (span, began) = (span(key, target, "tools/call", Some(tool)), Instant::now());
         let calling = async {
             match permit.extent() {
                 PermitMode::Act if *permit.tenant() == key.tenant => {}
@@ -205,6 +212,11 @@ impl ServerLinks {
         called
     }
 
+    /// The tokens that were given for a tenant's servers lately, to be taken out of what a server says.
+    pub(crate) fn tokens_of(&self, tenant: &Tenant) -> Vec<SecretText> {
+        self.pool.tokens_of(tenant)
+    }
+
     /// Who said that its tools changed. A listener that falls behind misses some and should look at all.
     pub(crate) fn changes(&self) -> broadcast::Receiver<LinkKey> {
         self.changes.subscribe()
@@ -217,13 +229,14 @@ impl ServerLinks {
 }
 
 /// One exchange with a server. The tool is named as we name it: what the server calls it is somebody else's text.
-fn span(key: &LinkKey, method: &'static str, tool: Option<&str>) -> Span {
+fn span(key: &LinkKey, target: &LinkTarget, method: &'static str, tool: Option<&str>) -> Span {
     tracing::info_span!(
         "external server",
-        otel.name = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}")),
         otel.kind = "client",
         mcp.method.name = method,
         gen_ai.tool.name = tool,
+        server.address = key.server.as_str(),
+        network.transport = transport(target),
         quartermaster.tenant = key.tenant.as_str(),
         error.type = Empty,
     )
@@ -237,13 +250,16 @@ fn measured(
     began: Instant,
     failed: Option<&Failure>,
 ) {
-    let transport = match &target.reach {
-        TargetReach::Http { .. } => "tcp",
-        TargetReach::Process { .. } => "pipe",
-    };
-    let error = failed.map_or("", |failure| failure.code.as_str());
+    let (transport, error) = (transport(target), failed.map_or("", |failure| failure.code.as_str()));
     let seconds = began.elapsed().as_secs_f64();
     telemetry::metrics::MCP_CLIENT_OPERATION.observe([method, tool, error, "", transport, &key.server], seconds);
+}
+
+fn transport(target: &LinkTarget) -> &'static str {
+    match &target.reach {
+        TargetReach::Http { .. } => "tcp",
+        TargetReach::Process { .. } => "pipe",
+    }
 }
 
 /// Notes how the exchange ended.
@@ -274,6 +290,7 @@ impl Attempt {
             | LinkFault::Failed(_)
             | LinkFault::TooLarge(_)
             | LinkFault::Late
+            | LinkFault::NoToken(_)
             | LinkFault::Error { .. } => (false, false),
         };
         if useless {
@@ -326,6 +343,18 @@ fn read_result(mut result: Value) -> Result<CallResult, LinkFault> {
     };
     let is_error = parts.get("isError").and_then(Value::as_bool).unwrap_or(false);
     Ok(CallResult { structured: parts.remove("structuredContent"), content, is_error })
+}
+
+impl LinksConfig {
+    /// A client that reaches what a guard lets it reach.
+    fn client(&self, guard: &AddressGuard) -> Result<egress::Guarded, LinkFault> {
+        let config = egress::Config { connect_within: self.connect_within, ..egress::Config::default() };
+        let built = match &self.lookup {
+            Some(lookup) => guard.client_resolving(&config, Arc::clone(lookup)),
+            None => guard.client(&config),
+        };
+        built.map_err(|_| LinkFault::Refused)
+    }
 }
 
 impl Default for LinksConfig {

@@ -4,7 +4,9 @@
 //! Each later one lies over the earlier ones, parameter by parameter. A secret is only ever given by the tenant's file.
 
 use crate::section::{AGENTS, SERVERS, ServersSection, WORKFLOWS};
-use crate::server::{Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, Workflow};
+use crate::server::{
+    Auth, HttpTransport, Param, Scheme, ServerEntry, ServerReach, ServerUse, TenantAgent, TokenGrant, Workflow,
+};
 use domain::outcome::near;
 use domain::{Assignment, Code, Failure};
 use std::collections::BTreeMap;
@@ -27,10 +29,12 @@ pub struct ResolvedServer {
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolvedReach {
-    /// Over streamable HTTP.
+    /// Over HTTP.
     Http {
         /// Its address.
         url: String,
+        /// How it is spoken to there.
+        transport: HttpTransport,
     },
     /// As a process beside us.
     Process {
@@ -46,12 +50,29 @@ pub enum ResolvedReach {
 /// How we say who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedAuth {
-    /// The header.
-    pub header: String,
-    /// How the secret stands there.
-    pub scheme: Scheme,
     /// The name of the tenant's secret.
     pub secret: String,
+    /// What is done with it.
+    pub way: ResolvedAuthWay,
+}
+
+/// What is done with the secret that says who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResolvedAuthWay {
+    /// It stands in a header of every request.
+    Header {
+        /// The header.
+        header: String,
+        /// How the secret stands there.
+        scheme: Scheme,
+    },
+    /// A token is fetched with it.
+    ClientCredentials {
+        /// What is asked for, and where.
+        grant: TokenGrant,
+        /// Who we are there.
+        client_id: String,
+    },
 }
 
 /// What a tenant's file says about external servers.
@@ -170,7 +191,7 @@ fn may_say(used: &ServerUse, name: &str, value: &str) -> Result<(), Failure> {
 /// Whether a value can stand where the server's entry puts the parameter, or what is wrong with it there.
 pub(crate) fn may_stand(server: &ServerEntry, name: &str, value: &str) -> Result<(), String> {
     let one = |wanted: &str| Ok(if wanted == name { value.to_owned() } else { "x".to_owned() });
-    if let ServerReach::Http { url } = &server.reach
+    if let ServerReach::Http { url, .. } = &server.reach
         && url.names().any(|wanted| wanted == name)
     {
         fill_url(url, one)?;
@@ -211,8 +232,9 @@ fn fill(used: &ServerUse, given: &BTreeMap<&str, ParameterValue>) -> Result<Reso
     let params: BTreeMap<String, String> = server.params.iter().filter_map(required).collect::<Result<_, Failure>>()?;
     let known = |name: &str| params.get(name).cloned().ok_or_else(|| "a parameter is not there".to_owned());
     let reach = match &server.reach {
-        ServerReach::Http { url } => {
-            ResolvedReach::Http { url: fill_url(url, known).map_err(|why| bad(&place, &why))? }
+        ServerReach::Http { url, transport } => {
+            let url = fill_url(url, known).map_err(|why| bad(&place, &why))?;
+            ResolvedReach::Http { url, transport: *transport }
         }
         ServerReach::Process { command, args, env } => {
             ResolvedReach::Process { command: command.clone(), args: args.clone(), env: env.clone() }
@@ -220,16 +242,27 @@ fn fill(used: &ServerUse, given: &BTreeMap<&str, ParameterValue>) -> Result<Reso
     };
     let header = |(name, value): (&String, &ParameterTemplate)| Ok((name.clone(), fill_header(value, known)?));
     let headers = server.headers.iter().map(header).collect::<Result<_, String>>().map_err(|why| bad(&place, &why))?;
-    let auth = server.auth.as_ref().map(|auth| match given.get(auth.secret.as_str()) {
+    let auth = server.auth.as_ref().map(|auth| match given.get(auth.secret()) {
         Some(ParameterValue::Secret(secret)) => {
-            Ok(ResolvedAuth { header: auth.header.clone(), scheme: auth.scheme, secret: secret.clone() })
+            let way = auth_way(auth, known).map_err(|why| bad(&place, &why))?;
+            Ok(ResolvedAuth { secret: secret.clone(), way })
         }
         Some(ParameterValue::Text(_)) => {
-            Err(Failure::new(Code::Internal, format!("{place} would take plain text for its secret `{}`", auth.secret)))
+            let message = format!("{place} would take plain text for its secret `{}`", auth.secret());
+            Err(Failure::new(Code::Internal, message))
         }
-        None => Err(missing(&auth.secret)),
+        None => Err(missing(auth.secret())),
     });
     Ok(ResolvedServer { reach, headers, auth: auth.transpose()?, params })
+}
+
+fn auth_way(auth: &Auth, value: impl Fn(&str) -> Result<String, String>) -> Result<ResolvedAuthWay, String> {
+    Ok(match auth {
+        Auth::Header { header, scheme, .. } => ResolvedAuthWay::Header { header: header.clone(), scheme: *scheme },
+        Auth::ClientCredentials { grant, client_id, .. } => {
+            ResolvedAuthWay::ClientCredentials { grant: grant.clone(), client_id: client_id.fill(value)? }
+        }
+    })
 }
 
 /// An address with its places filled. A value is only ever a piece of a segment: whatever could end one is encoded, and

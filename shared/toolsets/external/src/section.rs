@@ -6,6 +6,7 @@
 mod access;
 mod agents;
 mod bounds;
+mod credentials;
 pub(crate) mod entry;
 mod rules;
 mod schema;
@@ -30,7 +31,8 @@ pub const WORKFLOWS: &str = "workflows";
 /// The keys of a server from the operator's catalog.
 const USE: [&str; 5] = ["use", "id", "params", "access", "accept"];
 /// The keys of a server of the tenant's own.
-const OWN: [&str; 9] = ["name", "id", "description", "url", "auth", "headers", "params", "access", "accept"];
+const OWN: [&str; 10] =
+    ["name", "id", "description", "url", "transport", "auth", "headers", "params", "access", "accept"];
 /// The keys of a parameter of a server of the tenant's own.
 const OWN_PARAM: [&str; 4] = ["description", "default", "secret", "value"];
 /// The keys under `access`.

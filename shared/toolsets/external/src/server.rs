@@ -41,7 +41,7 @@ impl ServerEntry {
     /// Where it is: its address with the places that parameters fill, which stand behind the host.
     pub fn place(&self) -> String {
         match &self.reach {
-            ServerReach::Http { url } => url.to_string(),
+            ServerReach::Http { url, .. } => url.to_string(),
             ServerReach::Process { .. } => format!("process {}", self.name),
         }
     }
@@ -50,10 +50,12 @@ impl ServerEntry {
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerReach {
-    /// Over streamable HTTP.
+    /// Over HTTP.
     Http {
         /// Its address. Parameters stand only behind the host, so that no value leads elsewhere.
         url: ParameterTemplate,
+        /// How it is spoken to there.
+        transport: HttpTransport,
     },
     /// As a process beside us; only an operator can say so.
     Process {
@@ -66,15 +68,79 @@ pub enum ServerReach {
     },
 }
 
+/// How a server is spoken to over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpTransport {
+    /// Streamable HTTP: a POST for each message, answered on the spot.
+    #[default]
+    Streamable,
+    /// The older one: a POST for each message, and one stream of events for all answers.
+    Sse,
+}
+
 /// How we say who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Auth {
-    /// The header that carries the secret.
-    pub header: String,
-    /// How it stands there.
-    pub scheme: Scheme,
-    /// The parameter that holds it; always one that is marked secret.
-    pub secret: String,
+pub enum Auth {
+    /// A secret in a header of every request.
+    Header {
+        /// The header that carries the secret.
+        header: String,
+        /// How it stands there.
+        scheme: Scheme,
+        /// The parameter that holds it; always one that is marked secret.
+        secret: String,
+    },
+    /// A token in `Authorization`, which an authorization server gives for a client's secret.
+    ClientCredentials {
+        /// What is asked for, and where.
+        grant: TokenGrant,
+        /// Who we are there.
+        client_id: ParameterTemplate,
+        /// The parameter that holds the client's secret; always one that is marked.
+        secret: String,
+    },
+}
+
+impl Auth {
+    /// The header that says who we are.
+    pub fn header(&self) -> &str {
+        match self {
+            Auth::Header { header, .. } => header,
+            Auth::ClientCredentials { .. } => "Authorization",
+        }
+    }
+
+    /// The parameter that holds the secret.
+    pub fn secret(&self) -> &str {
+        match self {
+            Auth::Header { secret, .. } | Auth::ClientCredentials { secret, .. } => secret,
+        }
+    }
+}
+
+/// What is asked of an authorization server. It is written out: no value of a session changes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenGrant {
+    /// Where tokens are given.
+    pub token_url: String,
+    /// What the token is to allow, in the words of the authorization server.
+    pub scope: Option<String>,
+    /// Whom the token is for, where the authorization server wants `audience`.
+    pub audience: Option<String>,
+    /// Whom the token is for, where it wants `resource`.
+    pub resource: Option<String>,
+    /// How the client's secret is sent.
+    pub method: ClientAuthMethod,
+}
+
+/// How a client's secret is sent to an authorization server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientAuthMethod {
+    /// As the password of `Authorization: Basic`.
+    #[default]
+    Basic,
+    /// In the body.
+    Post,
 }
 
 /// How a secret stands in its header.
@@ -118,8 +184,20 @@ pub struct ServerUse {
 impl ServerUse {
     /// How a secret is used at this server.
     pub fn secret_use(&self, secret: &str) -> SecretUse {
-        let header = self.server.auth.as_ref().map_or("none", |auth| auth.header.as_str());
-        let place = format!("{header} {}", self.server.place());
+        let server = self.server.place();
+        let place = match &self.server.auth {
+            None => format!("none {server}"),
+            Some(Auth::Header { header, .. }) => format!("{header} {server}"),
+            Some(Auth::ClientCredentials {
+                grant: TokenGrant { token_url, scope, audience, resource, .. }, ..
+            }) => {
+                // What a token allows is part of it: a secret of the operator buys no more than the file asks for.
+                let asked = [("scope", scope), ("audience", audience), ("resource", resource)];
+                let asked =
+                    asked.into_iter().filter_map(|(name, value)| Some(format!(", {name} {:?}", value.as_ref()?)));
+                format!("client_secret {token_url} for {server}{}", asked.collect::<String>())
+            }
+        };
         SecretUse { section: SERVERS, secret: secret.to_owned(), place }
     }
 }

@@ -11,13 +11,15 @@ use crate::effect::JudgedEffect;
 use crate::link::{LinkKey, LinkLimits, ServerLinks, ToolCall};
 use crate::member::{Member, MemberRef};
 use crate::places::{NoFreeSlot, SharedSlots};
-use crate::{LinkTarget, TargetReach};
+use crate::server::HttpTransport;
+use crate::{ClientCredentials, LinkTarget, TargetReach};
 use catalog::entry::ToolSource;
 use catalog::{
     BoxedFuture, ErasedCall, ErasedTool, ParseResult, PreviewBuilder, Progress, ToolDefinition, ToolFuture, ToolPreview,
 };
-use domain::{Code, Failure, ToolName, ToolOutput, json};
+use domain::{Code, Failure, Tenant, ToolName, ToolOutput, json};
 use policy::{Permit, PermitMode};
+use redact::Scrubber;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,6 +38,14 @@ pub(crate) struct ExternalDeps {
     pub(crate) links: ServerLinks,
     pub(crate) common: SharedSlots,
     pub(crate) reserved: BTreeSet<String>,
+}
+
+impl ExternalDeps {
+    /// What must not come back from a server: the tenant's secrets, and the tokens that were fetched with them.
+    pub(crate) fn scrubber(&self, tenant: &Tenant, config: &ExternalServerConfig) -> Arc<Scrubber> {
+        let (secrets, tokens) = ((config.scrubber)(), self.links.tokens_of(tenant));
+        if tokens.is_empty() { secrets } else { Arc::new(secrets.with(tokens)) }
+    }
 }
 
 /// A tool of a server.
@@ -156,7 +166,7 @@ impl ExternalTool {
         let key = LinkKey { tenant: member.tenant.clone(), server: member.id.clone() };
         let call = ToolCall { tool: &self.tool, arguments, progress };
         let called = self.shared.links.call(permit, &key, &target, call, &limits).await;
-        let scrubber = (config.scrubber)();
+        let scrubber = self.shared.scrubber(&member.tenant, &config);
         match called {
             Ok(called) => {
                 go.answered(Instant::now());
@@ -195,6 +205,10 @@ impl ExternalTool {
         preview.line(format!("effect: {} ({})", self.judged.effect.as_str(), self.judged.why));
         preview.line(format!("the server's own claim, not checked: {}", claims.join(", ")));
         target.params.iter().for_each(|(name, value)| preview.line(format!("parameter {name}: {value}")));
+        if let Some(ClientCredentials { token_url, client_id, scope, .. }) = &target.credentials {
+            let scope = scope.as_ref().map(|scope| format!(", scope {scope}")).unwrap_or_default();
+            preview.line(format!("token: for client {client_id} at {token_url}{scope}"));
+        }
         preview.line(format!("definition sha256: {}", self.digest));
         preview.line(format!("target sha256: {place}"));
         preview.warn("What this does is up to an external server; only its name and arguments are known.");
@@ -227,7 +241,7 @@ fn crowded(member: &Member, full: NoFreeSlot) -> Failure {
 /// Where a server is, as people read it.
 pub(crate) fn address(target: &LinkTarget) -> String {
     match &target.reach {
-        TargetReach::Http { url } => url.to_string(),
+        TargetReach::Http { url, .. } => url.to_string(),
         TargetReach::Process { command, .. } => format!("the program {command}"),
     }
 }
@@ -235,9 +249,14 @@ pub(crate) fn address(target: &LinkTarget) -> String {
 /// Names a target without its secrets: those may be replaced by newer ones between a yes and its execution.
 pub(crate) fn place(target: &LinkTarget) -> String {
     let reach = match &target.reach {
-        TargetReach::Http { url } => serde_json::json!([url.as_str()]),
+        TargetReach::Http { url, transport: HttpTransport::Streamable } => serde_json::json!([url.as_str()]),
+        TargetReach::Http { url, transport: HttpTransport::Sse } => serde_json::json!(["sse", url.as_str()]),
         TargetReach::Process { command, args, env } => serde_json::json!([command, args, env]),
     };
     let headers: Vec<&str> = target.headers.iter().map(|(name, _)| name.as_str()).collect();
-    json::sha256_hex(serde_json::json!([reach, headers, target.params]).to_string().as_bytes())
+    let mut place = serde_json::json!([reach, headers, target.params]);
+    if let (Some(credentials), Value::Array(parts)) = (&target.credentials, &mut place) {
+        parts.push(credentials.place());
+    }
+    json::sha256_hex(place.to_string().as_bytes())
 }

@@ -4,10 +4,10 @@
 //! kept up to date in the background and taken over from one configuration to the next. [`AttachedToolset::entries`] says what
 //! it offers now.
 
-use crate::resolve::{ResolvedAuth, ResolvedReach, ResolvedServer, TenantServers};
+use crate::resolve::{ResolvedAuth, ResolvedAuthWay, ResolvedReach, ResolvedServer, TenantServers};
 use crate::section::SERVERS;
-use crate::server::{Scheme, ServerUse};
-use crate::{ExternalServerConfig, LinkTarget, TargetReach, Upstreams, codes};
+use crate::server::{Scheme, ServerUse, TokenGrant};
+use crate::{ClientCredentials, ExternalServerConfig, LinkTarget, TargetReach, Upstreams, codes};
 use catalog::CatalogEntry;
 use domain::{Assignment, Code, Failure, Tenant};
 use egress::header::HeaderName;
@@ -138,31 +138,62 @@ impl ServerAddress {
         for (name, value) in headers {
             sent.push((header(&name)?, SecretText::new(value)));
         }
-        if let Some(ResolvedAuth { header: name, scheme, secret }) = auth {
-            let servers = TenantServers::of(&self.config).map_err(unreadable)?;
-            let granted = servers.server(&self.id).is_some_and(|used| self.config.grants(&used.secret_use(&secret)));
-            let (vault, tenant) = (&self.vault, &self.config.tenant);
-            let secret = if granted { vault.read(tenant, &secret)? } else { vault.read_by_tenant(tenant, &secret)? };
-            let value = match scheme {
-                Scheme::Bearer => SecretText::new(format!("Bearer {}", secret.expose())),
-                Scheme::Raw => secret,
-            };
-            sent.push((header(&name)?, value));
+        let mut credentials = None;
+        if let Some(ResolvedAuth { secret, way }) = auth {
+            let secret = self.secret(&secret)?;
+            match way {
+                ResolvedAuthWay::Header { header: name, scheme } => {
+                    let value = match scheme {
+                        Scheme::Bearer => SecretText::new(format!("Bearer {}", secret.expose())),
+                        Scheme::Raw => secret,
+                    };
+                    sent.push((header(&name)?, value));
+                }
+                ResolvedAuthWay::ClientCredentials { grant, client_id } => {
+                    credentials = Some(self.credentials(grant, client_id, secret)?);
+                }
+            }
         }
         let (reach, guard) = match reach {
-            ResolvedReach::Http { url } => {
-                let guard = self.guard.clone().map_or_else(|| operators(&url), Ok)?;
-                let url = guard.parse(&url).map_err(|refused| {
-                    Failure::new(codes::UPSTREAM_REFUSED, format!("the external server cannot be reached: {refused}"))
-                        .next("ask the tenant's admin or the operator to correct its address")
-                })?;
-                (TargetReach::Http { url }, guard)
+            ResolvedReach::Http { url, transport } => {
+                let (url, guard) = self.guarded(&url, "the external server")?;
+                (TargetReach::Http { url, transport }, guard)
             }
             ResolvedReach::Process { command, args, env } => {
                 (TargetReach::Process { command, args, env }, AddressGuard::default())
             }
         };
-        Ok(LinkTarget { reach, headers: sent, params, guard })
+        Ok(LinkTarget { reach, headers: sent, params, guard, credentials })
+    }
+
+    /// A secret of the tenant. One that the operator keeps is used only as the tenant's file uses it.
+    fn secret(&self, name: &str) -> Result<SecretText, Failure> {
+        let servers = TenantServers::of(&self.config).map_err(unreadable)?;
+        let granted = servers.server(&self.id).is_some_and(|used| self.config.grants(&used.secret_use(name)));
+        let (vault, tenant) = (&self.vault, &self.config.tenant);
+        Ok(if granted { vault.read(tenant, name)? } else { vault.read_by_tenant(tenant, name)? })
+    }
+
+    fn credentials(
+        &self,
+        grant: TokenGrant,
+        client_id: String,
+        client_secret: SecretText,
+    ) -> Result<ClientCredentials, Failure> {
+        let (token_url, guard) = self.guarded(&grant.token_url, "the authorization server")?;
+        let TokenGrant { scope, audience, resource, method, .. } = grant;
+        Ok(ClientCredentials { token_url, guard, client_id, client_secret, scope, audience, resource, method })
+    }
+
+    /// An address, and what may be dialled for it: what the operator lets tenants reach, or exactly what the operator
+    /// entered.
+    fn guarded(&self, url: &str, whose: &str) -> Result<(Url, AddressGuard), Failure> {
+        let guard = self.guard.clone().map_or_else(|| operators(url), Ok)?;
+        let url = guard.parse(url).map_err(|refused| {
+            Failure::new(codes::UPSTREAM_REFUSED, format!("{whose} cannot be reached: {refused}"))
+                .next("ask the tenant's admin or the operator to correct its address")
+        })?;
+        Ok((url, guard))
     }
 }
 

@@ -90,6 +90,7 @@ pub(crate) fn ada() -> Caller {
         scopes: Scopes::parse("tenant:admin"),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,
+        labels: Vec::new(),
     }
 }
 

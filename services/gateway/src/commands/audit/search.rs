@@ -1,6 +1,6 @@
 //! `audit search` and `audit tail`: entries that fit, one a line; for programs as JSON lines.
 
-use crate::cli::{AuditCommand, AuditFilterArgs, OutputFormat};
+use crate::cli::{ADMIN_TOKEN, AuditCommand, AuditFilterArgs, OutputFormat};
 use crate::clock::SystemClock;
 use crate::commands::api_client::{AnswerFields, ApiClient, ApiRefusal, ApiRequest};
 use crate::commands::{CommandOutcome, one_line, print, print_exact, runtime, say};
@@ -23,7 +23,8 @@ pub(super) fn search(
     limit: usize,
     output: OutputFormat,
 ) -> anyhow::Result<CommandOutcome> {
-    let (client, query) = (ApiClient::open(&args.url, &args.token_file)?, query(filter)?);
+    let (client, query) =
+        (ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?, query(filter)?);
     runtime()?.block_on(async {
         let (mut after, mut left) = (None, limit);
         loop {
@@ -56,7 +57,7 @@ pub(super) fn tail(
 ) -> anyhow::Result<CommandOutcome> {
     let since = filter.since.clone().unwrap_or_else(|| RECENT.to_owned());
     let query = query(&AuditFilterArgs { since: Some(since), ..filter.clone() })?;
-    let client = ApiClient::open(&args.url, &args.token_file)?;
+    let client = ApiClient::open(args.url.as_deref(), args.token_file.as_deref(), ADMIN_TOKEN)?;
     runtime()?.block_on(async {
         let mut after = None;
         loop {

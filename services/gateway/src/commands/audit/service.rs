@@ -94,7 +94,7 @@ fn write_page(
         while let Some(early) = loose.next_if(|link| link.entry < here) {
             write_line(out, &early)?;
         }
-        write_line(out, &ExportEntry { id, entry })?;
+        write_line(out, &ExportEntry { id, contents: None, entry })?;
         if let Some(link) = link.filter(sealed) {
             write_line(out, &link)?;
             write_due(out, checkpoints, link.seq);

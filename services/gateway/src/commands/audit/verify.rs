@@ -4,7 +4,8 @@
 //! checkpoints. Whoever does not trust the service brings them, and a checkpoint, from elsewhere.
 
 use super::export;
-use crate::cli::{AuditCommand, OutputFormat, VerifyArgs};
+use crate::cli::{ADMIN_TOKEN, AuditCommand, OutputFormat, VerifyArgs};
+use crate::commands::api_client::service;
 use crate::commands::{CommandOutcome, print, print_json, runtime};
 use anyhow::{Context, bail};
 use archive::{ArchiveFlaw, ArchiveReader, Checkpoint, Expectations, PublicKeys, VerifiedArchive};
@@ -81,7 +82,7 @@ impl Judge<'_> {
             Ok(())
         })?;
         match (outcome, flaw) {
-            (CommandOutcome::Negative, _) => Ok(None),
+            (CommandOutcome::Negative | CommandOutcome::Unusable, _) => Ok(None),
             (CommandOutcome::Done, Some(flaw)) => Ok(Some(Err(Finding { flaw, file: None }))),
             (CommandOutcome::Done, None) => {
                 // The service knows of it by a record of its own, which the list has to reach.
@@ -105,8 +106,9 @@ impl Judge<'_> {
         let text = match &self.verify.keys {
             Some(file) => fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?,
             None => {
-                let url = format!("{}{KEYS}", self.args.url.trim_end_matches('/'));
-                let client = egress::operator_client(&egress::Config::default())?;
+                let (url, _) = service(self.args.url.as_deref(), self.args.token_file.as_deref(), ADMIN_TOKEN);
+                let url = format!("{url}{KEYS}");
+                let client = egress::service_client(&url, &egress::Config::default())?;
                 let fetched = runtime()?.block_on(egress::get_capped(&client, &url, MOST_KEYS));
                 let bytes = fetched
                     .with_context(|| format!("cannot read the public keys at {url}; name a file with --keys"))?;

@@ -180,5 +180,6 @@ fn caller(config: &TenantConfig, scope: &str) -> Caller {
         scopes: Scopes::parse(scope),
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,
+        labels: Vec::new(),
     }
 }

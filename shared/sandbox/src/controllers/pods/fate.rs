@@ -48,10 +48,11 @@ pub(super) fn of(world: &ClusterWorld, pod: &Value, container: &Value, spec: &st
         "unready" => return ContainerFate::Runs { ready: false },
         _ => {}
     }
-    let argv = program::argv(container);
+    let environment = program::environment(world, pod, container);
+    let argv = program::started(container, &environment);
     let to_the_end = spec != "containers" || phase_ends(pod);
     if !argv.is_empty() {
-        let ended = program::run(&argv, "", &[]);
+        let ended = program::run(&argv, "", &environment);
         let reason = if ended.exit == 0 { "Completed" } else { "Error" };
         if to_the_end || ended.exit != 0 {
             let after = world.pace.step.max(ended.lasts);

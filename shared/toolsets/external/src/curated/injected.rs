@@ -4,7 +4,7 @@
 
 use super::{CatalogReader, MOST, read};
 use crate::resolve::split_host;
-use crate::server::{ServerEntry, ServerLimits, ServerReach, TrustedEffects};
+use crate::server::{HttpTransport, ServerEntry, ServerLimits, ServerReach, TrustedEffects};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tenancy::book::{self, label};
@@ -120,8 +120,11 @@ fn at_address(name: String, url: &str) -> ServerEntry {
     ServerEntry {
         name,
         description: None,
-        // No braces are in it, so it is plain text.
-        reach: ServerReach::Http { url: ParameterTemplate::parse(url).unwrap_or_default() },
+        reach: ServerReach::Http {
+            // No braces are in it, so it is plain text.
+            url: ParameterTemplate::parse(url).unwrap_or_default(),
+            transport: HttpTransport::Streamable,
+        },
         auth: None,
         headers: BTreeMap::new(),
         params: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! An operator's catalog from all of its places, with good and bad entries side by side.
 
 use super::*;
-use crate::server::{ServerLimits, TrustedEffects};
+use crate::server::{Auth, ClientAuthMethod, HttpTransport, ServerLimits, TokenGrant, TrustedEffects};
 use domain::Effect;
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn codes(entry: &str) -> Vec<&'static str> {
 
 fn url(curated: &ServerCatalog, name: &str) -> String {
     match &curated.find(name).unwrap().reach {
-        ServerReach::Http { url } => url.to_string(),
+        ServerReach::Http { url, .. } => url.to_string(),
         ServerReach::Process { .. } => panic!("a web address"),
     }
 }
@@ -122,7 +122,7 @@ fn a_mistake_costs_one_entry_and_a_name_is_given_once() {
     servers.yaml:5:3: duplicate_server: the server `a` is there already, in servers.yaml:3
         hint: remove one of them, or name it otherwise
     servers.yaml:6:40: unknown_key: a server has no key `timeout`
-        hint: known keys here: name, description, url, command, args, env, auth, headers, params, deadline, calls_in_flight, calls_waiting, argument_bytes, result_bytes, refresh, trust_annotations, effects
+        hint: known keys here: name, description, url, transport, command, args, env, auth, headers, params, deadline, calls_in_flight, calls_waiting, argument_bytes, result_bytes, refresh, trust_annotations, effects
     servers/a.server.yaml:1:1: duplicate_server: the server `a` is there already, in servers.yaml:3
         hint: remove one of them, or name it otherwise
     servers/e.server.yaml:1:1: empty_file: the file holds no configuration
@@ -182,6 +182,93 @@ fn an_entry_says_one_way_to_reach_it() {
     assert_eq!(codes("{ name: a, command: '' }"), ["bad_value"]);
     assert_eq!(codes("{ url: 'https://a.example' }"), ["missing_key"]);
     assert_eq!(codes("{ name: A, url: 'https://a.example' }"), ["bad_value"]);
+}
+
+#[test]
+fn a_transport_is_one_that_fits_how_the_server_is_reached() {
+    let of = |text: &str| {
+        let (curated, problems) = ServerCatalog::marketplace(&format!("servers:\n- {text}\n"));
+        assert_eq!(problems, [], "{text}");
+        let ServerReach::Http { transport, .. } = curated.find("a").unwrap().reach else { panic!("a web address") };
+        transport
+    };
+    assert_eq!(of("{ name: a, url: 'https://a.example/sse', transport: sse }"), HttpTransport::Sse);
+    assert_eq!(of("{ name: a, url: 'https://a.example/mcp', transport: http }"), HttpTransport::Streamable);
+    assert_eq!(of("{ name: a, url: 'https://a.example/mcp' }"), HttpTransport::Streamable);
+    assert_eq!(codes("{ name: a, command: /bin/a, transport: stdio }"), Vec::<&str>::new());
+    assert_eq!(codes("{ name: a, command: /bin/a, transport: sse }"), ["bad_value"]);
+    assert_snapshot!(wrong("{ name: a, url: 'https://a.example', transport: stdio }"), @"
+    servers.yaml:2:51: bad_value: `stdio` is nothing `transport` can be
+        hint: use `http` or `sse`
+    ");
+}
+
+#[test]
+fn client_credentials_are_read_as_written() {
+    let (curated, problems) = ServerCatalog::marketplace(
+        "servers:\n- name: a\n  url: 'https://a.example/mcp'\n  params: { client: {}, key: { secret: true } }\n  \
+         auth:\n    client_credentials:\n      token_url: 'https://login.example/oauth2/token?v=2'\n      \
+         client_id: 'app-{{ params.client }}'\n      client_secret: '{{ params.key }}'\n      \
+         scope: 'wiki.read wiki.search'\n      resource: 'https://a.example/mcp'\n      auth_method: client_secret_post\n",
+    );
+    assert_eq!(problems, []);
+    let Some(Auth::ClientCredentials { grant, client_id, secret }) = &curated.find("a").unwrap().auth else {
+        panic!("client credentials")
+    };
+    let wanted = TokenGrant {
+        token_url: "https://login.example/oauth2/token?v=2".to_owned(),
+        scope: Some("wiki.read wiki.search".to_owned()),
+        audience: None,
+        resource: Some("https://a.example/mcp".to_owned()),
+        method: ClientAuthMethod::Post,
+    };
+    assert_eq!((grant, client_id.to_string().as_str(), secret.as_str()), (&wanted, "app-{{ params.client }}", "key"));
+}
+
+#[test]
+fn mistakes_in_client_credentials_are_told_where_they_stand() {
+    let entry = |auth: &str| {
+        format!(
+            "{{ name: a, url: 'https://a.example', params: {{ key: {{ secret: true }}, open: {{ default: x }} }}, auth: {auth} }}"
+        )
+    };
+    let rest = "client_id: x, client_secret: '{{ params.key }}'";
+    assert_snapshot!(wrong(&entry("{ client_credentials: {} }")), @r#"
+    servers.yaml:2:125: missing_key: the key `token_url` is missing
+        hint: add `token_url:`, where tokens are given
+    servers.yaml:2:125: missing_key: the key `client_id` is missing
+        hint: add `client_id:`, who we are there
+    servers.yaml:2:125: auth_without_secret: `client_credentials` has no `client_secret`
+        hint: add `client_secret: "{{ params.NAME }}"` with a parameter that is marked `secret: true`
+    "#);
+    let credentials = |keys: &str| entry(&format!("{{ client_credentials: {{ {keys} }} }}"));
+    for (keys, code) in [
+        (format!("token_url: 'https://login.example/{{{{ params.open }}}}', {rest}"), "bad_value"),
+        (format!("token_url: 'https://{{{{ params.open }}}}/token', {rest}"), "bad_url"),
+        (format!("token_url: 'ftp://login.example', {rest}"), "bad_url"),
+        (format!("token_url: 'https://name:word@login.example', {rest}"), "bad_url"),
+        (format!("token_url: 'https://login.example', {rest}, scope: '{{{{ params.open }}}}'"), "bad_value"),
+        (format!("token_url: 'https://login.example', {rest}, auth_method: none"), "bad_value"),
+        (format!("token_url: 'https://login.example', {rest}, client_assertion: x"), "unknown_key"),
+        ("token_url: 'https://login.example', client_id: x, client_secret: hunter2".to_owned(), "secret_literal"),
+        (
+            "token_url: 'https://login.example', client_id: x, client_secret: '{{ params.open }}'".to_owned(),
+            "auth_not_secret",
+        ),
+        (
+            "token_url: 'https://login.example', client_id: '{{ params.key }}', client_secret: '{{ params.key }}'"
+                .to_owned(),
+            "secret_outside_auth",
+        ),
+    ] {
+        assert_eq!(codes(&credentials(&keys)), [code], "{keys}");
+    }
+    let both = format!("{{ header: X-Key, client_credentials: {{ token_url: 'https://login.example', {rest} }} }}");
+    assert_eq!(codes(&entry(&both)), ["bad_source"]);
+    let twice = "{ name: a, url: 'https://a.example', params: { key: { secret: true } }, \
+                 auth: { client_credentials: { token_url: 'https://login.example', client_id: x, client_secret: '{{ params.key }}' } }, \
+                 headers: { authorization: x } }";
+    assert_eq!(codes(twice), ["bad_value"], "nobody else says who we are");
 }
 
 #[test]

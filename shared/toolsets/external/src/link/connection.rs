@@ -3,9 +3,14 @@
 use super::exchange::LinkExchange;
 use super::fault::LinkFault;
 use super::process::{ProcessCommand, ProcessTransport};
+use super::sender::HttpSender;
+use super::sse_transport::SseTransport;
 use super::target::{LinkTarget, TargetReach};
+use super::token::TokenSource;
+use super::trouble::LinkTrouble;
 use super::wire::HttpLink;
 use super::{LinkKey, LinkLimits, LinksConfig, ServerEra};
+use crate::server::HttpTransport;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
@@ -17,7 +22,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, common::client_side_sse::NeverRetry};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 
@@ -34,9 +39,28 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// An open line. Dropping it closes the session, the streams and the process.
 pub(crate) struct ServerConnection {
     running: RunningService<RoleClient, PassiveClient>,
-    wire: Option<HttpLink>,
+    /// What its transport knows of it; a process has nothing to say.
+    trouble: Option<Arc<LinkTrouble>>,
     era: ServerEra,
+    version: &'static str,
+    opened: Instant,
     _hearing: JoinSet<()>,
+}
+
+impl Drop for ServerConnection {
+    fn drop(&mut self) {
+        // Only the legacy era has sessions.
+        if self.era == ServerEra::Legacy {
+            let error = if self.is_open() { "" } else { "broken_connection" };
+            telemetry::metrics::MCP_CLIENT_SESSION.observe_since([self.version, error], self.opened);
+        }
+    }
+}
+
+/// A version of the protocol, unless the server made one up: that is its own text.
+fn known_version(version: &str) -> &'static str {
+    const KNOWN: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+    KNOWN.into_iter().find(|known| *known == version).unwrap_or_default()
 }
 
 /// What the line is opened with.
@@ -45,6 +69,8 @@ pub(crate) struct ConnectionSetup<'a> {
     pub(crate) key: &'a LinkKey,
     pub(crate) target: &'a LinkTarget,
     pub(crate) limits: &'a LinkLimits,
+    /// Where its tokens come from, if it wants any.
+    pub(crate) tokens: Option<&'a Arc<TokenSource>>,
     /// The era it was of the last time.
     pub(crate) known: Option<ServerEra>,
     pub(crate) changes: &'a broadcast::Sender<LinkKey>,
@@ -66,25 +92,33 @@ impl ServerConnection {
     /// Opens a line within the limits' deadline.
     pub(crate) async fn open(opening: ConnectionSetup<'_>) -> Result<ServerConnection, LinkFault> {
         let bell = Arc::new(Notify::new());
-        let (running, wire) = match &opening.target.reach {
-            TargetReach::Http { url } => {
-                let client = guarded(&opening)?;
-                let wire = HttpLink::new(client, url.clone(), opening.target, opening.limits, Arc::clone(&bell));
+        let (running, trouble) = match &opening.target.reach {
+            TargetReach::Http { url, transport: HttpTransport::Streamable } => {
+                let wire =
+                    HttpLink::new(sender(&opening)?, url.clone(), opening.target, opening.limits, Arc::clone(&bell));
                 let mut config = StreamableHttpClientTransportConfig::with_uri("over the wire")
                     .max_concurrent_requests(IN_FLIGHT)
                     // A session that ended is opened anew by us, who know what may be sent again.
                     .reinit_on_expired_session(false);
                 config.retry_config = Arc::new(NeverRetry::default());
                 let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
-                let opened = negotiated(transport, &opening).await;
-                (opened.map_err(|fault| wire.take_fault().unwrap_or(fault))?, Some(wire))
+                (negotiated(transport, &opening, opening.known).await, Some(wire.trouble()))
+            }
+            TargetReach::Http { url, transport: HttpTransport::Sse } => {
+                let sender = sender(&opening)?;
+                let stream = SseTransport::open(sender, url, opening.target, opening.limits, Arc::clone(&bell)).await?;
+                let trouble = stream.trouble();
+                // No server of the modern era has this transport.
+                (negotiated(stream, &opening, Some(ServerEra::Legacy)).await, Some(trouble))
             }
             TargetReach::Process { command, args, env } => {
                 let started = ProcessCommand { command, args, env, params: &opening.target.params };
                 let lines = ProcessTransport::start(&started, opening.limits, Arc::clone(&bell))?;
-                (negotiated(lines, &opening).await?, None)
+                (negotiated(lines, &opening, opening.known).await, None)
             }
         };
+        let known = || trouble.as_ref().and_then(|trouble| trouble.take());
+        let running = running.map_err(|fault| known().unwrap_or(fault))?;
         let info = running.peer().peer_info().ok_or(LinkFault::NotMcp("it says nothing about itself"))?;
         let era = if info.protocol_version.has_initialize() { ServerEra::Legacy } else { ServerEra::Modern };
         let tells = info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true));
@@ -93,7 +127,8 @@ impl ServerConnection {
         if era == ServerEra::Modern && tells {
             hearing.spawn(subscribe(running.peer().clone(), bell));
         }
-        Ok(ServerConnection { running, wire, era, _hearing: hearing })
+        let (version, opened) = (known_version(&info.protocol_version.to_string()), Instant::now());
+        Ok(ServerConnection { running, trouble, era, version, opened, _hearing: hearing })
     }
 
     pub(crate) fn era(&self) -> ServerEra {
@@ -104,7 +139,7 @@ impl ServerConnection {
     pub(crate) fn is_open(&self) -> bool {
         !self.running.is_closed()
             && !self.running.peer().is_transport_closed()
-            && !self.wire.as_ref().is_some_and(HttpLink::is_stale)
+            && !self.trouble.as_ref().is_some_and(|trouble| trouble.is_retired())
     }
 
     /// Asks for one page of tools, as the server wrote them.
@@ -172,26 +207,22 @@ pub(crate) struct ToolsPage {
     pub(crate) next: Option<String>,
 }
 
-fn guarded(opening: &ConnectionSetup<'_>) -> Result<egress::Guarded, LinkFault> {
-    let config = egress::Config { connect_within: opening.config.connect_within, ..egress::Config::default() };
-    let guard = &opening.target.guard;
-    let built = match &opening.config.lookup {
-        Some(lookup) => guard.client_resolving(&config, Arc::clone(lookup)),
-        None => guard.client(&config),
-    };
-    built.map_err(|_| LinkFault::Refused)
+fn sender(opening: &ConnectionSetup<'_>) -> Result<HttpSender, LinkFault> {
+    let client = opening.config.client(&opening.target.guard)?;
+    Ok(HttpSender::new(client, opening.target, opening.tokens.cloned()))
 }
 
 /// Finds out which era the server is of, or takes it at the word it gave before.
 async fn negotiated<T, E, A>(
     transport: T,
     opening: &ConnectionSetup<'_>,
+    known: Option<ServerEra>,
 ) -> Result<RunningService<RoleClient, PassiveClient>, LinkFault>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let mode = match opening.known {
+    let mode = match known {
         Some(ServerEra::Legacy) => ClientLifecycleMode::Initialize,
         Some(ServerEra::Modern) | None => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],

@@ -27,6 +27,7 @@ struct ExchangeState {
     /// The trace of whoever asks: the client library sends from a task of its own, which knows no span.
     trace: HeaderMap,
     withdrawn: CancellationToken,
+    settled: CancellationToken,
     sent: AtomicBool,
     outcome: Mutex<Option<Result<Value, LinkFault>>>,
 }
@@ -38,6 +39,7 @@ impl LinkExchange {
             progress: progress.clone(),
             trace: egress::trace_headers(),
             withdrawn: CancellationToken::new(),
+            settled: CancellationToken::new(),
             sent: AtomicBool::new(false),
             outcome: Mutex::new(None),
         }))
@@ -67,6 +69,11 @@ impl LinkExchange {
         &self.0.withdrawn
     }
 
+    /// Cancelled when it is known what came of it.
+    pub(crate) fn settled(&self) -> &CancellationToken {
+        &self.0.settled
+    }
+
     /// Notes whether any of the request may have left.
     pub(crate) fn note_sent(&self, sent: bool) {
         self.0.sent.store(sent, Ordering::Release);
@@ -75,6 +82,7 @@ impl LinkExchange {
     /// Leaves what came of it. The first word counts: a second answer changes nothing.
     pub(crate) fn settle(&self, outcome: Result<Value, LinkFault>) {
         self.0.outcome.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
+        self.0.settled.cancel();
     }
 
     /// What came of it, if anything did.

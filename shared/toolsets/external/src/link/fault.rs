@@ -34,6 +34,57 @@ pub(crate) enum LinkFault {
     Late,
     /// It answered with an error of the protocol.
     Error { code: i64, message: String },
+    /// There is no token for it, so nothing was sent.
+    NoToken(TokenFault),
+}
+
+/// Why an authorization server gave no token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TokenFault {
+    /// Its address may not be dialled, or nobody answers there.
+    Unreachable,
+    /// It does not take our client's secret, or does not give what we ask for; perhaps with an error of the standard.
+    Rejected(Option<&'static str>),
+    /// It fails, or is silent.
+    Failing(Option<Duration>),
+    /// What it said is no token.
+    NotAToken(&'static str),
+}
+
+impl From<TokenFault> for LinkFault {
+    fn from(fault: TokenFault) -> LinkFault {
+        LinkFault::NoToken(fault)
+    }
+}
+
+impl TokenFault {
+    /// What a caller is told it is.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            TokenFault::Unreachable => codes::UPSTREAM_REFUSED,
+            TokenFault::Rejected(_) => target::codes::CREDENTIALS_REFUSED,
+            TokenFault::Failing(_) | TokenFault::NotAToken(_) => codes::UPSTREAM_UNAVAILABLE,
+        }
+    }
+
+    fn failure(self) -> Failure {
+        let failure = |what: &str| Failure::new(self.code(), format!("no token for the server: {what}"));
+        match &self {
+            TokenFault::Unreachable => failure("the authorization server cannot be reached at its address"),
+            TokenFault::Rejected(error) => {
+                let error = error.map(|error| format!(" ({error})")).unwrap_or_default();
+                failure(&format!("the authorization server does not take our client credentials{error}"))
+                    .next("nothing was sent; ask an administrator of the tenant to look at the client and its secret")
+            }
+            TokenFault::Failing(pause) => {
+                paused(failure("the authorization server does not answer").next("nothing was sent; try later"), *pause)
+            }
+            TokenFault::NotAToken(what) => {
+                failure(&format!("the authorization server gives none that can be used: {what}"))
+                    .next("nothing was sent; ask the operator of the authorization server")
+            }
+        }
+    }
 }
 
 /// What is at stake when an exchange gives nothing.
@@ -90,6 +141,7 @@ impl LinkFault {
                 Failure::new(codes::UPSTREAM_ERROR, format!("the server answered with an error: {said}"))
                     .details(json!({ "code": code }))
             }
+            LinkFault::NoToken(fault) => fault.failure(),
         }
     }
 }

@@ -3,8 +3,12 @@
 use super::frame::ServerMessage;
 use super::measure::{AnswerCaps, Measure};
 use super::sse::SseEvents;
+use super::sse_transport::endpoint_in;
+use super::token;
 use crate::visible::has_tricks;
 use crate::{answer, definition};
+use egress::header::HeaderMap;
+use egress::{GuardedResponse, Url};
 use redact::{Scrubber, SecretText};
 use serde_json::Value;
 
@@ -25,6 +29,25 @@ pub fn stream(bytes: &[u8]) {
         message(event);
     }
     message(bytes);
+    endpoint(bytes);
+    token(bytes);
+}
+
+/// Wherever a stream says that messages go, it is within the origin that is configured.
+fn endpoint(bytes: &[u8]) {
+    let Ok(configured) = Url::parse("https://wiki.example:8443/a/sse") else { return };
+    if let Ok(endpoint) = endpoint_in(&configured, bytes) {
+        assert_eq!(endpoint.origin(), configured.origin(), "{endpoint}");
+        assert!(endpoint.username().is_empty() && endpoint.password().is_none(), "{endpoint}");
+    }
+}
+
+/// Whatever an authorization server answers, a token is one that a header can hold.
+fn token(bytes: &[u8]) {
+    let answer = GuardedResponse { status: 200, headers: HeaderMap::new(), body: bytes.to_vec(), cut: false };
+    if let Ok((token, _)) = token::read(&answer) {
+        assert!(!token.expose().is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic()));
+    }
 }
 
 /// The events, and whether one was too long.

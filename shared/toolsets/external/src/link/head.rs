@@ -51,7 +51,8 @@ pub(super) fn judged(streaming: &Streaming, asked: &HeaderMap) -> Result<(), Lin
     }
 }
 
-fn pause(headers: &HeaderMap) -> Option<Duration> {
+/// The pause that an answer asks for.
+pub(super) fn pause(headers: &HeaderMap) -> Option<Duration> {
     headers.get("retry-after")?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 

@@ -6,8 +6,10 @@
 use super::connection::{ConnectionSetup, ServerConnection};
 use super::fault::LinkFault;
 use super::target::{LinkTarget, TargetDigest};
+use super::token::{GivenTokens, TokenSource};
 use super::{LinkKey, LinkLimits, LinksConfig, ServerEra};
 use domain::Tenant;
+use redact::SecretText;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -15,11 +17,17 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+/// Where the tokens of one server come from, by what they are fetched with.
+type TokenSources = Vec<(TargetDigest, Arc<TokenSource>)>;
+
 /// All slots.
 pub(crate) struct Pool {
     config: LinksConfig,
     changes: broadcast::Sender<LinkKey>,
     slots: Mutex<HashMap<LinkKey, Vec<Arc<PoolSlot>>>>,
+    /// Where tokens come from, by what they are fetched with. Sessions with other parameters share them.
+    sources: Mutex<HashMap<LinkKey, TokenSources>>,
+    given: Arc<GivenTokens>,
     /// Closes what nobody uses; begins with the first line.
     sweeping: Mutex<JoinSet<()>>,
 }
@@ -41,7 +49,8 @@ struct PooledConnection {
 
 impl Pool {
     pub(crate) fn new(config: LinksConfig, changes: broadcast::Sender<LinkKey>) -> Arc<Pool> {
-        Arc::new(Pool { config, changes, slots: Mutex::default(), sweeping: Mutex::default() })
+        let (slots, sources, sweeping) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Pool { config, changes, slots, sources, given: Arc::default(), sweeping })
     }
 
     /// The slot of a target. If its server has too many, the one that was not used for longest goes.
@@ -85,8 +94,9 @@ impl Pool {
         }
         let known = slot.kept().era;
         let (config, key, changes) = (&self.config, &slot.key, &self.changes);
-        let opened =
-            Box::pin(ServerConnection::open(ConnectionSetup { config, key, target, limits, known, changes })).await;
+        let tokens = self.tokens(key, target)?;
+        let setup = ConnectionSetup { config, key, target, limits, tokens: tokens.as_ref(), known, changes };
+        let opened = Box::pin(ServerConnection::open(setup)).await;
         let mut kept = slot.kept();
         match opened {
             Ok(line) => {
@@ -102,12 +112,37 @@ impl Pool {
         }
     }
 
+    /// Where the tokens for a target come from. If its server has too many such sources, the first of them goes.
+    fn tokens(&self, key: &LinkKey, target: &LinkTarget) -> Result<Option<Arc<TokenSource>>, LinkFault> {
+        let Some(credentials) = &target.credentials else { return Ok(None) };
+        let digest = credentials.digest();
+        let mut all = locked(&self.sources);
+        let sources = all.entry(key.clone()).or_default();
+        if let Some((_, source)) = sources.iter().find(|(known, _)| *known == digest) {
+            return Ok(Some(Arc::clone(source)));
+        }
+        if sources.len() >= self.config.per_server.max(1) {
+            sources.remove(0);
+        }
+        let client = self.config.client(&credentials.guard)?;
+        let given = Arc::clone(&self.given);
+        let source = Arc::new(TokenSource::new(key.clone(), credentials.clone(), client, given));
+        sources.push((digest, Arc::clone(&source)));
+        Ok(Some(source))
+    }
+
+    /// The tokens that were given for a tenant's servers lately.
+    pub(crate) fn tokens_of(&self, tenant: &Tenant) -> Vec<SecretText> {
+        self.given.of(tenant)
+    }
+
     /// Forgets the slots of a tenant, or of one of its servers. Exchanges on their way end by themselves.
     pub(crate) fn forget(&self, tenant: &Tenant, server: Option<&str>) {
         let of_it = |key: &LinkKey| key.tenant == *tenant && server.is_none_or(|server| key.server == server);
         let gone: Vec<_> = locked(&self.slots).extract_if(|key, _| of_it(key)).collect();
         // Closed outside the lock.
         drop(gone);
+        locked(&self.sources).retain(|key, _| !of_it(key));
     }
 
     /// Closes what was not used for a while. Slots stay, since they know the era.

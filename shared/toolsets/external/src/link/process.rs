@@ -8,18 +8,16 @@
 use super::LinkLimits;
 use super::exchange::LinkExchange;
 use super::fault::LinkFault;
-use super::frame::{self, ServerMessage};
-use super::measure::{AnswerCaps, Measure};
+use super::frame;
+use super::inbox::Inbox;
 use super::wire::OpaqueError;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -37,13 +35,11 @@ pub(crate) struct ProcessTransport {
     input: Arc<AsyncMutex<ChildStdin>>,
     output: BufReader<ChildStdout>,
     line: Vec<u8>,
-    caps: AnswerCaps,
     bytes: usize,
     params: BTreeMap<String, String>,
-    waiting: Arc<Waiters>,
+    inbox: Inbox,
     /// The question for the era, and until when it may be answered.
     probe: Option<(RequestId, Instant)>,
-    bell: Arc<Notify>,
     /// A message was written in part only, so nothing that follows could be understood.
     ruined: CancellationToken,
     // In this order: as long as the leader was not waited for, its number belongs to nobody else.
@@ -53,16 +49,6 @@ pub(crate) struct ProcessTransport {
 
 /// The group of a process. Ends it when dropped.
 struct ServerProcessGroup(Option<Pid>);
-
-/// Who waits for an answer, by the id of the request.
-#[derive(Default)]
-struct Waiters(Mutex<HashMap<String, Waiter>>);
-
-struct Waiter {
-    exchange: LinkExchange,
-    id: RequestId,
-    token: Value,
-}
 
 impl ProcessTransport {
     /// Starts the process. It must be one that an operator named.
@@ -84,12 +70,10 @@ impl ProcessTransport {
             input: Arc::new(AsyncMutex::new(input)),
             output: BufReader::new(output),
             line: Vec::new(),
-            caps: limits.caps(),
             bytes: limits.bytes,
             params: started.params.clone(),
-            waiting: Arc::default(),
+            inbox: Inbox::new(limits.caps(), bell),
             probe: None,
-            bell,
             ruined: CancellationToken::new(),
             _group: group,
             _leader: leader,
@@ -115,44 +99,6 @@ impl ProcessTransport {
             }
         }
     }
-
-    /// What the client library is to hear of a line, if anything.
-    fn understood(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return None;
-        }
-        if Measure::whole(self.caps, line).is_err() {
-            let too_much = LinkFault::TooLarge("more values, or deeper ones, than it may");
-            return self.waiting.settle(&id_alone(line)?, Err(too_much));
-        }
-        match ServerMessage::read(line).ok()? {
-            ServerMessage::Answer(answer) => {
-                let id = answer.id()?.clone();
-                match &self.probe {
-                    Some((probe, _)) if answer.is_to(&probe.clone().into_json_value()) => {
-                        Some(if answer.speaks_modern() {
-                            answer.typed(probe).ok()?
-                        } else {
-                            frame::unknown_method(probe)
-                        })
-                    }
-                    _ if self.waiting.has(&id) => self.waiting.settle(&id, answer.into_outcome()),
-                    // An opening request; the library drops what nobody asked for.
-                    _ => answer.typed(&serde_json::from_value(id).ok()?).ok(),
-                }
-            }
-            // Declined by the library, which offers nothing.
-            ServerMessage::Request { .. } => serde_json::from_slice(line).ok(),
-            ServerMessage::Notice { method, params } => {
-                match method.as_str() {
-                    frame::LIST_CHANGED => self.bell.notify_one(),
-                    frame::PROGRESS => self.waiting.report(&params),
-                    _ => {}
-                }
-                None
-            }
-        }
-    }
 }
 
 /// What to start.
@@ -175,10 +121,12 @@ impl Transport<RoleClient> for ProcessTransport {
         {
             self.probe = Some((request.id.clone(), Instant::now() + PROBE));
         }
-        if let (Some(exchange), Ok(frame), ClientJsonRpcMessage::Request(request)) = (&exchange, &frame, &item) {
+        if let Some(exchange) = &exchange {
             deadline = exchange.limits().deadline;
+        }
+        if let (Ok(frame), ClientJsonRpcMessage::Request(request)) = (&frame, &item) {
             let token = frame.pointer("/params/_meta/progressToken").cloned().unwrap_or_default();
-            self.waiting.add(Waiter { exchange: exchange.clone(), id: request.id.clone(), token });
+            self.inbox.await_answer(exchange.clone(), request.id.clone(), token);
         }
         let (input, ruined) = (Arc::clone(&self.input), self.ruined.clone());
         async move {
@@ -226,8 +174,9 @@ impl Transport<RoleClient> for ProcessTransport {
             };
             match read {
                 Ok(line) => {
-                    let heard = self.understood(&line);
-                    if let Some(message) = heard {
+                    let probe = self.probe.as_ref().map(|(id, _)| id);
+                    // A line that is no message is somebody's printing, which says nothing.
+                    if let Ok(Some(message)) = self.inbox.take(&line, probe) {
                         let answers =
                             matches!(&message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
                         self.probe.take_if(|_| answers);
@@ -235,7 +184,7 @@ impl Transport<RoleClient> for ProcessTransport {
                     }
                 }
                 Err(fault) => {
-                    self.waiting.settle_all(&fault);
+                    self.inbox.settle_all(&fault);
                     return None;
                 }
             }
@@ -246,57 +195,6 @@ impl Transport<RoleClient> for ProcessTransport {
         self.ruined.cancel();
         Ok(())
     }
-}
-
-impl Waiters {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Waiter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, waiter: Waiter) {
-        let mut waiting = self.lock();
-        // Those who gave up would stay for ever if the process never answers them.
-        waiting.retain(|_, waiter| !waiter.exchange.withdrawn().is_cancelled());
-        waiting.insert(waiter.id.to_string(), waiter);
-    }
-
-    fn has(&self, id: &Value) -> bool {
-        self.lock().contains_key(&key(id))
-    }
-
-    fn settle(&self, id: &Value, outcome: Result<Value, LinkFault>) -> Option<ServerJsonRpcMessage> {
-        let waiter = self.lock().remove(&key(id))?;
-        waiter.exchange.settle(outcome);
-        Some(frame::over(&waiter.id))
-    }
-
-    fn settle_all(&self, fault: &LinkFault) {
-        for (_, waiter) in self.lock().drain() {
-            waiter.exchange.settle(Err(fault.clone()));
-        }
-    }
-
-    fn report(&self, params: &Value) {
-        let Some(token) = params.get("progressToken") else { return };
-        let found = self.lock().values().find(|waiter| &waiter.token == token).map(|waiter| waiter.exchange.clone());
-        if let Some(exchange) = found {
-            exchange.report(params);
-        }
-    }
-}
-
-/// An id as a key; some servers write numbers as texts.
-fn key(id: &Value) -> String {
-    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
-}
-
-/// The id of a message that is too large to be read whole. Nothing else of it is kept.
-fn id_alone(line: &[u8]) -> Option<Value> {
-    #[derive(Deserialize)]
-    struct MessageWithId {
-        id: RequestId,
-    }
-    serde_json::from_slice(line).ok().map(|MessageWithId { id }| id.into_json_value())
 }
 
 impl Drop for ServerProcessGroup {

@@ -1,4 +1,5 @@
-//! Server-sent events, as much of them as the protocol uses: the data of each event, bounded.
+//! Server-sent events, as much of them as the protocol uses: the data of each event, bounded, and whether it is a
+//! message or the endpoint that a server of the older transport names first.
 
 use std::collections::VecDeque;
 
@@ -10,10 +11,19 @@ pub(crate) struct SseEvents {
     data: Vec<u8>,
     /// An event without a data line is none.
     has_data: bool,
-    /// Of another kind than a message; such events are left out.
-    other: bool,
+    /// `None`: of another kind; such events are left out.
+    kind: Option<SseEventKind>,
     after_cr: bool,
-    ready: VecDeque<Vec<u8>>,
+    ready: VecDeque<(SseEventKind, Vec<u8>)>,
+}
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SseEventKind {
+    /// A message of the protocol.
+    Message,
+    /// Where messages are to be sent.
+    Endpoint,
 }
 
 /// One event is longer than it may be.
@@ -24,7 +34,7 @@ impl SseEvents {
     /// Events of at most that many bytes each.
     pub(crate) fn of_at_most(most: usize) -> SseEvents {
         let (line, data, ready) = (Vec::new(), Vec::new(), VecDeque::new());
-        SseEvents { most, line, data, has_data: false, other: false, after_cr: false, ready }
+        SseEvents { most, line, data, has_data: false, kind: Some(SseEventKind::Message), after_cr: false, ready }
     }
 
     /// Reads the next piece of the stream.
@@ -44,8 +54,18 @@ impl SseEvents {
         Ok(())
     }
 
-    /// The data of the next complete event.
+    /// The data of the next complete message.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match self.next_of_any_kind()? {
+                (SseEventKind::Message, data) => return Some(data),
+                (SseEventKind::Endpoint, _) => {}
+            }
+        }
+    }
+
+    /// The next complete event of a kind that is known, and its data.
+    pub(crate) fn next_of_any_kind(&mut self) -> Option<(SseEventKind, Vec<u8>)> {
         self.ready.pop_front()
     }
 
@@ -53,8 +73,11 @@ impl SseEvents {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let (data, has_data) = (std::mem::take(&mut self.data), std::mem::take(&mut self.has_data));
-            if !std::mem::take(&mut self.other) && has_data && !data.is_empty() {
-                self.ready.push_back(data);
+            if let Some(kind) = self.kind.replace(SseEventKind::Message)
+                && has_data
+                && !data.is_empty()
+            {
+                self.ready.push_back((kind, data));
             }
             return;
         }
@@ -71,7 +94,13 @@ impl SseEvents {
                 }
                 self.data.extend_from_slice(value);
             }
-            b"event" => self.other = !value.is_empty() && value != b"message",
+            b"event" => {
+                self.kind = match value {
+                    b"" | b"message" => Some(SseEventKind::Message),
+                    b"endpoint" => Some(SseEventKind::Endpoint),
+                    _ => None,
+                };
+            }
             // Streams are not resumed, so ids and pauses mean nothing here.
             _ => {}
         }
@@ -105,6 +134,15 @@ mod tests {
     fn other_kinds_empty_ones_and_unfinished_ones_are_left_out() {
         let text = "event: endpoint\ndata: /sse\n\ndata:\n\nevent: x\n\ndata: good\n\ndata: unfinished\n";
         assert_eq!(read(text, 1000), ["good"]);
+    }
+
+    #[test]
+    fn the_endpoint_is_told_from_messages() {
+        let mut events = SseEvents::of_at_most(100);
+        events.take(b"event: endpoint\ndata: /messages?id=7\n\ndata: good\n\nevent: odd\ndata: x\n\n").unwrap();
+        assert_eq!(events.next_of_any_kind(), Some((SseEventKind::Endpoint, b"/messages?id=7".to_vec())));
+        assert_eq!(events.next_of_any_kind(), Some((SseEventKind::Message, b"good".to_vec())));
+        assert_eq!(events.next_of_any_kind(), None);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 mod bounds;
 mod double;
 mod notices;
+mod older;
 mod process;
 mod sending;
 mod talk;
+mod tokens;
 mod trust;
 mod world;

@@ -2,7 +2,7 @@
 //!
 //! The client library negotiates, numbers and fills in headers; the bytes pass here. An answer in events is read to its
 //! end in this module, so the library sees one answer per request, whatever the server wrote. Nothing is sent twice,
-//! no redirect is followed, nothing is unpacked, no authorization server is looked for.
+//! no redirect is followed, nothing is unpacked, no authorization server is looked for: only one that is configured is asked.
 
 use super::LinkLimits;
 use super::exchange::LinkExchange;
@@ -10,16 +10,18 @@ use super::fault::LinkFault;
 use super::frame::{self, AnswerFrame, ServerMessage};
 use super::head::{BodyKind, body_of, broken, is_modern, judged, session_of};
 use super::measure::Measure;
+use super::sender::HttpSender;
 use super::sse::SseEvents;
 use super::target::LinkTarget;
-use egress::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use egress::{Guarded, GuardedRequest, Method, StreamBounds, Streaming, Url};
+use super::trouble::LinkTrouble;
+use egress::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use egress::{GuardedRequest, Method, StreamBounds, Streaming, Url};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
 use rmcp::transport::streamable_http_client::{StreamableHttpError, StreamableHttpPostResponse};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -43,20 +45,16 @@ pub(crate) struct OpaqueError;
 pub(crate) struct HttpLink(pub(super) Arc<HttpLinkState>);
 
 pub(super) struct HttpLinkState {
-    pub(super) client: Guarded,
+    sender: HttpSender,
     url: Url,
-    headers: HeaderMap,
     params: BTreeMap<String, String>,
     /// What opening the line may cost.
     opening: LinkLimits,
-    /// Why it could not be opened.
-    fault: Mutex<Option<LinkFault>>,
+    trouble: Arc<LinkTrouble>,
     /// Rung when the server says that its tools changed.
     pub(super) bell: Arc<Notify>,
     /// Whether it said at the opening that it would tell.
     pub(super) announces: AtomicBool,
-    /// Whether it turned our session down; the next exchange opens another.
-    stale: AtomicBool,
 }
 
 /// A message on its way, with what the library knows about it.
@@ -76,42 +74,27 @@ struct OpenedAnswer {
 }
 
 impl HttpLink {
-    pub(crate) fn new(
-        client: Guarded,
+    pub(super) fn new(
+        sender: HttpSender,
         url: Url,
         target: &LinkTarget,
         opening: &LinkLimits,
         bell: Arc<Notify>,
     ) -> HttpLink {
-        let mut headers = HeaderMap::new();
-        for (name, value) in &target.headers {
-            // A value that no header can hold was refused when it was set; without it the server says no.
-            if let Ok(mut value) = HeaderValue::from_str(value.expose()) {
-                value.set_sensitive(true);
-                headers.insert(name.clone(), value);
-            }
-        }
         HttpLink(Arc::new(HttpLinkState {
-            client,
+            sender,
             url,
-            headers,
             params: target.params.clone(),
             opening: opening.clone(),
-            fault: Mutex::new(None),
+            trouble: Arc::default(),
             bell,
             announces: AtomicBool::new(false),
-            stale: AtomicBool::new(false),
         }))
     }
 
-    /// Why the line could not be opened, if that is known.
-    pub(crate) fn take_fault(&self) -> Option<LinkFault> {
-        self.0.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Whether the server turned our session down.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.0.stale.load(Ordering::Acquire)
+    /// What is wrong with the line. It is retired when the server turned our session down.
+    pub(crate) fn trouble(&self) -> Arc<LinkTrouble> {
+        Arc::clone(&self.0.trouble)
     }
 
     /// Puts a message together with its headers. Those of the protocol win over those of the configuration.
@@ -144,8 +127,7 @@ impl HttpLink {
         session: Option<&str>,
         of_library: HashMap<HeaderName, HeaderValue>,
     ) -> Result<HeaderMap, LinkFault> {
-        let mut headers = self.0.headers.clone();
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let mut headers = self.0.sender.headers();
         headers.extend(of_library);
         if let Some(session) = session {
             let value = HeaderValue::from_str(session).map_err(|_| LinkFault::NotMcp("a session id is no header"))?;
@@ -247,7 +229,13 @@ impl HttpLink {
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<OpaqueError>> {
         let legacy = match &answered {
             Ok(OpenedAnswer { answer, .. }) => !answer.speaks_modern(),
-            Err(LinkFault::Refused | LinkFault::Credentials | LinkFault::Busy(_) | LinkFault::TooLarge(_)) => false,
+            Err(
+                LinkFault::Refused
+                | LinkFault::Credentials
+                | LinkFault::Busy(_)
+                | LinkFault::TooLarge(_)
+                | LinkFault::NoToken(_),
+            ) => false,
             Err(
                 LinkFault::Failed(_) | LinkFault::Broken | LinkFault::Expired | LinkFault::NotMcp(_) | LinkFault::Late,
             ) => true,
@@ -261,7 +249,7 @@ impl HttpLink {
 
     /// Keeps the fault for whoever opens the line.
     pub(super) fn failed(&self, fault: LinkFault) -> StreamableHttpError<OpaqueError> {
-        *self.0.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+        self.0.trouble.keep(fault);
         StreamableHttpError::Client(OpaqueError)
     }
 
@@ -274,21 +262,9 @@ impl HttpLink {
         let mut request = GuardedRequest::new(Method::POST, &self.0.url);
         request.headers = out.headers.clone();
         request.body = Some(out.body.clone());
-        if let Some(exchange) = &out.exchange {
-            exchange.note_sent(true);
-        }
         // Whoever waits keeps the deadline; the client's own is only there to end what is forgotten.
         let bounds = StreamBounds { within: within + Duration::from_secs(1), bytes: limits.bytes };
-        let opened = self.0.client.open(request, bounds).await;
-        let mut streaming = match opened {
-            Ok(streaming) => streaming,
-            Err(error) => {
-                if let Some(exchange) = out.exchange.as_ref().filter(|_| error.nothing_was_sent()) {
-                    exchange.note_sent(false);
-                }
-                return Err(broken(error));
-            }
-        };
+        let mut streaming = self.0.sender.open(request, bounds, out.exchange.as_ref()).await?;
         let session = session_of(&streaming.headers)?;
         let answer = match body_of(&streaming, &out.headers)? {
             BodyKind::Json => self.whole(&mut streaming, out, limits).await?,
@@ -307,7 +283,7 @@ impl HttpLink {
     /// next one opens a session of its own.
     fn note_stale(&self, headers: &HeaderMap) {
         if headers.contains_key(SESSION) {
-            self.0.stale.store(true, Ordering::Release);
+            self.0.trouble.retire();
         }
     }
 
@@ -375,7 +351,7 @@ impl HttpLink {
         let mut request = GuardedRequest::new(Method::POST, &self.0.url);
         request.headers = headers;
         request.body = Some(frame.to_string().into_bytes());
-        let streaming = self.0.client.open(request, ASIDE).await.map_err(broken)?;
+        let streaming = self.0.sender.open(request, ASIDE, None).await?;
         judged(&streaming, &HeaderMap::new())
     }
 
@@ -384,7 +360,7 @@ impl HttpLink {
         let mut request = GuardedRequest::new(Method::POST, &self.0.url);
         request.headers = out.headers;
         request.body = Some(out.body);
-        let streaming = self.0.client.open(request, ASIDE).await.map_err(broken)?;
+        let streaming = self.0.sender.open(request, ASIDE, None).await?;
         judged(&streaming, &HeaderMap::new())
     }
 
@@ -393,9 +369,8 @@ impl HttpLink {
         let mut request = GuardedRequest::new(if out.body.is_some() { Method::POST } else { Method::GET }, &self.0.url);
         request.headers = out.headers.clone();
         request.body = out.body;
-        let opening = self.0.client.open(request, bounds);
-        let streaming =
-            tokio::time::timeout(ASIDE.within, opening).await.map_err(|_| LinkFault::Late)?.map_err(broken)?;
+        let opening = self.0.sender.open(request, bounds, None);
+        let streaming = tokio::time::timeout(ASIDE.within, opening).await.map_err(|_| LinkFault::Late)??;
         match body_of(&streaming, &out.headers)? {
             BodyKind::Events => Ok(streaming),
             BodyKind::Json | BodyKind::Complaint | BodyKind::Nothing => Err(LinkFault::NotMcp("it offers no stream")),
@@ -406,7 +381,7 @@ impl HttpLink {
     pub(super) async fn end(&self, headers: HeaderMap) {
         let mut request = GuardedRequest::new(Method::DELETE, &self.0.url);
         request.headers = headers;
-        self.0.client.open(request, ASIDE).await.ok();
+        self.0.sender.open(request, ASIDE, None).await.ok();
     }
 }
 

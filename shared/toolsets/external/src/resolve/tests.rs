@@ -75,10 +75,11 @@ fn an_address_and_its_headers_are_filled() {
     let resolved =
         servers_of(&config).resolve("wiki", &said(None, None, &[("team", "a b/../?&=#%@:"), ("region", "ü")])).unwrap();
     let url = "https://wiki.example:8443/%C3%BC/mcp?team=a%20b%2F..%2F%3F%26%3D%23%25%40%3A".to_owned();
-    assert_eq!(resolved.reach, ResolvedReach::Http { url });
+    assert_eq!(resolved.reach, ResolvedReach::Http { url, transport: HttpTransport::Streamable });
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(resolved.headers, [header("x-fixed", "yes please"), header("x-team", "a b/../?&=#%@:")]);
-    let auth = ResolvedAuth { header: "Authorization".into(), scheme: Scheme::Bearer, secret: "key".into() };
+    let way = ResolvedAuthWay::Header { header: "Authorization".into(), scheme: Scheme::Bearer };
+    let auth = ResolvedAuth { secret: "key".into(), way };
     assert_eq!(resolved.auth, Some(auth));
     assert!(!resolved.params.contains_key("key"), "a secret is no plain parameter");
 }

@@ -2,17 +2,18 @@
 //!
 //! Not here: address and `auth` (see `web`), and what tenants give for the parameters (see `servers`).
 
-use crate::server::{Param, ServerEntry, ServerLimits, ServerReach, TrustedEffects};
+use crate::server::{HttpTransport, Param, ServerEntry, ServerLimits, ServerReach, TrustedEffects};
 use domain::Effect;
 use policy::Pattern;
 use std::collections::BTreeMap;
 use tenancy::{MappingFields, Position, ValueReader, YamlNode, shown};
 
 /// The keys of an operator's entry.
-pub(crate) const ENTRY: [&str; 17] = [
+pub(crate) const ENTRY: [&str; 18] = [
     "name",
     "description",
     "url",
+    "transport",
     "command",
     "args",
     "env",
@@ -61,11 +62,15 @@ impl EntryReader<'_, '_> {
                     self.goes_with(&fields, key, "command");
                 }
                 let web = self.web(&fields, &params);
-                (web.url.map(|url| ServerReach::Http { url }), web.auth, web.headers)
+                let transport = self.transport(&fields);
+                (web.url.map(|url| ServerReach::Http { url, transport }), web.auth, web.headers)
             }
             (None, Some(command)) => {
                 for key in ["auth", "headers"] {
                     self.goes_with(&fields, key, "url");
+                }
+                if let Some(node) = fields.find("transport") {
+                    self.values.choice(node, "`transport` of a `command`", &[("stdio", ())]);
                 }
                 (self.process(command, &fields), None, BTreeMap::new())
             }
@@ -77,6 +82,13 @@ impl EntryReader<'_, '_> {
         };
         let vouch = TrustedEffects { annotations, effects };
         Some(ServerEntry { name: name?, description, reach: reach?, auth, headers, params, limits, vouch, own: false })
+    }
+
+    /// How a server with an address is spoken to.
+    pub(crate) fn transport(&mut self, fields: &MappingFields<'_>) -> HttpTransport {
+        let known = [("http", HttpTransport::Streamable), ("sse", HttpTransport::Sse)];
+        let node = fields.find("transport");
+        node.and_then(|node| self.values.choice(node, "`transport`", &known)).unwrap_or_default()
     }
 
     /// Declared parameters. One with a mistake is still known by its name, so that a mistake is told once.

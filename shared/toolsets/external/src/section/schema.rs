@@ -26,7 +26,7 @@ pub(super) struct ExternalFile {
 /// An external MCP server: one of the operator's catalog, or one at an address of the tenant's own.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "only its shape is used")]
 enum ServerPart {
     Chosen(ChosenPart),
     Own(OwnPart),
@@ -71,6 +71,9 @@ struct OwnPart {
     /// Where it is. `{{ params.NAME }}` may stand behind the host.
     #[schemars(regex(pattern = r"^https?://[^/?#@{}\s]+([/?].*)?$"), length(max = 2_048))]
     url: String,
+    /// How it is spoken to there.
+    #[schemars(default)]
+    transport: TransportName,
     /// How it is told who we are.
     #[schemars(default, with = "AuthPart")]
     auth: Option<AuthPart>,
@@ -86,6 +89,18 @@ struct OwnPart {
     /// What is done with the tools of its first list.
     #[schemars(default)]
     accept: AcceptName,
+}
+
+/// How a server is spoken to over HTTP.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum TransportName {
+    /// Streamable HTTP.
+    #[default]
+    Http,
+    /// The older one, with one stream of events for all answers.
+    Sse,
 }
 
 /// A parameter of a server of the tenant's own.
@@ -107,11 +122,66 @@ struct OwnParamPart {
     value: String,
 }
 
-/// How a server is told who we are.
+/// How a server is told who we are: a secret in a header, or a token that an authorization server gives.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum AuthPart {
+    Header(HeaderAuthPart),
+    Token(TokenAuthPart),
+}
+
+/// A token that an authorization server gives for a client's secret, in `Authorization` after `Bearer`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is used")]
-struct AuthPart {
+struct TokenAuthPart {
+    client_credentials: ClientCredentialsPart,
+}
+
+/// Which authorization server gives tokens, and for which client.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct ClientCredentialsPart {
+    /// Where tokens are given.
+    #[schemars(regex(pattern = r"^https?://[^/?#@{}\s]+([/?][^{}]*)?$"), length(max = 2_048))]
+    token_url: String,
+    /// Who we are there: text, or `{{ params.NAME }}`.
+    #[schemars(length(max = 1_024))]
+    client_id: String,
+    /// One reference to a parameter that is marked secret.
+    #[schemars(regex(pattern = r"^\{\{ *params\.[A-Za-z][A-Za-z0-9_-]{0,63} *\}\}$"))]
+    client_secret: String,
+    /// What the token is to allow.
+    #[schemars(default, length(max = 1_024))]
+    scope: String,
+    /// Whom the token is for, where the authorization server wants `audience`.
+    #[schemars(default, length(max = 1_024))]
+    audience: String,
+    /// Whom the token is for, where it wants `resource`.
+    #[schemars(default, length(max = 1_024))]
+    resource: String,
+    /// How the client's secret is sent.
+    #[schemars(default)]
+    auth_method: AuthMethodName,
+}
+
+/// How a client's secret is sent to an authorization server.
+#[derive(JsonSchema, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum AuthMethodName {
+    #[default]
+    ClientSecretBasic,
+    ClientSecretPost,
+}
+
+/// A secret in a header of every request.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct HeaderAuthPart {
     /// The header that carries the secret; `Authorization` unless said otherwise.
     #[schemars(default)]
     header: String,

@@ -7,7 +7,7 @@
 use super::entry::MOST_PARAMS;
 use super::{OWN, OWN_PARAM, ServersCheck, USE};
 use crate::resolve;
-use crate::server::{Accept, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
+use crate::server::{Accept, Auth, ServerEntry, ServerLimits, ServerReach, ServerUse, TrustedEffects, is_id};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenancy::values::or_nearest;
@@ -86,20 +86,31 @@ impl ServersCheck<'_, '_> {
         let description = fields.find("description").and_then(|node| self.reader.values.words(node, "`description`"));
         let declared = fields.find("params").map_or_else(BTreeMap::new, |node| self.entry().declared(node, &OWN_PARAM));
         let web = self.entry().web(&fields, &declared);
+        let transport = self.entry().transport(&fields);
         let url = match (fields.find("url"), web.url) {
             (Some(node), Some(url)) => self.own_address(node, url),
             (Some(_), None) => None,
             (None, _) if name.is_none() => None,
             (None, _) => self.reader.values.missing(node, "url", "where the server is"),
         };
+        let auth = web.auth.filter(|auth| self.own_token_url(fields.find("auth"), auth));
         let (Some(name), Some(url)) = (name, url) else {
             self.section.absent.extend(id);
             return None;
         };
-        let (limits, vouch, reach) = (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url });
-        let (auth, headers) = (web.auth, web.headers);
-        let server =
-            ServerEntry { name, description, reach, auth, headers, params: declared, limits, vouch, own: true };
+        let (limits, vouch, reach) =
+            (ServerLimits::default(), TrustedEffects::default(), ServerReach::Http { url, transport });
+        let server = ServerEntry {
+            name,
+            description,
+            reach,
+            auth,
+            headers: web.headers,
+            params: declared,
+            limits,
+            vouch,
+            own: true,
+        };
         let values = fields.find("params").map_or(&[][..], |node| match &node.value {
             YamlValue::Map(entries) => entries.as_slice(),
             YamlValue::Scalar { .. } | YamlValue::List(_) | YamlValue::Refused => &[],
@@ -137,6 +148,15 @@ impl ServersCheck<'_, '_> {
         let reached = self.reader.may_reach(&sample);
         let why = reached.map_err(|why| format!("{} cannot be used: {why}", shown(&url.to_string())));
         self.reader.values.accept(node, why).map(|()| url)
+    }
+
+    /// Whether the tenant may reach the authorization server that its own entry names.
+    fn own_token_url(&mut self, node: Option<&YamlNode>, auth: &Auth) -> bool {
+        let (Some(node), Auth::ClientCredentials { grant, .. }) = (node, auth) else { return true };
+        let reached = self.reader.may_reach(&grant.token_url);
+        let why = reached.map_err(|why| format!("{} cannot be used: {why}", shown(&grant.token_url)));
+        let at = node.find("client_credentials").and_then(|node| node.find("token_url")).unwrap_or(node);
+        self.reader.values.accept(at, why).is_some()
     }
 
     /// What a server is called in the names of its tools.

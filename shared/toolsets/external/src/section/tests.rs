@@ -4,6 +4,7 @@ mod agents;
 mod bounds;
 mod servers;
 
+use super::credentials::CREDENTIALS;
 use super::web::AUTH;
 use super::*;
 use crate::resolve::TenantServers;
@@ -61,11 +62,13 @@ fn the_schema_knows_the_keys_the_reader_knows() {
     let keys = |part: &str| -> BTreeSet<String> {
         schema["$defs"][part]["properties"].as_object().unwrap().keys().cloned().collect()
     };
-    let parts: [(&str, &[&str]); 8] = [
+    let parts: [(&str, &[&str]); 10] = [
         ("ChosenPart", &USE),
         ("OwnPart", &OWN),
         ("OwnParamPart", &OWN_PARAM),
-        ("AuthPart", &AUTH),
+        ("HeaderAuthPart", &AUTH[..3]),
+        ("TokenAuthPart", &AUTH[3..]),
+        ("ClientCredentialsPart", &CREDENTIALS),
         ("AccessPart", &ACCESS),
         ("AllowedTool", &ALLOWED),
         ("AgentPart", &AGENT),

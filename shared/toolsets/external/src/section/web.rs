@@ -12,7 +12,7 @@ use tenancy::values::or_nearest;
 use tenancy::{MappingFields, ParameterTemplate, Position, YamlNode, shown};
 
 /// The keys under `auth`.
-pub(crate) const AUTH: [&str; 3] = ["header", "scheme", "secret"];
+pub(crate) const AUTH: [&str; 4] = ["header", "scheme", "secret", "client_credentials"];
 const MOST_HEADERS: usize = 16;
 const URL_BYTES: usize = 2_048;
 /// Headers that the connection itself needs, or that would say who we are beside `auth`.
@@ -46,7 +46,7 @@ impl EntryReader<'_, '_> {
     /// Address, `auth` and headers, and whether they use the parameters as those are marked.
     pub(crate) fn web(&mut self, fields: &MappingFields<'_>, params: &BTreeMap<String, Param>) -> HttpSettings {
         let url = fields.find("url").and_then(|node| {
-            let url = self.server_url(node)?;
+            let url = self.web_address(node, "`url`")?;
             self.in_the_open(node.at, "`url`", &url, params);
             let sample =
                 |name: &str| Ok(params.get(name).and_then(|p| p.default.clone()).unwrap_or_else(|| "x".into()));
@@ -57,17 +57,17 @@ impl EntryReader<'_, '_> {
         let headers = fields.find("headers").map_or_else(BTreeMap::new, |node| self.headers(node, params));
         let auth = fields.find("auth").and_then(|node| self.auth(node, params));
         if let (Some(auth), Some(node)) = (&auth, fields.find("auth"))
-            && headers.contains_key(&auth.header.to_ascii_lowercase())
+            && headers.contains_key(&auth.header().to_ascii_lowercase())
         {
-            let message = format!("the header `{}` stands under `headers` as well", auth.header);
+            let message = format!("the header `{}` stands under `headers` as well", auth.header());
             self.values.report.add(node.at, "repeated_value", message, Some("remove it there".to_owned()));
         }
         HttpSettings { url, auth, headers }
     }
 
     /// An address whose scheme, host and port are written out, whatever stands behind them.
-    fn server_url(&mut self, node: &YamlNode) -> Option<ParameterTemplate> {
-        let url = self.values.template(node, "`url`", URL_BYTES)?;
+    pub(super) fn web_address(&mut self, node: &YamlNode, place: &str) -> Option<ParameterTemplate> {
+        let url = self.values.template(node, place, URL_BYTES)?;
         let head = url.head();
         let web = head.starts_with("http://") || head.starts_with("https://");
         let why = match split_host(head) {
@@ -117,6 +117,12 @@ impl EntryReader<'_, '_> {
 
     fn auth(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<Auth> {
         let fields = self.values.fields(node, "`auth`", &AUTH, None)?;
+        if let Some(node) = fields.find("client_credentials") {
+            for key in ["header", "scheme", "secret"] {
+                self.stands_alone(&fields, key);
+            }
+            return self.client_credentials(node, params);
+        }
         let header = match fields.find("header") {
             Some(node) => self.auth_header(node),
             None => Some("Authorization".to_owned()),
@@ -132,7 +138,14 @@ impl EntryReader<'_, '_> {
             return None;
         };
         let secret = self.auth_secret(secret, params);
-        Some(Auth { header: header?, scheme: scheme?, secret: secret? })
+        Some(Auth::Header { header: header?, scheme: scheme?, secret: secret? })
+    }
+
+    fn stands_alone(&mut self, fields: &MappingFields<'_>, key: &str) {
+        if let Some(node) = fields.find(key) {
+            let message = format!("`{key}` goes without `client_credentials`: the token stands in `Authorization`");
+            self.values.report.add(node.at, "bad_source", message, Some("remove one of them".to_owned()));
+        }
     }
 
     fn auth_header(&mut self, node: &YamlNode) -> Option<String> {
@@ -146,7 +159,7 @@ impl EntryReader<'_, '_> {
     }
 
     /// The parameter that `auth` takes: one reference, alone, to one that is marked.
-    fn auth_secret(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<String> {
+    pub(super) fn auth_secret(&mut self, node: &YamlNode, params: &BTreeMap<String, Param>) -> Option<String> {
         let template = self.values.template(node, "`secret`", VALUE_BYTES)?;
         let hint = "write `\"{{ params.NAME }}\"` with a parameter that is marked `secret: true`".to_owned();
         let Some(name) = template.only() else {
@@ -174,7 +187,13 @@ impl EntryReader<'_, '_> {
     }
 
     /// Whether a text that others can see refers only to what they may see.
-    fn in_the_open(&mut self, at: Position, place: &str, text: &ParameterTemplate, params: &BTreeMap<String, Param>) {
+    pub(super) fn in_the_open(
+        &mut self,
+        at: Position,
+        place: &str,
+        text: &ParameterTemplate,
+        params: &BTreeMap<String, Param>,
+    ) {
         for name in text.names() {
             match params.get(name) {
                 Some(param) if param.secret => {

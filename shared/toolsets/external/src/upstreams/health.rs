@@ -37,7 +37,7 @@ impl Upstreams {
         let late = |_| Failure::new(Code::Deadline, "the external server did not list its tools in time");
         let listed = timeout_at(deadline, listing).await.map_err(late).and_then(|listed| listed);
         listed.map(|listed| listed.tools.len()).map_err(|failure| {
-            let message = (config.scrubber)().scrub(&failure.message).into_owned();
+            let message = self.0.shared.scrubber(&member.tenant, &config).scrub(&failure.message).into_owned();
             Failure { message, ..failure }
         })
     }

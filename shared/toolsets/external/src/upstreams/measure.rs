@@ -1,9 +1,11 @@
-//! The gauges of external servers, by the name of the server: those of several tenants add up.
+//! The gauges of targets, by name: those of several tenants add up. External servers go by their name alone, clusters and
+//! Jenkins servers by kind and name.
 
 use super::Upstreams;
 use crate::pins::PinState;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
+use target::ConnectionLoad;
 use telemetry::metrics;
 use tokio::time::Instant;
 
@@ -17,8 +19,8 @@ struct ServerLoad {
 }
 
 impl Upstreams {
-    /// Sets the gauges; from memory, and without asking any server.
-    pub fn measure(&self) {
+    /// Sets the gauges, for these connections too; from memory, and without asking any server.
+    pub fn measure(&self, connections: Vec<ConnectionLoad>) {
         let (mut servers, now) = (BTreeMap::<String, ServerLoad>::new(), Instant::now());
         let members = self.0.members.read().unwrap_or_else(PoisonError::into_inner);
         for member in members.values().flat_map(BTreeMap::values) {
@@ -30,6 +32,12 @@ impl Upstreams {
             load.quarantined += member.view().tools.iter().filter(|tool| tool.state == PinState::Changed).count();
         }
         drop(members);
+        for connection in connections {
+            let load = servers.entry(connection.name).or_default();
+            load.closed |= connection.is_closed;
+            load.in_flight += connection.in_flight;
+            load.waiting += connection.waiting;
+        }
         let all = |value: fn(&ServerLoad) -> f64| {
             servers.iter().map(move |(name, load)| ([name.as_str()], value(load))).collect::<Vec<_>>()
         };

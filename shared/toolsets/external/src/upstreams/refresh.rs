@@ -8,7 +8,7 @@ use crate::member::{AcceptedState, Member, ServerReading};
 use crate::offer::ToolOffer;
 use crate::pins;
 use crate::tool::{DEPTH, NODES, place};
-use domain::{Assignment, Code, Failure, Moment, json};
+use domain::{Assignment, Code, Failure, KnownSwitches, Moment, json};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -122,7 +122,8 @@ impl Upstreams {
             (held, now) = servers.listing(&member.id).await?;
         }
         let jittered = self.jittered(&member.id, config.limits.refresh);
-        if is_due(&held.listing, now, asking, jittered, place.as_deref()) {
+        let is_stopped = self.is_stopped(member, now).await?;
+        if !is_stopped && is_due(&held.listing, now, asking, jittered, place.as_deref()) {
             let lease = FetchLease { owner: self.0.store.replica().to_owned(), until: now.plus(LEASE) };
             if let Some(mine) = servers.lease(&member.id, &held, lease).await? {
                 self.fetch(member, &config, &servers, mine, now).await?;
@@ -139,10 +140,19 @@ impl Upstreams {
         };
         if asking != RefreshPolicy::No {
             // Whoever only reads must not put off those who may ask.
-            member.look_again(Instant::now() + next_look(&held.listing, now, jittered));
+            let rest = if is_stopped { RETRY } else { Duration::ZERO };
+            member.look_again(Instant::now() + next_look(&held.listing, now, jittered).max(rest));
         }
         self.take_over(member, ServerReading { listing: held.listing, offer, pins }).await;
         Ok(())
+    }
+
+    /// Whether a kill switch stops everything that would be asked of a server; then what is kept of its list stays.
+    async fn is_stopped(&self, member: &Member, now: Moment) -> Result<bool, StoreError> {
+        let switches = self.0.store.switches();
+        switches.ensure_read().await?;
+        let stops = switches.in_force(&member.tenant, now).stops();
+        Ok(stops.switches().iter().any(|switch| switch.on.covers_server(&member.id)))
     }
 
     async fn take_over(&self, member: &Arc<Member>, known: ServerReading) {
@@ -175,7 +185,7 @@ impl Upstreams {
         };
         let late = |_| Failure::new(Code::Deadline, "the external server did not list its tools in time");
         let answer = timeout_at(deadline, asked).await.map_err(late).and_then(|answer| answer);
-        let scrubber = (config.scrubber)();
+        let scrubber = self.0.shared.scrubber(&member.tenant, config);
         let at = now.plus(began.elapsed());
         let (tenant, server) = (&member.tenant, member.id.as_str());
         let written = match answer {

@@ -9,8 +9,8 @@ use domain::{
 };
 use egress::{AddressGuard, Url};
 use external::{
-    Accept, ExternalServerConfig, LinkTarget, ServerLimits, ServerStanding, TargetReach, ToolStanding, TrustedEffects,
-    Upstreams, UpstreamsConfig,
+    Accept, ExternalServerConfig, HttpTransport, LinkTarget, ServerLimits, ServerStanding, TargetReach, ToolStanding,
+    TrustedEffects, Upstreams, UpstreamsConfig,
 };
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
 use redact::{Scrubber, SecretText};
@@ -76,10 +76,14 @@ impl Server {
         let target = move |assignment: &Assignment| {
             let given = assignment.params.get("wiki").cloned().unwrap_or_default();
             Ok(LinkTarget {
-                reach: TargetReach::Http { url: Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap() },
+                reach: TargetReach::Http {
+                    url: Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap(),
+                    transport: HttpTransport::Streamable,
+                },
                 headers: vec![(egress::header::AUTHORIZATION, SecretText::new(format!("Bearer {SECRET}")))],
                 params: BTreeMap::from([("space".to_owned(), "docs".to_owned())]).into_iter().chain(given).collect(),
                 guard: AddressGuard { private: true, ports: vec![port] },
+                credentials: None,
             })
         };
         let scrubber = Arc::new(Scrubber::new([SecretText::new(SECRET)]));
@@ -186,6 +190,7 @@ pub(crate) fn admin() -> Caller {
         scopes: Scopes::parse("tenant:admin"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     }
 }
 

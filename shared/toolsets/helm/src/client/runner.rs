@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument;
 use tracing::field::Empty;
@@ -42,11 +42,15 @@ pub struct Helm {
 
 struct RunnerParts {
     config: HelmConfig,
-    found: Result<(PathBuf, HelmVersion), Unavailable>,
+    /// Looked for when it is first needed.
+    found: OnceCell<FoundHelm>,
     slots: Semaphore,
     /// The slots of each tenant whose tools are attached; a tenant that is attached anew keeps its own.
     tenants: Mutex<HashMap<Tenant, Weak<Semaphore>>>,
 }
+
+/// The binary and its version, or why it cannot be used.
+type FoundHelm = Result<(PathBuf, HelmVersion), Unavailable>;
 
 /// How helm ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,18 +101,33 @@ impl HelmResult {
 impl Helm {
     /// Finds the binary and asks for its version. What former processes left behind is removed.
     pub async fn new(config: HelmConfig) -> Helm {
+        let helm = Helm::when_used(config);
+        helm.found().await;
+        helm
+    }
+
+    /// The same, at the first call: for a process that somebody waits for at its start.
+    pub fn when_used(config: HelmConfig) -> Helm {
         let slots = Semaphore::new(config.slots.max(1));
-        let found = find(&config).await;
-        match &found {
-            Ok((_, version)) => tracing::info!(%version, "helm is there"),
-            // Not every operator wants it; `doctor` and the tools themselves say so, too.
-            Err(why) => tracing::info!(%why, "the helm tools cannot be used"),
-        }
-        let swept = private::sweep(&config.cache);
-        if swept > 0 {
-            tracing::warn!(swept, "helm of a former process was ended");
-        }
-        Helm::with(RunnerParts { config, found, slots, tenants: Mutex::default() })
+        Helm::with(RunnerParts { config, found: OnceCell::new(), slots, tenants: Mutex::default() })
+    }
+
+    async fn found(&self) -> &FoundHelm {
+        let config = &self.parts.config;
+        let look = async || {
+            let found = find(config).await;
+            match &found {
+                Ok((_, version)) => tracing::info!(%version, "helm is there"),
+                // Not every operator wants it; `doctor` and the tools themselves say so, too.
+                Err(why) => tracing::info!(%why, "the helm tools cannot be used"),
+            }
+            let swept = private::sweep(&config.cache);
+            if swept > 0 {
+                tracing::warn!(swept, "helm of a former process was ended");
+            }
+            found
+        };
+        self.parts.found.get_or_init(look).await
     }
 
     fn with(parts: RunnerParts) -> Helm {
@@ -131,12 +150,14 @@ impl Helm {
     /// No helm, for whoever only looks at tools.
     pub fn absent() -> Helm {
         let (config, slots) = (HelmConfig::new(PathBuf::new()), Semaphore::new(1));
-        Helm::with(RunnerParts { config, found: Err(Unavailable::Missing), slots, tenants: Mutex::default() })
+        let found = OnceCell::new_with(Some(Err(Unavailable::Missing)));
+        Helm::with(RunnerParts { config, found, slots, tenants: Mutex::default() })
     }
 
-    /// The version in use, or why there is none.
+    /// The version in use, or why there is none. Before the first look there is none.
     pub fn available(&self) -> Result<HelmVersion, Unavailable> {
-        self.parts.found.as_ref().map(|(_, version)| *version).map_err(Clone::clone)
+        let found = self.parts.found.get().ok_or(Unavailable::Missing)?;
+        found.as_ref().map(|(_, version)| *version).map_err(Clone::clone)
     }
 
     /// How it was set up.
@@ -163,7 +184,7 @@ impl Helm {
     }
 
     async fn started(&self, cluster: Option<&Cluster<'_>>, invocation: Invocation) -> Result<HelmResult, Failure> {
-        let (binary, version) = self.parts.found.as_ref().map_err(unavailable)?;
+        let (binary, version) = self.found().await.as_ref().map_err(unavailable)?;
         // The tenant's own first: whoever waits for those holds none of the slots that others wait for.
         let slots = async { (self.own.acquire().await, self.parts.slots.acquire().await) };
         let Ok((Ok(_own), Ok(_slot))) = timeout(SLOT_WAIT, slots).await else {

@@ -58,7 +58,7 @@ struct Crumb {
 
 impl JenkinsConnection {
     pub(in crate::client) fn new(tenant: Tenant, config: JenkinsServerConfig) -> JenkinsConnection {
-        let connection = Connection::new(SLOTS);
+        let connection = Connection::new("jenkins", &config.name, SLOTS);
         JenkinsConnection { tenant, config, connection, client: Mutex::new(None), crumb: Mutex::new(None) }
     }
 

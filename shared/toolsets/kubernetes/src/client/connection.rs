@@ -63,10 +63,10 @@ struct CachedClients {
 impl ClusterConnection {
     pub(in crate::client) fn new(tenant: Tenant, config: ClusterConfig, masker: Masker) -> ClusterConnection {
         ClusterConnection {
+            connection: Connection::new("cluster", &config.name, SLOTS),
             tenant,
             config,
             masker,
-            connection: Connection::new(SLOTS),
             streams: TargetSlots::new(STREAM_SLOTS),
             clients: Mutex::new(None),
             loading: tokio::sync::Mutex::new(()),

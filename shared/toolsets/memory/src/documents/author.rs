@@ -127,14 +127,17 @@ impl DocumentAuthor {
         match (self.kind, &self.approval) {
             (_, Some(_)) => Trust::Approved,
             (ActorKind::Person, None) => Trust::Authored,
-            (ActorKind::Agent | ActorKind::Service, None) => Trust::Draft,
+            (ActorKind::Agent | ActorKind::Service | ActorKind::Runner, None) => Trust::Draft,
         }
     }
 
     /// The trust a version will have once it is written: what an agent asks for outside its session is approved first.
     pub(in crate::documents) fn trust_then(&self, scope: DocumentScope) -> Trust {
         match (self.kind, scope) {
-            (ActorKind::Agent | ActorKind::Service, DocumentScope::User | DocumentScope::Tenant) => Trust::Approved,
+            (
+                ActorKind::Agent | ActorKind::Service | ActorKind::Runner,
+                DocumentScope::User | DocumentScope::Tenant,
+            ) => Trust::Approved,
             (ActorKind::Person, _) | (_, DocumentScope::Session) => self.trust(),
         }
     }
@@ -143,7 +146,7 @@ impl DocumentAuthor {
     pub(in crate::documents) fn may_write(&self, rules: &StoreRules, path: &DocPath) -> Result<(), Failure> {
         match (self.kind, rules.writable) {
             (ActorKind::Person, _) | (_, WriteAccess::Agents) => Ok(()),
-            (ActorKind::Agent | ActorKind::Service, WriteAccess::People) => {
+            (ActorKind::Agent | ActorKind::Service | ActorKind::Runner, WriteAccess::People) => {
                 let store = format!("{}/{}", path.scope().as_str(), path.store());
                 Err(Failure::new(crate::codes::READ_ONLY_STORE, format!("only people write to {store}"))
                     .next("keep it in another store, and propose it with memory_propose_promotion"))
@@ -155,10 +158,12 @@ impl DocumentAuthor {
     /// comes here without having passed it is a fault of ours, and writes nothing.
     pub(in crate::documents) fn must_act(&self, scope: DocumentScope) -> Result<(), Failure> {
         let asked = match (self.kind, scope) {
-            (ActorKind::Person, _) | (ActorKind::Agent | ActorKind::Service, DocumentScope::Session) => true,
-            (ActorKind::Agent | ActorKind::Service, DocumentScope::User | DocumentScope::Tenant) => {
-                self.approval.is_some()
-            }
+            (ActorKind::Person, _)
+            | (ActorKind::Agent | ActorKind::Service | ActorKind::Runner, DocumentScope::Session) => true,
+            (
+                ActorKind::Agent | ActorKind::Service | ActorKind::Runner,
+                DocumentScope::User | DocumentScope::Tenant,
+            ) => self.approval.is_some(),
         };
         match self.acts && asked {
             true => Ok(()),

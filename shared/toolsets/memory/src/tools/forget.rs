@@ -85,7 +85,8 @@ impl Tool for ForgetTool {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<ForgetOutput, Failure> {
-        self.0.notebook.forget(&DocumentAuthor::of(permit), &args.forget()?).await.map(left)
+        let (author, forget) = (DocumentAuthor::of(permit), args.forget()?);
+        super::in_span("delete_memory", self.0.notebook.forget(&author, &forget)).await.map(left)
     }
 }
 

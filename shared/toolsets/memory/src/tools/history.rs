@@ -106,7 +106,8 @@ impl Tool for HistoryTool {
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<MemoryHistoryOutput, Failure> {
         let MemoryDeps { notebook, cursors } = &self.0;
         let before = cursors.resume::<u64>(permit, &args, args.cursor.as_ref())?;
-        let past = notebook.history(&DocumentReader::of(permit), &args.path, before, SHOWN).await?;
+        let reader = DocumentReader::of(permit);
+        let past = super::in_span("search_memory", notebook.history(&reader, &args.path, before, SHOWN)).await?;
         let mut promotions: Vec<Proposal> = past.promotions.into_iter().map(proposal).collect();
         promotions.truncate(fitting(&promotions, PROMOTIONS_ROOM));
         let (mut versions, mut next) = (past.versions.into_iter().map(line).collect::<Vec<_>>(), past.next);

@@ -80,11 +80,12 @@ impl Tool for MemoryListTool {
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<MemoryListOutput, Failure> {
         let (MemoryDeps { notebook, cursors }, reader) = (&self.0, DocumentReader::of(permit));
         let Some(path) = &args.path else {
-            let stores = notebook.shelves(&reader).await?.into_iter().map(store).collect();
+            let stores =
+                super::in_span("search_memory", notebook.shelves(&reader)).await?.into_iter().map(store).collect();
             return Ok(MemoryListOutput { stores: Some(stores), untrusted: true, ..MemoryListOutput::default() });
         };
         let after = cursors.resume::<String>(permit, &args, args.cursor.as_ref())?;
-        let page = notebook.list(&reader, path, after.as_deref(), MOST).await?;
+        let page = super::in_span("search_memory", notebook.list(&reader, path, after.as_deref(), MOST)).await?;
         let mut items: Vec<DocumentRow> = page.items.into_iter().map(DocumentRow::of).collect();
         let fit = fitting(&items, ROOM);
         let omitted = page.omitted + items.len() - fit;

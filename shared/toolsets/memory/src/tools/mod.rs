@@ -17,10 +17,11 @@ mod shape;
 
 use crate::documents::Documents;
 use catalog::validate::BadSchema;
-use catalog::{CatalogEntry, CompiledTools};
-use domain::Effect;
+use catalog::{BoxedFuture, CatalogEntry, CompiledTools};
+use domain::{Effect, Failure};
 use std::sync::Arc;
 use target::Cursors;
+use tracing::Instrument;
 
 /// The name of the toolset.
 pub const TOOLSET: &str = "memory";
@@ -49,6 +50,26 @@ pub fn list(kit: &MemoryDeps, shapes: &CompiledTools) -> Result<Vec<Arc<CatalogE
         Arc::new(shapes.entry(propose_promotion::ProposePromotion(kit.clone()))?),
         Arc::new(shapes.entry(forget::ForgetTool(kit.clone()))?),
     ])
+}
+
+/// Does something with documents in a span that names it, in the words of the GenAI conventions.
+fn in_span<'w, T: Send>(
+    operation: &'static str,
+    work: impl Future<Output = Result<T, Failure>> + Send + 'w,
+) -> BoxedFuture<'w, Result<T, Failure>> {
+    let span = tracing::debug_span!(
+        "memory",
+        gen_ai.operation.name = operation,
+        quartermaster.code = tracing::field::Empty,
+        error.type = tracing::field::Empty
+    );
+    let recorded = span.clone();
+    let work = async move {
+        work.await.inspect_err(|failure| {
+            recorded.record("quartermaster.code", failure.code.as_str()).record("error.type", "tool_error");
+        })
+    };
+    Box::pin(work.instrument(span))
 }
 
 /// What a write does outside the session it is made in: nothing, if it stays in session scope.

@@ -115,7 +115,8 @@ impl Tool for MemoryPatch {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<MemoryPatchOutput, Failure> {
-        let written = self.0.notebook.patch(&DocumentAuthor::of(permit), &args.patch()?).await?;
+        let (author, patch) = (DocumentAuthor::of(permit), args.patch()?);
+        let written = super::in_span("update_memory", self.0.notebook.patch(&author, &patch)).await?;
         let mut done = MemoryPatchOutput { warnings: written.warnings, ..patched(written.document) };
         if !written.changed {
             // What was there already changed nothing, whatever the version before it did.

@@ -82,7 +82,8 @@ impl Tool for ProposePromotion {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<PromotionOutput, Failure> {
-        let written = self.0.notebook.promote(&DocumentAuthor::of(permit), &args.promote()).await?;
+        let (author, promote) = (DocumentAuthor::of(permit), args.promote());
+        let written = super::in_span("upsert_memory", self.0.notebook.promote(&author, &promote)).await?;
         Ok(adopted(written.document))
     }
 }

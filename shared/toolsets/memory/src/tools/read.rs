@@ -107,7 +107,8 @@ impl Tool for Read {
         let MemoryDeps { notebook, cursors } = &self.0;
         let spot = cursors.resume::<ReadPageToken>(permit, &args, args.cursor.as_ref())?;
         let version = spot.as_ref().map(|spot| spot.version).or(args.version);
-        let document = notebook.read(&DocumentReader::of(permit), &args.path, version).await?;
+        let reader = DocumentReader::of(permit);
+        let document = super::in_span("search_memory", notebook.read(&reader, &args.path, version)).await?;
         let from = spot.map_or(0, |spot| spot.at);
         if !document.content.is_char_boundary(from) {
             return Err(Failure::new(target::codes::CURSOR_MISMATCH, "the cursor is not of this text")

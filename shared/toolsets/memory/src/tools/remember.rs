@@ -96,8 +96,10 @@ impl Tool for Remember {
     }
 
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<RememberOutput, Failure> {
+        let (author, write) = (DocumentAuthor::of(permit), args.write());
+        let operation = if write.if_sha256.is_some() { "update_memory" } else { "create_memory" };
         let DocumentWriteResult { document, created, warnings, .. } =
-            self.0.notebook.write(&DocumentAuthor::of(permit), &args.write()).await?;
+            super::in_span(operation, self.0.notebook.write(&author, &write)).await?;
         Ok(RememberOutput { created, warnings, ..kept(document) })
     }
 }

@@ -88,7 +88,8 @@ impl Tool for MemorySearch {
     async fn run(&self, permit: &Permit, args: Args, _: &Progress) -> Result<MemorySearchOutput, Failure> {
         let Args { query, scope, kind, limit } = args;
         let query = DocumentQuery { text: query, scope, kind, limit: limit.map_or(SHOWN, usize::from) };
-        let found = self.0.notebook.search(&DocumentReader::of(permit), &query).await?;
+        let reader = DocumentReader::of(permit);
+        let found = super::in_span("search_memory", self.0.notebook.search(&reader, &query)).await?;
         let mut hits: Vec<SearchHitRow> = found.hits.into_iter().map(line).collect();
         if size_of(&hits) > ROOM {
             hits.iter_mut().for_each(|hit| shortened(&mut hit.excerpt, 160));

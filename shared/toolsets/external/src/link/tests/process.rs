@@ -32,6 +32,7 @@ fn target(call: &str, env: &[(&str, &str)]) -> LinkTarget {
         headers: Vec::new(),
         params: BTreeMap::new(),
         guard: AddressGuard::default(),
+        credentials: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::{LinkKey, LinkLimits, LinkTarget, LinksConfig, ServerLinks, TargetReach, ToolCall};
 use super::double::Double;
+use crate::server::HttpTransport;
 use catalog::Progress;
 use domain::run::{Answer, Run, RunRequest, Verdict};
 use domain::{
@@ -45,10 +46,11 @@ pub(crate) fn target(double: &Double) -> LinkTarget {
 
 pub(crate) fn target_at(url: &str, port: u16) -> LinkTarget {
     LinkTarget {
-        reach: TargetReach::Http { url: Url::parse(url).unwrap() },
+        reach: TargetReach::Http { url: Url::parse(url).unwrap(), transport: HttpTransport::Streamable },
         headers: vec![(egress::header::AUTHORIZATION, SecretText::new(CANARY))],
         params: BTreeMap::from([("project".to_owned(), "blue".to_owned())]),
         guard: AddressGuard { private: true, ports: vec![port] },
+        credentials: None,
     }
 }
 
@@ -120,6 +122,7 @@ fn decided(effect: Effect, approved: bool) -> Decision {
         scopes: Scopes::parse("tools:read tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse("mcp_double__echo").unwrap(),

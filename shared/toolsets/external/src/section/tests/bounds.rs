@@ -62,3 +62,23 @@ fn a_secret_is_granted_at_the_server_that_the_file_gives_it_to() {
     let own = servers_of(&own).server("own").unwrap();
     assert!(!config.grants(&own.secret_use("key")), "the same secret at another address");
 }
+
+#[test]
+fn a_clients_secret_is_granted_at_the_authorization_server_of_the_file_and_for_its_server() {
+    fn own_of(url: &str, grant: &str) -> TenantConfig {
+        let text = format!(
+            "tenant: acme\n{PARAMS}servers: [{{ name: own, url: '{url}', \
+             params: {{ token: {{ secret: true, value: '{{{{ params.key }}}}' }} }}, \
+             auth: {{ client_credentials: {{ {grant}, client_id: x, client_secret: '{{{{ params.token }}}}' }} }} }}]\n"
+        );
+        read(&text).unwrap()
+    }
+    let own = |url: &str, token_url: &str| own_of(url, &format!("token_url: '{token_url}'"));
+    let file = own("https://own.example/mcp", "https://login.example/token");
+    let granted = |asked: &TenantConfig| file.grants(&servers_of(asked).server("own").unwrap().secret_use("key"));
+    assert!(granted(&file));
+    assert!(!granted(&own("https://own.example/mcp", "https://evil.example/token")), "the secret goes elsewhere");
+    assert!(!granted(&own("https://evil.example/mcp", "https://login.example/token")), "the token goes elsewhere");
+    let wider = own_of("https://own.example/mcp", "token_url: 'https://login.example/token', scope: admin");
+    assert!(!granted(&wider), "the token allows more");
+}

@@ -1,7 +1,7 @@
 //! What a tenant's file may say about external servers, and exactly how each mistake is told.
 
 use super::{codes, printed, read, servers_of};
-use crate::server::{Accept, Scheme, ServerReach, TrustedEffects};
+use crate::server::{Accept, Auth, HttpTransport, Scheme, ServerReach, TrustedEffects};
 use domain::run::OnReject;
 use insta::assert_snapshot;
 use tenancy::ParameterValue;
@@ -142,8 +142,8 @@ fn a_server_of_the_tenants_own_is_one_the_operator_lets_it_name() {
     let used = &servers_of(&config).servers[0];
     assert!(used.server.own && used.server.vouch == TrustedEffects::default());
     assert_eq!(used.params["token"], ParameterValue::Secret("key".to_owned()));
-    assert_eq!(used.server.auth.as_ref().map(|auth| auth.scheme), Some(Scheme::Bearer));
-    let ServerReach::Http { url } = &used.server.reach else { panic!("a web address") };
+    assert!(matches!(&used.server.auth, Some(Auth::Header { scheme: Scheme::Bearer, .. })));
+    let ServerReach::Http { url, .. } = &used.server.reach else { panic!("a web address") };
     assert_eq!(url.to_string(), "https://own.example/{{ params.space }}/mcp");
 
     assert_snapshot!(printed(&file("beta", server)), @"acme.yaml:4:21: bad_value: `https://own.example/{{ params.space }}/mcp` cannot be used: the operator does not let this tenant");
@@ -164,6 +164,24 @@ fn a_server_of_the_tenants_own_is_one_the_operator_lets_it_name() {
         )),
         ["missing_param"]
     );
+}
+
+#[test]
+fn a_tenants_own_server_has_its_tokens_from_where_the_operator_lets_it() {
+    let file = |token_url: &str| {
+        format!(
+            "tenant: acme\nparams: {{ key: {{ secret: true }} }}\nservers:\n\
+             - name: own\n  url: 'https://own.example/sse'\n  transport: sse\n  \
+             params: {{ token: {{ secret: true, value: '{{{{ params.key }}}}' }} }}\n  \
+             auth: {{ client_credentials: {{ token_url: '{token_url}', client_id: x, client_secret: '{{{{ params.token }}}}' }} }}\n"
+        )
+    };
+    let config = read(&file("https://login.example/token")).unwrap();
+    let used = &servers_of(&config).servers[0];
+    assert!(matches!(&used.server.reach, ServerReach::Http { transport: HttpTransport::Sse, .. }));
+    let place = used.secret_use("key").place;
+    assert_eq!(place, "client_secret https://login.example/token for https://own.example/sse");
+    assert_snapshot!(printed(&file("https://10.0.0.1/token")), @"acme.yaml:8:44: bad_value: `https://10.0.0.1/token` cannot be used: it is private");
 }
 
 #[test]

@@ -164,6 +164,7 @@ impl World {
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
+            labels: Vec::new(),
         };
         let used = ToolUse {
             tool: ToolName::parse(tool).unwrap(),

@@ -71,6 +71,6 @@ mod tests {
         );
         let rendered = format!("x: {stand_in}\ny: {}\nz: u:{stand_in}@h", STANDARD.encode(stand_in));
         assert_eq!(stand_ins.put_back(&rendered), format!("x: {mark}\ny: {mark}\nz: u:{mark}@h"));
-        assert!(replaced(&masker, json!({ "c": "plain" })).1.is_empty());
+        assert!(!stand_ins.is_empty() && replaced(&masker, json!({ "c": "plain" })).1.is_empty());
     }
 }

@@ -258,6 +258,26 @@ fn text_is_masked_by_its_looks() {
 }
 
 #[test]
+fn the_copy_of_a_secret_that_was_applied_is_left_out_wherever_it_stands() {
+    let applied = |copy: Value| json!({ "metadata": { "annotations": { "a": "b", "kubectl.kubernetes.io/last-applied-configuration": copy.to_string() } } });
+    let of_secret = applied(json!({ "kind": "Secret", "data": { "k": ENCODED } }));
+    let without = json!({ "metadata": { "annotations": { "a": "b" } } }).to_string();
+    assert_eq!(shown(of_secret, MaskDetail::Full), without);
+    let of_pod = applied(json!({ "kind": "Pod", "spec": { "nodeName": "a" } }));
+    assert_eq!(shown(of_pod.clone(), MaskDetail::Full), of_pod.to_string(), "of anything else it is kept");
+}
+
+#[test]
+fn marks_stay_what_they_are_when_they_are_read_again() {
+    for (place, value) in corpus() {
+        for detail in [MaskDetail::Clean, MaskDetail::Full] {
+            let once = shown(value.clone(), detail);
+            assert_eq!(shown(serde_json::from_str(&once).unwrap(), detail), once, "{place}");
+        }
+    }
+}
+
+#[test]
 fn noise_is_dropped_unless_everything_is_wanted() {
     let pod = json!({
         "metadata": { "name": "p", "managedFields": [{}], "annotations": { "quartermaster/run": "run_x", "kubectl.kubernetes.io/last-applied-configuration": "{}" } },

@@ -66,8 +66,8 @@ fn beneath(masker: &Masker, value: &mut Value) {
 
 fn object(masker: &Masker, map: &mut Map<String, Value>, detail: MaskDetail) {
     let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let secret = masker.is_secret_kind(&kind) || (kind.is_empty() && looks_like_secret(map));
-    if secret {
+    // What is a mark by then is read again below, and stays what it is.
+    if masker.is_secret_kind(&kind) || (kind.is_empty() && looks_like_secret(map)) {
         hide_data(masker, map);
     }
     // The items of a typed list do not repeat their kind.
@@ -90,8 +90,6 @@ fn object(masker: &Masker, map: &mut Map<String, Value>, detail: MaskDetail) {
         match value {
             Value::String(text) if looks::is_secret_field(key, text) => hide(masker, text),
             Value::Array(items) if matches!(key.as_str(), "args" | "command") => argv(masker, items, detail),
-            // Already marks; and what is masked is not read again.
-            Value::Object(_) if secret && matches!(key.as_str(), "data" | "stringData") => {}
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
             Value::String(_) | Value::Array(_) | Value::Object(_) => self::value(masker, value, detail),
         }

@@ -2,7 +2,7 @@
 
 use crate::border::support::*;
 use domain::{Code, Effect};
-use kubernetes::client::{ClusterConfig, ListQuery, LogQuery, MaskDetail, ObjectPatch};
+use kubernetes::client::{ClusterConfig, KnownSecrets, ListQuery, LogQuery, MaskDetail, ObjectPatch};
 use serde_json::{Value, json};
 
 const PLAIN: &str = "s3cr3t-sesame-77";
@@ -183,4 +183,21 @@ async fn an_endless_log_is_cut_at_whole_lines() {
     let logs = cluster.logs(&target(&cluster, "Pod", "web-1").await, &LogQuery::default()).await.unwrap();
     assert!(logs.truncated);
     assert!(logs.lines.len() < 70_000 && logs.lines.iter().all(|line| line == "a line of a log"));
+}
+
+#[tokio::test]
+async fn a_chart_is_given_stand_ins_that_lead_back_to_the_marks_of_what_is_masked() {
+    let api = Api::start(|_, _| Reply::Json(200, json!({}))).await;
+    let (permit, clusters) = (reading(), api.clusters());
+    let cluster = clusters.of(&permit, None).unwrap();
+    let values = json!({ "auth": { "password": PLAIN }, "replicas": 3 });
+
+    let (given, stand_ins) = cluster.stand_ins(values.clone(), &KnownSecrets::default());
+
+    assert_hidden(&given);
+    assert_eq!(given["replicas"], 3);
+    let masked = cluster.masked_values(values, &KnownSecrets::default());
+    assert_ne!(given, masked, "a chart cannot tell whose mark it is");
+    assert_eq!(stand_ins.put_back(&given.to_string()), masked.to_string());
+    assert!(!stand_ins.is_empty());
 }

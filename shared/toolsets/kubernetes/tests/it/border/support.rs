@@ -247,6 +247,7 @@ pub(crate) fn permit(tenant_name: &str, effect: Effect, approved: Option<RunId>)
         scopes: Scopes::parse("tools:write"),
         expires_at: Moment::from_secs(9),
         token: None,
+        labels: Vec::new(),
     };
     let used = ToolUse {
         tool: ToolName::parse("k8s_any").expect("a name"),

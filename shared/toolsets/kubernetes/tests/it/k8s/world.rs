@@ -103,6 +103,7 @@ impl World {
             scopes: Scopes::parse(self.scopes),
             expires_at: Moment::from_secs(9),
             token: None,
+            labels: Vec::new(),
         };
         let used = ToolUse {
             tool: ToolName::parse(tool).unwrap(),

@@ -98,6 +98,7 @@ impl Who {
             scopes: Scopes::parse("tools:write"),
             expires_at: Moment::from_secs(9),
             token: None,
+            labels: Vec::new(),
         }
     }
 
