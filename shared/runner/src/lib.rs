@@ -1,7 +1,7 @@
 //! Executes jobs on this host.
 //!
-//! Reading order: [`execute`] runs the steps of one job in their order, `step` one process group within its bounds,
-//! [`OutputLog`] takes what they print. [`AllowList`] is the owner's word on what may ever be executed here. [`serve`] takes
+//! Reading order: `execute` runs the steps of one job in their order, `step` one process group within its bounds,
+//! [`OutputLog`] takes what they print. [`AllowList`] is the owner's word on what may ever be executed here. `serve` takes
 //! jobs from a service through [`JobClient`], one [`Lease`] at a time for each.
 //!
 //! Not here: who submits jobs and how they are kept (see `store`), what a runbook is (see `runbook`).

@@ -5,7 +5,7 @@
 //! container after it. No shell and no program of ours is needed in the image.
 //!
 //! Creating is idempotent by name, so whoever carries a run out a second time finds the Jobs of the first time. A Job is
-//! removed once the ending of its run is recorded ([`tidy`]), and by the cluster itself long after that. Where that may
+//! removed once the ending of its run is recorded (`tidy`), and by the cluster itself long after that. Where that may
 //! have happened, nothing is created and the outcome is unknown.
 
 mod follow;

@@ -1,7 +1,7 @@
 //! The section `runbooks` of a tenant's file.
 //!
 //! A text over HTTP can drop runbooks and nothing else: a command that runs on somebody's host is the operator's to write
-//! down ([`exceeding`]).
+//! down (`exceeding`).
 
 mod argument;
 mod command;
