@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke soak)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -184,4 +184,16 @@ ring_smoke() {
     need_command curl curl
     need_binary
     python3 deploy/smoke.py
+}
+
+# Everything under the service breaks for two minutes, and the invariants hold. The seed is printed.
+ring_soak() {
+    local faketime
+    need_command redis-server redis-server
+    need_command ip iproute2
+    need_binary
+    unshare --mount --net true 2>/dev/null || skip 'this user may not make network namespaces'
+    # Without it the clocks stay right, and the rest is broken all the same.
+    if faketime=$(tool "libfaketime-$(distribution)" deb_into libfaketime); then export SOAK_FAKETIME=$faketime; else echo 'NOT TESTED: shifted clocks. The package libfaketime cannot be fetched.'; fi
+    python3 -B loadtests/soak --topology single,sentinel,cluster --seconds 40
 }
