@@ -96,7 +96,8 @@ class Container:
 
 def mounted(kind, source, target, writable):
     if kind == "tmpfs":
-        options = ["nosuid", "nodev", "mode=0777"]
+        # Owned by the image's user: runc gives it the mode of the folder below.
+        options = ["nosuid", "nodev", "uid=65532", "gid=65532"]
         return {"type": "tmpfs", "source": "tmpfs", "destination": target, "options": options}
     options = ["rbind", "rw" if writable else "ro"]
     return {"type": "bind", "source": str(source), "destination": target, "options": options}

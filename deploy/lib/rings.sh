@@ -172,9 +172,11 @@ ring_build() {
 ring_site() {
     local mdbook
     need_binary
+    need_command curl curl
+    need_command jq jq
     mdbook=$(mdbook_binary) || exit
-    python3 -B deploy/site/reference.py --check
-    python3 -B deploy/site/build.py "$mdbook"
+    python3 -B deploy/site/build.py "$mdbook" "$QUARTERMASTER_BIN"
+    python3 -B deploy/site/walk.py "$QUARTERMASTER_BIN"
 }
 
 # Files for tools that do not run here: judged by the schemas and the checkers of those tools.
