@@ -5,6 +5,10 @@ combinations that hold every pair find what all of them would.
 """
 
 import itertools
+import pathlib
+import tomllib
+
+DEFAULTS = tomllib.loads((pathlib.Path(__file__).resolve().parent / "../../services/gateway/defaults.toml").read_text())
 
 BASE = {
     "image": {"repository": "registry.example/quartermaster"},
@@ -27,6 +31,8 @@ CHOICES = {
     "redis": [
         {},
         {"redis": {"url": "", "urlSecret": {"name": "redis-address", "key": "url"}}},
+        {"redis": {"topology": "sentinel", "url": "rediss+sentinel://s1,s2:26380/main", "sentinelPasswordSecret": {"name": "sentinels"}}},
+        {"redis": {"topology": "cluster", "url": "redis+cluster://n1:6379,n2:6379"}},
         {"redis": {"topology": "bundled"}},
         {"redis": {"topology": "bundled", "bundled": {"storage": "1Gi"}}},
     ],
@@ -84,6 +90,10 @@ CHOICES = {
     ],
 }
 
+# A service without a console would refuse its settings.
+if "console" in DEFAULTS:
+    CHOICES["console"] = [{}, {"console": ON}, {"console": {"enabled": True, "address": "https://desk.example.com"}}]
+
 # What must be refused, and a part of the message that says why.
 REFUSED = [
     ({"image": {"repository": ""}}, "/image/repository"),
@@ -93,6 +103,10 @@ REFUSED = [
     ({"redis": {"topology": "ring"}}, "/redis/topology"),
     ({"redis": {"url": ""}}, "redis.url is empty"),
     ({"redis": {"url": "http://redis"}}, "/redis/url"),
+    ({"redis": {"topology": "cluster"}}, "redis.url does not fit redis.topology cluster"),
+    ({"redis": {"url": "redis+sentinel://s1/main"}}, "redis.url does not fit redis.topology single"),
+    ({"settings": {"store": {"sentinel_password": "x"}}}, "redis.sentinelPasswordSecret"),
+    ({"console": {"address": "desk.example.com"}}, "/console/address"),
     ({"tenants": {}}, "tenants is empty"),
     ({"tenants": {"Acme": "tenant: Acme"}}, "Acme"),
     ({"settings": {"identity": {"issuers": []}}}, "settings.identity.issuers is empty"),

@@ -1,6 +1,8 @@
 """The chart without a cluster: lint, every combination rendered, what must be refused, and what must agree.
 
-    render.py HELM OUT      writes each different object that was rendered to OUT, as JSON lines
+    render.py HELM BINARY OUT      writes each different object that was rendered to OUT, as JSON lines
+
+BINARY is the service, which checks the settings and the tenants of each combination.
 """
 
 import hashlib
@@ -79,6 +81,22 @@ def settings_are_toml(objects, values):
     return None
 
 
+def accepted_by_the_service(binary, work, texts):
+    """Settings and tenants as they would be mounted, judged by `quartermaster check`."""
+    for number, maps in enumerate(sorted(texts)):
+        folder = work / f"checked-{number}"
+        (folder / "catalog").mkdir(parents=True)
+        # Of the mounts, the catalog is the one that the check reads.
+        files = {name: text.replace("/etc/quartermaster/catalog", f"{folder}/catalog") for name, text in maps}
+        for name, text in files.items():
+            (folder / ("catalog" if name == "servers.yaml" else ".") / name).write_text(text)
+        files.pop("servers.yaml", None)
+        done = subprocess.run([binary, "check", *(str(folder / name) for name in files)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return done.stdout + done.stderr
+    return None
+
+
 def secrets_only_by_name(objects):
     return not any(each["kind"] == "Secret" for each in objects)
 
@@ -120,23 +138,29 @@ def restarts_only_for_settings(helm):
 
 
 def main():
-    binary, out = sys.argv[1:]
+    helm_binary, binary, out = sys.argv[1:]
     with tempfile.TemporaryDirectory() as work:
-        helm = Helm(binary, work)
+        helm = Helm(helm_binary, work)
         versions_agree()
         code, text, errors = helm.run("lint", "--strict", str(CHART), values=BASE)
         check("helm lint --strict", code == 0, text + errors)
-        different, count, problems = {}, 0, []
+        different, count, problems, texts = {}, 0, [], set()
         for pick, values in combinations():
             objects = helm.template(values)
             count += 1
             problem = settings_are_toml(objects, values)
             problems += [(pick, problem)] if problem else []
             problems += [] if secrets_only_by_name(objects) else [(pick, "a Secret is rendered")]
+            maps = [of_kind(objects, "ConfigMap", ending) for ending in ("-settings", "-tenants", "-catalog")]
+            texts.add(tuple(item for each in maps if each for item in sorted(each["data"].items())))
             for each in objects:
                 text = json.dumps(each, sort_keys=True)
                 different[hashlib.sha256(text.encode()).hexdigest()] = text
         check(f"{count} combinations with every pair of choices are rendered, their settings as given, no Secret among them", not problems, problems)
+        problem = accepted_by_the_service(binary, pathlib.Path(work), texts)
+        check(f"the service accepts the {len(texts)} different settings with their tenants", problem is None, problem)
+        (example,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.M | re.S)
+        check("the values in docs/install.md are rendered", of_kind(helm.template(yaml.safe_load(example)), "Deployment") is not None)
         pathlib.Path(out).write_text("\n".join(different.values()) + "\n")
         print(f"           {len(different)} different objects")
         monitored = {"metrics": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/qm/"}}}

@@ -223,7 +223,7 @@ ring_chart() {
     TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
     export TESTBED_DIR PYTHONPATH=$packages
     objects=$TESTBED_DIR/objects.jsonl
-    python3 -B deploy/chart.d/render.py "$helm" "$objects"
+    python3 -B deploy/chart.d/render.py "$helm" "$QUARTERMASTER_BIN" "$objects"
     trap leave_testbed EXIT
     exports=$(deploy/testbed up) || exit
     eval "$exports"

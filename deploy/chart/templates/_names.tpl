@@ -54,9 +54,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* The host of `resource`, without its port: an Ingress has no place for one. */}}
-{{- define "quartermaster.host" -}}
-{{- (urlParse .Values.resource).hostname -}}
+{{/* The hosts of `resource` and of the console, as YAML; without ports, for which a route has no place. */}}
+{{- define "quartermaster.hosts" -}}
+{{- $hosts := list (urlParse .Values.resource).hostname -}}
+{{- if and .Values.console.enabled .Values.console.address -}}
+{{- $hosts = append $hosts (urlParse .Values.console.address).hostname -}}
+{{- end -}}
+{{- $hosts | uniq | toYaml -}}
 {{- end -}}
 
 {{- define "quartermaster.tenantsConfigMap" -}}

@@ -26,6 +26,9 @@ tenants.secrets: tenantSecrets
 upstreams.cache: nothing
 upstreams.catalog: servers
 store.url: redis
+store.sentinel_password: redis.sentinelPasswordSecret
+console.enabled: console.enabled
+console.address: console.address
 {{- end -}}
 
 {{- define "quartermaster.settings" -}}
@@ -63,6 +66,10 @@ store.url: redis
 {{- with include "quartermaster.store" . | fromYaml -}}
 {{- $own = mergeOverwrite $own (dict "store" .) -}}
 {{- end -}}
+{{- /* A service without a console knows no such section, so it is only named when it is wanted. */ -}}
+{{- if .Values.console.enabled -}}
+{{- $own = mergeOverwrite $own (dict "console" (dict "enabled" true "address" .Values.console.address)) -}}
+{{- end -}}
 {{- $all := mergeOverwrite $own $given (dict "listen" (dict "hosts" $hosts)) -}}
 {{- range $section := keys $all | sortAlpha }}
 [{{ $section }}]
@@ -79,6 +86,11 @@ url: redis://{{ include "quartermaster.fullname" . }}-trial-redis:6379
 {{- else if not .Values.redis.urlSecret.name -}}
 {{- if not .Values.redis.url -}}
 {{- fail "redis.url is empty: name a Redis, or redis.urlSecret, or set redis.topology to bundled for a trial" -}}
+{{- end -}}
+{{- $plus := dict "single" "" "sentinel" "+sentinel" "cluster" "+cluster" -}}
+{{- $scheme := get $plus .Values.redis.topology -}}
+{{- if not (regexMatch (printf "^rediss?%s://" (regexQuoteMeta $scheme)) .Values.redis.url) -}}
+{{- fail (printf "redis.url does not fit redis.topology %s: it begins with redis%s:// or rediss%s://" .Values.redis.topology $scheme $scheme) -}}
 {{- end -}}
 url: {{ .Values.redis.url | quote }}
 {{- end -}}
