@@ -4,7 +4,7 @@ last day, with one replica that really runs.
     cluster.py HELM TESTBED OBJECTS [LAYOUT]
 
 OBJECTS is what render.py wrote. LAYOUT is the image; without it no replica is started. No kubelet of the testbed runs
-containers, so one replica is started by runc from the pod that the API server has (see pod.py).
+containers, so one replica is started by runc from the pod that the API server has (see prepared_pod.py).
 """
 
 import base64
@@ -26,8 +26,8 @@ for folder in ("../testbed.d/fakelet", "../lib"):
     sys.path.insert(0, str(HERE / folder))
 
 from api import Api  # noqa: E402
-from container import Image, answers, free_port, request  # noqa: E402
-from pod import Pod  # noqa: E402
+from oci_container import Image, answers, free_port, request  # noqa: E402
+from prepared_pod import PreparedPod  # noqa: E402
 
 HELM, TESTBED, OBJECTS = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 LAYOUT = sys.argv[4] if len(sys.argv) > 4 else None
@@ -53,6 +53,7 @@ PATHS = {
 RELEASE = "qm"
 NAME = "qm-quartermaster"
 ISSUER = "https://login.example"
+HOST = "tools.example.com"
 failed = 0
 
 
@@ -95,7 +96,14 @@ def definitions(files):
         body = yaml.safe_load(pathlib.Path(file).read_text())
         create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
     for kind in ("HTTPRoute", "ServiceMonitor", "PrometheusRule"):
-        eventually(lambda kind=kind: ADMIN.get(PATHS[kind].format(SPACE))[0] == 200)
+        eventually(lambda kind=kind: is_served(kind))
+
+
+def is_served(kind):
+    try:
+        return ADMIN.get(PATHS[kind].format(SPACE))[0] == 200
+    except ValueError:  # of a group that is not there yet it says so in plain text
+        return False
 
 
 def every_object_is_accepted():
@@ -177,11 +185,11 @@ def values(folder, http, metrics, redis):
     issuer = {"issuer": ISSUER, "algorithms": ["HS256"], "key_file": "/etc/quartermaster/secrets/login/issuer.key"}
     return {
         "image": {"repository": "registry.example/quartermaster"},
-        "resource": f"http://127.0.0.1:{http}/mcp",
+        "resource": f"https://{HOST}/mcp",
         "serviceKey": {"secret": "quartermaster-key"},
         "secretFiles": {"login": "login"},
         "settings": {"identity": {"issuers": [issuer]}, "telemetry": {"log": "info"}},
-        "tenants": {"acme": "tenant: acme\nclusters:\n  - { name: here, in_cluster: true }\n"},
+        "tenants": {"acme": "tenant: acme\ndefault_toolsets: [k8s]\nclusters:\n  - { name: here, in_cluster: true }\n"},
         "tenantSecrets": {"acme": "acme-secrets"},
         "redis": {"url": "", "urlSecret": {"name": "redis-address"}},
         "serviceAccount": {"automount": True, "clusterRole": "view"},
@@ -241,7 +249,7 @@ def redis_server(work, port, password):
 def first_call(work, given, http, metrics):
     """From the installed release to an answer of a tool, by a replica that runc runs in place of a kubelet."""
     listed = ADMIN.get(f"{PATHS['Pod'].format(SPACE)}?labelSelector=app.kubernetes.io%2Finstance%3D{RELEASE}")[1]["items"]
-    pod = Pod(listed[0], ADMIN, work / "volumes")
+    pod = PreparedPod(listed[0], ADMIN, work / "volumes")
     image = Image(LAYOUT, "test", work)
     check("the pod's user is the image's", (pod.user, pod.group) == (image.config["process"]["user"]["uid"], image.config["process"]["user"]["gid"]))
     mounts, env = pod.mounts(), pod.env()
@@ -299,7 +307,8 @@ def token_of(image, work, given, tenant):
 
 
 def ask(port, token, method, params):
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    # As a proxy in front of it would send it.
+    headers = {"Host": HOST, "Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     return json.loads(request(port, "POST", "/mcp", body, headers)[1])
 

@@ -45,8 +45,8 @@ class Helm:
         errors = "\n".join(line for line in done.stderr.splitlines() if "found symbolic link" not in line)
         return done.returncode, done.stdout, errors
 
-    def template(self, values):
-        code, text, errors = self.run("template", "qm", str(CHART), "--namespace", NAMESPACE, values=values)
+    def template(self, values, chart=CHART):
+        code, text, errors = self.run("template", "qm", str(chart), "--namespace", NAMESPACE, values=values)
         if code != 0:
             raise SystemExit(f"cannot be rendered: {errors}\n{json.dumps(values, indent=1)}")
         return [each for each in yaml.safe_load_all(text) if each]
@@ -79,6 +79,11 @@ def settings_are_toml(objects, values):
             if key not in defaults.get(section, {}):
                 return f"the service has no setting {section}.{key}"
     return None
+
+
+def mounted_texts(objects):
+    maps = [of_kind(objects, "ConfigMap", ending) for ending in ("-settings", "-tenants", "-catalog")]
+    return tuple(item for each in maps if each for item in sorted(each["data"].items()))
 
 
 def accepted_by_the_service(binary, work, texts):
@@ -117,6 +122,13 @@ def rules_agree(objects):
     check("ServiceMonitor selects the Service of metrics", selected)
 
 
+def packed_chart_is_whole(helm, values, objects):
+    """A packed chart has the files that are links in the repository."""
+    subprocess.run([helm.binary, "package", str(CHART), "--destination", str(helm.work)], check=True, capture_output=True)
+    (packed,) = helm.work.glob("*.tgz")
+    check("a packed chart renders the same", helm.template(values, packed) == objects)
+
+
 def pod_is_bounded(objects):
     deployment = of_kind(objects, "Deployment")
     pod, drain = deployment["spec"]["template"]["spec"], 25
@@ -151,21 +163,22 @@ def main():
             problem = settings_are_toml(objects, values)
             problems += [(pick, problem)] if problem else []
             problems += [] if secrets_only_by_name(objects) else [(pick, "a Secret is rendered")]
-            maps = [of_kind(objects, "ConfigMap", ending) for ending in ("-settings", "-tenants", "-catalog")]
-            texts.add(tuple(item for each in maps if each for item in sorted(each["data"].items())))
+            texts.add(mounted_texts(objects))
             for each in objects:
                 text = json.dumps(each, sort_keys=True)
                 different[hashlib.sha256(text.encode()).hexdigest()] = text
         check(f"{count} combinations with every pair of choices are rendered, their settings as given, no Secret among them", not problems, problems)
-        problem = accepted_by_the_service(binary, pathlib.Path(work), texts)
-        check(f"the service accepts the {len(texts)} different settings with their tenants", problem is None, problem)
+        # What somebody pastes from the page is one more combination.
         (example,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.M | re.S)
-        check("the values in docs/install.md are rendered", of_kind(helm.template(yaml.safe_load(example)), "Deployment") is not None)
+        texts.add(mounted_texts(helm.template(yaml.safe_load(example))))
+        problem = accepted_by_the_service(binary, pathlib.Path(work), texts)
+        check(f"the service accepts the {len(texts)} different settings with their tenants, those of docs/install.md included", problem is None, problem)
         pathlib.Path(out).write_text("\n".join(different.values()) + "\n")
         print(f"           {len(different)} different objects")
         monitored = {"metrics": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/qm/"}}}
         objects = helm.template(merged(BASE, monitored))
         rules_agree(objects)
+        packed_chart_is_whole(helm, merged(BASE, monitored), objects)
         pod_is_bounded(objects)
         restarts_only_for_settings(helm)
         for values, why in REFUSED:

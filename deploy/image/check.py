@@ -17,7 +17,7 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "deploy/lib"))
 
-from container import Image, answers, free_port  # noqa: E402
+from oci_container import Image, answers, free_port  # noqa: E402
 
 failed = 0
 

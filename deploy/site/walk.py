@@ -21,7 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "deploy/lib"))
 
-from container import free_port, request  # noqa: E402
+from oci_container import free_port, request  # noqa: E402
 
 BINARY = pathlib.Path(sys.argv[1]).resolve()
 failed = 0

@@ -1,7 +1,7 @@
 """What a kubelet would give the container of a pod, read from the API server: volumes, variables and arguments.
 
 The nodes of the testbed run no containers. This takes a pod as the API server has it, after all admission, and prepares it
-for `container.Image.start`: each volume is a folder, written as a kubelet writes it. Known are volumes from ConfigMaps,
+for `oci_container.Image.start`: each volume is a folder, written as a kubelet writes it. Known are volumes from ConfigMaps,
 Secrets, emptyDir and the projection of a service account; anything else is an error, not left out.
 """
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "testbed
 import environment  # noqa: E402
 
 
-class Pod:
+class PreparedPod:
     """One pod, prepared in a folder."""
 
     def __init__(self, pod, api, folder):

@@ -1,8 +1,8 @@
 """Starts containers from an OCI image layout with umoci and runc, so without a container engine.
 
 An `Image` is a layout that was unpacked once; `start` runs it with a read-only root, without capabilities and new
-privileges, as the user that the image names, in the network of the host. What a pod adds to that, its mounts and its
-variables, is for the caller to give (see deploy/chart.d/pod.py).
+privileges, as the user that the image names (whoever is not root can only lend their own), in the network of the host.
+What a pod adds to that, its mounts and its variables, is for the caller to give (see deploy/chart.d/prepared_pod.py).
 """
 
 import http.client
@@ -45,10 +45,11 @@ class Image:
         for key in ("uidMappings", "gidMappings", "resources", "seccomp"):
             linux.pop(key, None)
         if os.geteuid() != 0:
-            # An ordinary user has one number to give away: it becomes the image's user.
+            # An ordinary user has one number to give away, and runc wants it to be the container's 0.
             linux["namespaces"].append({"type": "user"})
-            for key, inside, outside in (("uid", "uid", os.geteuid()), ("gid", "gid", os.getegid())):
-                linux[f"{key}Mappings"] = [{"containerID": process["user"][inside], "hostID": outside, "size": 1}]
+            process["user"] = {"uid": 0, "gid": 0}
+            for key, outside in (("uid", os.geteuid()), ("gid", os.getegid())):
+                linux[f"{key}Mappings"] = [{"containerID": 0, "hostID": outside, "size": 1}]
             config["mounts"] = [mount for mount in config["mounts"] if mount["type"] not in ("devpts", "mqueue")]
         (bundle / "config.json").write_text(json.dumps(config))
         state = self.work / "runc"
@@ -97,7 +98,8 @@ class Container:
 def mounted(kind, source, target, writable):
     if kind == "tmpfs":
         # Owned by the image's user: runc gives it the mode of the folder below.
-        options = ["nosuid", "nodev", "uid=65532", "gid=65532"]
+        owner = 65532 if os.geteuid() == 0 else 0
+        options = ["nosuid", "nodev", f"uid={owner}", f"gid={owner}"]
         return {"type": "tmpfs", "source": "tmpfs", "destination": target, "options": options}
     options = ["rbind", "rw" if writable else "ro"]
     return {"type": "bind", "source": str(source), "destination": target, "options": options}
