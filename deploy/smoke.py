@@ -21,6 +21,7 @@ STARTS = 3
 FIRST_ANSWER_MS = 1000
 # A desktop client starts the server with every conversation, and its user looks on.
 STDIO_FIRST_ANSWER_MS = 150
+STDIO_STARTS = 5
 # A simulated cluster with weeks of history and a simulated Jenkins live in the process, and fifty tools with their schemas.
 IDLE_MIB = 80
 LEAVE_S = 10
@@ -171,8 +172,8 @@ def main():
     try:
         best = min(visit(number, work) for number in range(1, STARTS + 1))
         check(f"start to first answer, best of {STARTS}, below {FIRST_ANSWER_MS} ms", best < FIRST_ANSWER_MS, f"{best:.0f} ms")
-        best = min(on_standard_streams(number, work) for number in range(1, STARTS + 1))
-        check(f"stdio: start to first answer, best of {STARTS}, below {STDIO_FIRST_ANSWER_MS} ms", best < STDIO_FIRST_ANSWER_MS, f"{best:.0f} ms")
+        best = min(on_standard_streams(number, work) for number in range(1, STDIO_STARTS + 1))
+        check(f"stdio: start to first answer, best of {STDIO_STARTS}, below {STDIO_FIRST_ANSWER_MS} ms", best < STDIO_FIRST_ANSWER_MS, f"{best:.0f} ms")
     except (RuntimeError, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
         check("the visits end without an exception", False, repr(error))
     if failed:
