@@ -19,6 +19,9 @@ import time
 
 STARTS = 3
 FIRST_ANSWER_MS = 1000
+# A desktop client starts the server with every conversation, and its user looks on.
+STDIO_FIRST_ANSWER_MS = 150
+STDIO_STARTS = 5
 # A simulated cluster with weeks of history and a simulated Jenkins live in the process, and fifty tools with their schemas.
 IDLE_MIB = 80
 LEAVE_S = 10
@@ -115,6 +118,31 @@ def visit(number, work):
             server.wait()
 
 
+def on_standard_streams(number, work):
+    """`stdio` with the tools of its own process, in a new folder. Gives the milliseconds to the answer of `initialize`."""
+    client = {"name": "smoke", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    ask = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode() + b"\n"
+    with open(work / f"stdio-{number}.log", "wb") as log:
+        begun = time.monotonic()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+        server = subprocess.Popen([BINARY, "stdio", "--data", str(work / f"stdio-{number}")], **pipes)
+    try:
+        server.stdin.write(ask)
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        took = (time.monotonic() - begun) * 1000
+        server.stdin.close()
+        code = server.wait(LEAVE_S)
+        good = code == 0 and answer["result"]["serverInfo"]["name"] == "quartermaster"
+        check(f"stdio {number}: first answer after {took:.0f} ms, exit code at the end of its input", good, code)
+        return took
+    finally:
+        if server.poll() is None:
+            server.kill()
+            server.wait()
+
+
 def look_around(server, port, data, answer):
     names = [tool["name"] for tool in answer["result"]["tools"]]
     check("the first answer lists load_toolset", "load_toolset" in names, names)
@@ -144,7 +172,9 @@ def main():
     try:
         best = min(visit(number, work) for number in range(1, STARTS + 1))
         check(f"start to first answer, best of {STARTS}, below {FIRST_ANSWER_MS} ms", best < FIRST_ANSWER_MS, f"{best:.0f} ms")
-    except (RuntimeError, OSError, KeyError, ValueError) as error:
+        best = min(on_standard_streams(number, work) for number in range(1, STDIO_STARTS + 1))
+        check(f"stdio: start to first answer, best of {STDIO_STARTS}, below {STDIO_FIRST_ANSWER_MS} ms", best < STDIO_FIRST_ANSWER_MS, f"{best:.0f} ms")
+    except (RuntimeError, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
         check("the visits end without an exception", False, repr(error))
     if failed:
         for log in sorted(work.glob("*.log")):

@@ -2,7 +2,18 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build site files image chart conformance clients smoke soak)
+# Rings that run beside another one, one after the other, if both are wanted: it leaves them the time. A ring with such
+# company has a function `compile_NAME` if there is something to compile: cargo does one thing at a time.
+declare -A BESIDE=(
+    [unit]='docs'
+    [control_plane]='upstreams archive monitoring tracing'
+    [conformance]='clients site files'
+    [soak]='image chart'
+)
+# Those of them that only compute take what the others leave idle.
+IDLY=' docs '
+
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients site files smoke soak image chart)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -58,11 +69,15 @@ ring_deny() {
     fi
 }
 
+compile_unit() {
+    cargo test --workspace --lib --bins --tests --locked --no-run --message-format=json-render-diagnostics
+}
+
 ring_unit() {
     local built
     need_command redis-server redis-server
     # Compiled first: helm may be under way meanwhile.
-    built=$(cargo test --workspace --lib --bins --tests --locked --no-run --message-format=json-render-diagnostics)
+    built=$(compile_unit)
     use_helm
     # A snapshot that differs is a failure to look at, never a file to leave in the checkout.
     INSTA_UPDATE=no python3 -B deploy/lib/run_tests.py <<<"$built"
@@ -77,24 +92,35 @@ use_helm() {
     export QUARTERMASTER_TEST_HELM
 }
 
-# The audit log off the box: a real S3-compatible service that checks signatures, and the auditors' own script.
-ring_archive() {
-    local tests=(cargo test --locked --workspace --test it) packages filter
-    packages=$(moto_packages) || skip "moto $MOTO_VERSION cannot be fetched from PyPI"
-    for filter in real_bucket the_script_of_the_auditors_page; do
-        [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-        INSTA_UPDATE=no PYTHONPATH=$packages python3 deploy/s3-for-tests "${tests[@]}" "$filter" -- --nocapture | tee /dev/stderr | not_skipped
-    done
+# run_named [FILTER...] [-- ARGUMENT...]: runs the tests of the workspace whose names hold one of these, by the binaries
+# that `unit` has built: another choice of packages would build its own kube. A filter that matches nothing would pass
+# without a word, and so would a test that says that it is skipped.
+run_named() {
+    local filters=()
+    while (($#)) && [[ $1 != -- ]]; do filters+=("$1") && shift; done
+    INSTA_UPDATE=no cargo test --locked --workspace --test it -- "${filters[@]}" "${@:2}" 2>&1 |
+        tee /dev/stderr | python3 -c '
+import sys
+ran, skipped = [], []
+for line in sys.stdin:
+    ran += [line] if line.startswith("test ") and not line.startswith("test result") else []
+    skipped += [line] if "SKIPPED:" in line else []
+unused = [name for name in sys.argv[1:] if not any(name in line for line in ran)]
+if unused or skipped:
+    sys.exit("\n".join([f"no test matches {name}" for name in unused] + skipped))' "${filters[@]}"
 }
 
-# not_skipped: fails if what a test prints says that it did not run.
-not_skipped() {
-    ! grep -q 'SKIPPED:'
+# The audit log off the box: a real S3-compatible service that checks signatures, and the auditors' own script.
+ring_archive() {
+    local packages
+    packages=$(moto_packages) || skip "moto $MOTO_VERSION cannot be fetched from PyPI"
+    export -f run_named
+    PYTHONPATH=$packages python3 deploy/s3-for-tests bash -o pipefail -c 'run_named real_bucket the_script_of_the_auditors_page -- --nocapture'
 }
 
 # What is watched: alert rules and dashboard, by a real Prometheus on the running service.
 ring_monitoring() {
-    local tests=(cargo test --locked --workspace --test it) prometheus filter=alerts::
+    local prometheus
     need_command redis-server redis-server
     prometheus=$(tool "prometheus-$(distribution)" deb_into prometheus) || skip "the package prometheus cannot be fetched from the distribution"
     "$prometheus/usr/bin/promtool" check rules deploy/monitoring/alerts.yaml
@@ -102,27 +128,26 @@ ring_monitoring() {
     export QUARTERMASTER_TEST_PROMETHEUS=$prometheus/usr/bin/prometheus
     # They wait for scrapes more than they compute.
     export RUST_TEST_THREADS=4
-    # A filter that matches nothing would pass without a word.
-    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-    INSTA_UPDATE=no "${tests[@]}" "$filter"
+    run_named alerts::
 }
 
 # Traces as somebody looks them up: in a real Jaeger, from two replicas of the running service.
 ring_tracing() {
-    local tests=(cargo test --locked --workspace --test it) filter=trace_backend::
     need_command redis-server redis-server
     QUARTERMASTER_TEST_JAEGER=$(jaeger_binary) || exit
     export QUARTERMASTER_TEST_JAEGER
-    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-    INSTA_UPDATE=no "${tests[@]}" "$filter" -- --nocapture 2>&1 | tee /dev/stderr | not_skipped
+    run_named trace_backend:: -- --nocapture
+}
+
+compile_control_plane() {
+    cargo test --locked --workspace --test it --no-run
 }
 
 # The tools that act on clusters, against a real API server and Argo's own controller. They are compiled first: a testbed
 # has better things to do than to wait.
 ring_control_plane() {
-    # The whole workspace, as in the ring before: another choice of packages would build its own kube.
-    local tests=(cargo test --locked --workspace --test it) exports filter
-    INSTA_UPDATE=no "${tests[@]}" --no-run
+    local exports
+    compile_control_plane
     TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
     export TESTBED_DIR
     trap leave_testbed EXIT
@@ -130,29 +155,23 @@ ring_control_plane() {
     exports=$(deploy/testbed up) || exit
     eval "$exports"
     deploy/testbed check
-    # A filter that matches nothing would pass without a word.
     use_helm
     # They wait for controllers more than they compute. Those that bring a simulated cluster of their own ran in `unit`.
+    # `releases` is what helm does to releases, tool by tool, on the same API server.
     export RUST_TEST_THREADS=4
-    for filter in k8s_ argo_ helm_ runbooks_cluster; do
-        [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-        INSTA_UPDATE=no "${tests[@]}" "$filter" -- --skip k8s_write_
-    done
-    # What helm does to releases, tool by tool, on the same API server.
-    "${tests[@]}" releases::
+    run_named k8s_ argo_ helm_ runbooks_cluster releases:: -- --skip k8s_write_
 }
 
 # The tools of external servers, against real servers of others. Everything that needs none of them ran in `unit`.
 ring_upstreams() {
-    local tests=(cargo test --locked --workspace --test it) exports filter=upstream_real
-    INSTA_UPDATE=no "${tests[@]}" --no-run
+    local exports
+    compile_control_plane
     TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
     export TESTBED_DIR
     trap leave_testbed EXIT
     exports=$(deploy/testbed upstreams) || exit
     eval "$exports"
-    [[ $("${tests[@]}" "$filter" -- --list) == *': test'* ]]
-    INSTA_UPDATE=no "${tests[@]}" "$filter"
+    run_named upstream_real
 }
 
 # Runs on every way out of the ring.
@@ -166,6 +185,10 @@ leave_testbed() {
 ring_build() {
     need_binary
     ls -l "$QUARTERMASTER_BIN"
+}
+
+compile_conformance() {
+    need_binary
 }
 
 # The documentation as a site: its reference is current, it builds without a warning, and no link leads nowhere.

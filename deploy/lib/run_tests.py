@@ -3,7 +3,8 @@
     cargo test --no-run --message-format=json-render-diagnostics ... | python3 deploy/lib/run_tests.py
 
 cargo runs one after the other: while the last slow test of one waits for a deadline, nothing else happens. Here each
-binary runs as cargo would run it, in the folder of its package. Whatever fails is shown whole, at the end.
+binary runs as cargo would run it, in the folder of its package. One with many tests runs in pieces, so that it does not
+keep one lane busy for long after the other has nothing left to do. Whatever fails is shown whole, at the end.
 
 Many tests play with leases and deadlines of some hundred milliseconds, and share two cores with whatever else runs. So
 a few tests that fail are run once more, alone and after all others. One that passes then is reported as FLAKY, with
@@ -24,6 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LANES = 2
 # More tests at once than there are cores: most of them wait for a lease, a deadline or another process.
 THREADS = os.environ.get("RUST_TEST_THREADS") or str((os.cpu_count() or 1) + 1)
+# The most tests of a binary that run in one process.
+PIECE = 200
 MOST_RETRIED = 3
 FAILED = re.compile(r"^test (\S+) \.\.\. FAILED$", re.M)
 TOTALS = re.compile(r"^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", re.M)
@@ -52,23 +55,42 @@ def run(binary, folder, *arguments):
     return done.returncode, done.stdout, time.monotonic() - begun
 
 
+def pieces(binary, folder):
+    """The arguments of each process that runs a part of the binary's tests; every test is in one of them."""
+    code, output, _ = run(binary, folder, "--list", "--format", "terse")
+    tests = [line.removesuffix(": test") for line in output.splitlines() if line.endswith(": test")]
+    # What cannot be listed fails when it is run.
+    if code or len(tests) <= PIECE:
+        return [()]
+    # Dealt out like cards: tests of one file are much alike, and so is how long they take.
+    count = -(-len(tests) // PIECE)
+    return [("--exact", *tests[number::count]) for number in range(count)]
+
+
 def main():
     found = binaries(sys.stdin)
     if not found:
         sys.exit("cargo named no test binary")
     passed, failures = 0, []
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
-        running = {lanes.submit(run, binary, folder): (binary, folder) for binary, folder in found}
+        running = {}
+        for binary, folder in found:
+            parts = pieces(binary, folder)
+            for number, arguments in enumerate(parts, 1):
+                name = f"{folder.relative_to(ROOT)} {pathlib.Path(binary).name.rpartition('-')[0]}"
+                name += f" {number}/{len(parts)}" if len(parts) > 1 else ""
+                wanted = len(arguments) - 1 if arguments else None
+                running[lanes.submit(run, binary, folder, *arguments)] = (binary, folder, name, wanted)
         for future in concurrent.futures.as_completed(running):
-            binary, folder = running[future]
-            name = f"{folder.relative_to(ROOT)} {pathlib.Path(binary).name.rpartition('-')[0]}"
+            binary, folder, name, wanted = running[future]
             code, output, took = future.result()
             totals = TOTALS.search(output)
             passed += int(totals.group(1)) if totals else 0
             said = totals.group(0).removeprefix("test result: ") if totals else "no result"
             print(f"{took:7.1f}s  {name}: {said}", flush=True)
-            # A binary that says nothing has not tested anything, whatever its exit code.
-            if code or not totals:
+            # A binary that says nothing has not tested anything, whatever its exit code; nor has one that left tests out.
+            ran = sum(map(int, totals.groups())) if totals else 0
+            if code or not totals or (wanted is not None and ran != wanted):
                 failures.append((binary, folder, name, code, output))
     names = [FAILED.findall(output) for *_, output in failures]
     # A binary that ended without naming a failed test crashed, which a second try would only hide.
@@ -83,7 +105,7 @@ def main():
         else:
             remaining.append(name)
             print(f"\n----- {name}, exit code {code}\n{output}")
-    print(f"\n{len(found)} binaries, {passed} tests passed, {len(remaining)} binaries failed, {flaky} flaky tests")
+    print(f"\n{len(found)} binaries, {passed} tests passed, {len(remaining)} of their pieces failed, {flaky} flaky tests")
     sys.exit(bool(remaining))
 
 

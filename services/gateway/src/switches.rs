@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Actor, ActorKind, AuditEntry, CallVerdict, Phase, StoreError};
 
-/// How often the record is looked at without a wake-up. A switch holds everywhere within a second.
+/// How often the record is looked at without a wake-up. A switch holds everywhere within a second, so half of it is left
+/// for the look itself.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+const _: () = assert!(LOOK_EVERY.as_millis() <= 500, "operators are promised a second");
 
 /// Looks again and again until the process stops.
 pub(crate) fn watch(gateway: &Arc<Gateway>) {

@@ -6,6 +6,10 @@
 
 /// Quarters of a token, so that nothing is rounded before the end.
 const TOKEN: u64 = 4;
+/// The fewest characters that are taken for encoded bytes.
+const ENCODED_LEAST: u64 = 16;
+/// What a hundred characters of base64 cost: no piece of it is a word.
+const ENCODED_HUNDRED: u64 = 66 * TOKEN;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -24,6 +28,7 @@ enum Kind {
 /// The tokens of a text in o200k_base, estimated.
 pub fn estimate(text: &str) -> u64 {
     let (mut quarters, mut length, mut last, mut before) = (0, 0_u64, None, None);
+    let mut run = EncodedRun::default();
     for c in text.chars() {
         let kind = kind_of(c);
         match last {
@@ -33,10 +38,55 @@ pub fn estimate(text: &str) -> u64 {
                 (before, length) = (last, 1);
             }
         }
+        quarters += run.push(c, kind, last, quarters);
         last = Some(kind);
     }
     quarters += last.map_or(0, |last| cost(before, last, length, None));
-    quarters.div_ceil(TOKEN)
+    (quarters + run.end(quarters)).div_ceil(TOKEN)
+}
+
+/// Characters without a blank or a sign between them, which may be bytes in base64: these change between large, small and
+/// digits all the time, as no word or name does.
+#[derive(Default)]
+struct EncodedRun {
+    length: u64,
+    /// From small to large, and between letters and digits.
+    changes: u64,
+    /// From small to large: digests in hex have none.
+    to_large: u64,
+    /// What was charged before it.
+    before: u64,
+}
+
+impl EncodedRun {
+    /// Takes the next character; gives what is to be charged on top, where a run has ended.
+    fn push(&mut self, c: char, kind: Kind, last: Option<Kind>, charged: u64) -> u64 {
+        if !matches!(kind, Kind::Upper | Kind::Lower | Kind::Digit) && !matches!(c, '+' | '/') {
+            return self.end(charged);
+        }
+        if self.length == 0 {
+            self.before = charged;
+        } else {
+            let is_letter = |kind| matches!(kind, Kind::Upper | Kind::Lower);
+            let to_large = last == Some(Kind::Lower) && kind == Kind::Upper;
+            let by_digit = last.is_some_and(|last| {
+                (is_letter(last) && kind == Kind::Digit) || (last == Kind::Digit && is_letter(kind))
+            });
+            self.to_large += u64::from(to_large);
+            self.changes += u64::from(to_large || by_digit);
+        }
+        self.length += 1;
+        0
+    }
+
+    fn end(&mut self, charged: u64) -> u64 {
+        let run = std::mem::take(self);
+        let encoded = run.length >= ENCODED_LEAST && run.changes * 4 >= run.length && run.to_large * 12 >= run.length;
+        match encoded {
+            true => (run.length * ENCODED_HUNDRED / 100).saturating_sub(charged - run.before),
+            false => 0,
+        }
+    }
 }
 
 fn kind_of(c: char) -> Kind {

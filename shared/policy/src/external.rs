@@ -26,7 +26,7 @@ pub struct ServerLimits {
 
 impl ServerLimits {
     /// What [`ServerLimits::deadline`] may be.
-    pub const DEADLINE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 60);
+    pub const DEADLINE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
     /// What [`ServerLimits::in_flight`] may be.
     pub const IN_FLIGHT: RangeInclusive<u32> = 1..=256;
     /// What [`ServerLimits::waiting`] may be; with zero, nobody waits.
@@ -36,7 +36,7 @@ impl ServerLimits {
     /// What [`ServerLimits::result_bytes`] may be.
     pub const RESULT_BYTES: RangeInclusive<u32> = 4_096..=67_108_864;
     /// What [`ServerLimits::refresh`] may be.
-    pub const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(24 * 3600);
+    pub const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(86_400);
 }
 
 impl Default for ServerLimits {

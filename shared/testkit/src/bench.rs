@@ -69,7 +69,7 @@ pub fn looking(call: Call, approval: PermitApproval) -> Permit {
 }
 
 /// The evidence of a run of this call that was approved so.
-fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
+pub fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
     let somebody = Principal::new("https://login.example", "ana");
     let by = approval.by.first().cloned().unwrap_or(somebody);
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at, span: None };
@@ -78,7 +78,8 @@ fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
 }
 
 /// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
+#[derive(Debug, Clone, Copy)]
+pub struct Opened;
 
 impl domain::KnownSwitches for Opened {
     fn switches(&self) -> &[domain::Switch] {

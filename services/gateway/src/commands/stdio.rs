@@ -133,7 +133,6 @@ async fn serve(args: &StdioCommand, stop: CancellationToken) -> anyhow::Result<C
     let http = egress::telemetry_sender().context("cannot build the HTTP client")?;
     let replica = format!("pid-{}", std::process::id());
     let guard = telemetry::start(&settings.telemetry, &replica, &http).context("telemetry cannot start")?;
-    catalog::tokens::estimate_unknown();
     let cap = settings.listen.body_bytes;
     let commands = CommandTools::new(folder.path().to_owned())?;
     let LocalRunbooks { runbooks, problems, warnings, .. } = LocalRunbooks::find(&here);

@@ -111,6 +111,8 @@ mod runbooks_cluster;
 #[cfg(test)]
 mod runbooks_seed;
 #[cfg(test)]
+mod runbooks_yard;
+#[cfg(test)]
 mod runner_api;
 #[cfg(test)]
 mod runner_crash;

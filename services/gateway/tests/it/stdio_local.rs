@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 use testkit::until;
 
-const DATA: [&str; 2] = ["--data", "data"];
+pub(crate) const DATA: [&str; 2] = ["--data", "data"];
 
-fn text(result: &Value) -> &str {
+/// The text of a result.
+pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
@@ -183,72 +184,10 @@ async fn a_folder_that_another_process_uses_is_named_with_that_process() {
     assert!(through.tools().await.contains(&"memory_read".to_owned()));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn instructions_say_what_it_is_for_where_there_is_a_project() {
-    let folder = tempfile::tempdir().unwrap();
-    let inner = folder.path().join("shop/src");
-    std::fs::create_dir_all(&inner).unwrap();
-    std::fs::write(folder.path().join("shop/quartermaster.yaml"), "").unwrap();
-    let mut command = program(&inner, &["stdio"]);
-    command.env("HOME", folder.path());
-    let mut client = StdioClient::of(command);
-    let opened = client.initialize().await;
-    let text = opened["instructions"].as_str().unwrap_or_else(|| panic!("{opened}"));
-    assert!(text.contains("this project") && text.contains("load_toolset"), "{text}");
-    assert!(text.split_whitespace().count() <= 100, "{text}");
-    // What it keeps is the user's and not the project's: whoever made the project could have put keys there.
-    assert!(!folder.path().join("shop/.quartermaster").exists());
-    let projects = std::fs::read_dir(folder.path().join(".quartermaster/projects")).unwrap();
-    let names: Vec<String> = projects.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(names.len() == 1 && names[0].starts_with("shop-"), "{names:?}");
-}
-
 /// Approves what waits, as a person in a terminal in the same folder.
-async fn approve(folder: &Path, run_id: &str) {
+pub(crate) async fn approve(folder: &Path, run_id: &str) {
     let (code, out, said) = run(folder, &["runs", "approve", run_id, "--token-file", "data/approver.token"]).await;
     assert_eq!(code, 0, "{out}{said}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn commands_are_tools_and_those_that_change_something_wait_for_a_person() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut client = StdioClient::start(folder.path(), &DATA);
-    client.initialize().await;
-    let early = client.call("schema", json!({})).await;
-    assert!(early["isError"] == true && text(&early).contains("load_toolset"), "{early}");
-    let load = json!({ "toolset": "commands", "include_write_tools": true });
-    let loaded = client.call("load_toolset", load).await;
-    let added = loaded["structuredContent"]["added"].as_array().unwrap_or_else(|| panic!("{loaded}"));
-    let names: Vec<&str> = added.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert!(names.contains(&"switch") && names.contains(&"check") && !names.contains(&"runs"), "{names:?}");
-
-    let help = client.call("switch", json!({ "args": ["-h"] })).await;
-    assert!(help["isError"] != true && text(&help).contains("Usage: quartermaster switch"), "{help}");
-    let schema = client.call("schema", json!({})).await;
-    assert!(schema["isError"] != true && text(&schema).contains("$schema"), "{schema}");
-    let missing = client.call("check", json!({ "args": ["nowhere.yaml"] })).await;
-    assert!(missing["isError"] == true && text(&missing).contains("nowhere.yaml"), "{missing}");
-    let list = client.call("switch", json!({ "args": ["list"] })).await;
-    assert!(list["isError"] != true, "{list}");
-
-    let set = json!({ "args": ["set", "toolset:helm", "--mode", "read-only", "--reason", "quiet"] });
-    let waiting = client.call("switch", set).await;
-    let waiting = &waiting["structuredContent"]["run"];
-    assert_eq!(waiting["state"], "pending_approval", "{waiting}");
-    let run_id = waiting["id"].as_str().unwrap().to_owned();
-    let (code, shown, said) =
-        run(folder.path(), &["runs", "show", &run_id, "--token-file", "data/approver.token"]).await;
-    assert!(code == 0 && shown.contains("toolset:helm") && shown.contains("the switches now"), "{shown}{said}");
-    // Whoever calls tools cannot decide.
-    let (code, _, said) = run(folder.path(), &["runs", "approve", &run_id, "--token-file", "data/agent.token"]).await;
-    assert!(code == 1 && said.contains("insufficient_scope"), "{said}");
-    approve(folder.path(), &run_id).await;
-    let ended = client.call("await_run", json!({ "run_id": run_id, "wait_ms": 20_000 })).await;
-    assert_eq!(ended["structuredContent"]["run"]["state"], "succeeded", "{ended}");
-    let list = client.call("switch", json!({ "args": ["list"] })).await;
-    assert!(text(&list).contains("quiet"), "{list}");
-    client.close();
-    assert!(client.end().await.0.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,7 +234,7 @@ const PROJECT: &str = r#"runbooks:
 "#;
 
 /// A client in a project below a folder that is one as well.
-async fn in_project(folder: &Path) -> StdioClient {
+pub(crate) async fn in_project(folder: &Path) -> StdioClient {
     let inner = folder.join("shop/src");
     std::fs::create_dir_all(&inner).unwrap();
     std::fs::write(folder.join("quartermaster.yaml"), "runbooks:\n  - { name: seed, group: shop, run: [\"true\"] }\n")
@@ -327,32 +266,10 @@ async fn begin(folder: &Path, client: &mut StdioClient, tool: &str, arguments: V
     id
 }
 
-/// The same, and gives what became of it.
-async fn approved(folder: &Path, client: &mut StdioClient, tool: &str, arguments: Value) -> Value {
+/// Calls a runbook, has it approved and gives what became of it.
+pub(crate) async fn approved(folder: &Path, client: &mut StdioClient, tool: &str, arguments: Value) -> Value {
     let id = begin(folder, client, tool, arguments).await;
     client.call("await_run", json!({ "run_id": id, "wait_ms": 20_000 })).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn runbooks_of_the_project_are_listed_at_once_and_run_in_this_process_when_a_person_agrees() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut client = in_project(folder.path()).await;
-    let tools = client.tools().await;
-    let listed: Vec<&String> = tools.iter().filter(|name| name.starts_with("runbook__shop__")).collect();
-    assert_eq!(listed.len(), 5, "all levels are listed, and names differ: {tools:?}");
-
-    let first = approved(folder.path(), &mut client, "runbook__shop__seed", json!({ "key": "abc" })).await;
-    assert!(first["isError"] != true && first.to_string().contains("seeding"), "{first}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("shop/marker-abc")).unwrap(), "done\n");
-    let again = approved(folder.path(), &mut client, "runbook__shop__seed", json!({ "key": "abc" })).await;
-    assert!(again["isError"] != true && !again.to_string().contains("seeding"), "its check ends it: {again}");
-    let failed = approved(folder.path(), &mut client, "runbook__shop__fail", json!({})).await;
-    assert!(failed["isError"] == true && failed.to_string().contains("broken"), "{failed}");
-    // Whoever wrote the project vouches for nothing.
-    let look = approved(folder.path(), &mut client, "runbook__shop__look", json!({})).await;
-    assert!(look.to_string().contains("looked"), "{look}");
-    client.close();
-    assert!(client.end().await.0.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -279,6 +279,19 @@ fn of_several_rules_the_strictest_says_what_a_no_means() {
     assert_eq!(asked(vec![gate("helm_*", OnReject::Fail), gate("k8s_get", OnReject::Continue)]), OnReject::Continue);
 }
 
+#[test]
+fn the_rule_that_asks_or_refuses_is_named() {
+    let asked = call("tools:write", Level::Write, Effect::Change);
+    let rule = Pattern::parse("k8s_get:secrets").unwrap();
+    assert_eq!(asking_rule(&policy(SessionMode::Write, "ask"), &asked), Some(&rule));
+    assert_eq!(asking_rule(&policy(SessionMode::Write, "-"), &asked), None);
+    let refused = |rule| {
+        decide(&policy(SessionMode::Write, rule), asked.clone(), &evidence(Some(Level::Write), SessionMode::Write))
+    };
+    assert!(matches!(refused("deny"), Decision::Deny(DenyReason(_, Some(named))) if named == rule));
+    assert!(matches!(refused("-"), Decision::Ask(..)));
+}
+
 fn switch(on: &str, mode: domain::SwitchMode, owner: domain::SwitchOwner) -> domain::Switch {
     domain::Switch {
         tenant: None,

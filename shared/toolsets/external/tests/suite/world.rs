@@ -4,8 +4,8 @@ use crate::double::{Asked, Double, Reply, Speaks};
 use catalog::{CatalogEntry, ParsedCall, Progress};
 use domain::run::{self, Run, Verdict};
 use domain::{
-    Assignment, Call, CallId, Caller, Effect, Failure, Moment, OpenedCall, Principal, RunId, Scopes, Session,
-    SessionMode, Tenant, ToolOutput, ToolUse,
+    Assignment, Call, CallId, Caller, Effect, Failure, Moment, Principal, RunId, Scopes, SessionMode, Tenant,
+    ToolOutput, ToolUse,
 };
 use egress::{AddressGuard, Url};
 use external::{
@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::Store;
+use testkit::bench::Opened;
 
 pub(crate) const SECRET: &str = "canary-correct-horse";
 /// How long a condition may take to come true.
@@ -254,28 +255,5 @@ pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     while !so().await {
         assert!(tokio::time::Instant::now() < end, "waited too long for {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
     }
 }

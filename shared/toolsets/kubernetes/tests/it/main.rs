@@ -7,6 +7,8 @@ mod argo;
 #[cfg(test)]
 mod border;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod k8s;
 #[cfg(test)]
 mod k8s_write_objects;

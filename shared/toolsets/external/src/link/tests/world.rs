@@ -6,8 +6,8 @@ use crate::server::HttpTransport;
 use catalog::Progress;
 use domain::run::{Answer, Run, RunRequest, Verdict};
 use domain::{
-    Call, CallId, Caller, Effect, Failure, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session, SessionMode,
-    Tenant, ToolName, ToolUse, ToolsetName,
+    Call, CallId, Caller, Effect, Failure, Level, Moment, Principal, RunId, Scopes, SessionMode, Tenant, ToolName,
+    ToolUse, ToolsetName,
 };
 use egress::{AddressGuard, Url};
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::bench::Opened;
 use tokio::time::Instant;
 
 use super::super::CallResult;
@@ -145,27 +146,4 @@ fn decided(effect: Effect, approved: bool) -> Decision {
     };
     let policy = Policy { mode: SessionMode::Write, deny: vec![], require_approval: vec![], calls_per_minute: 10 };
     decide(&policy, call, &evidence)
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }

@@ -4,10 +4,9 @@ use crate::charts::archives::{chart, sha256};
 use crate::charts::server::{Answer, Server};
 use catalog::validate::Arguments;
 use catalog::{CatalogEntry, ParsedCall, ProbeResult, Progress, ToolPreview};
-use domain::run::{self, Run, RunRequest, Verdict};
 use domain::{
-    Call, CallId, Caller, Code, Effect, Failure, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session,
-    SessionMode, Tenant, ToolName, ToolUse, ToolsetName,
+    Call, CallId, Caller, Code, Effect, Failure, Level, Moment, Principal, RunId, Scopes, SessionMode, Tenant,
+    ToolName, ToolUse, ToolsetName,
 };
 use egress::AddressGuard;
 use helm::client::charts::{ChartRepository, Charts, ChartsConfig, Hosts, TenantCharts};
@@ -23,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use target::Cursors;
 use tempfile::TempDir;
+use testkit::bench::{Opened, evidence_of};
 
 pub(crate) struct World {
     pub(crate) server: Server,
@@ -195,36 +195,4 @@ pub(crate) fn repository(name: &str, url: &str) -> ChartRepository {
 
 fn approval() -> PermitApproval {
     PermitApproval { run: RunId::from_random([3; 16]), by: Vec::new(), at: Moment::from_secs(1_763_280_000) }
-}
-
-/// The evidence of a run of this call that was approved so.
-fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal::new("https://login.example", "ana");
-    let by = approval.by.first().cloned().unwrap_or(somebody);
-    let answer = run::Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at, span: None };
-    let asked = RunRequest::new(call, approval.at);
-    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(approval.run, asked) }, &Opened).unwrap()
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }

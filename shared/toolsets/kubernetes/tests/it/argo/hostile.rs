@@ -1,42 +1,9 @@
 //! What a hostile caller may write into every string argument, and a hostile cluster into every string it answers.
 
 use crate::argo::world::World;
+use crate::corpus::{CORPUS, IMAGES};
 use domain::Code;
 use serde_json::{Value, json};
-
-/// Flags, shells, paths and queries.
-const CORPUS: [&str; 27] = [
-    "--server=x",
-    "-sx",
-    "-Ashttps://x",
-    "--kubeconfig=",
-    "--all",
-    "-f http://169.254.169.254/",
-    "--values=/proc/self/environ",
-    ";id",
-    "a;id",
-    "$(id)",
-    "`id`",
-    "a b",
-    "a\nb",
-    "a\0b",
-    "%0a",
-    "%2e%2e",
-    "../../secrets/x",
-    "a/../../secrets",
-    "..",
-    "?fieldSelector=a",
-    "a?dryRun=All",
-    "a#b",
-    "pods/x/exec",
-    "nodes/x/proxy",
-    "search/status",
-    "\u{202e}a",
-    "",
-];
-
-/// Those of them that are sound references of images, and go into a body, where they mean nothing else.
-const IMAGES: [&str; 3] = ["pods/x/exec", "nodes/x/proxy", "search/status"];
 
 #[tokio::test]
 async fn no_argument_becomes_a_flag_a_path_or_a_query() {

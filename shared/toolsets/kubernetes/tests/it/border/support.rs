@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use domain::run::{Answer, Run, RunRequest, Verdict};
 use domain::{
-    Call, CallId, Caller, Effect, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session, SessionMode, Tenant,
-    ToolName, ToolUse, ToolsetName,
+    Call, CallId, Caller, Effect, Level, Moment, Principal, RunId, Scopes, SessionMode, Tenant, ToolName, ToolUse,
+    ToolsetName,
 };
 use futures_util::stream;
 use http::{HeaderMap, Request, Response};
@@ -17,6 +17,7 @@ use policy::{CallEvidence, Decision, Permit, Policy, decide};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use testkit::bench::Opened;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -299,27 +300,4 @@ fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     let run = Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) };
     CallEvidence::of_approved_run(&run, &Opened).expect("an approved run")
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }

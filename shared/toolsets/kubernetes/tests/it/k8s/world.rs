@@ -2,10 +2,10 @@
 
 use catalog::validate::Arguments;
 use catalog::{CatalogEntry, Progress};
-use domain::run::{Answer, OnReject, Run, RunRequest, Verdict};
+use domain::run::OnReject;
 use domain::{
-    Call, CallId, Caller, Code, Effect, Failure, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session,
-    SessionId, SessionMode, Tenant, ToolName, ToolUse, ToolsetName,
+    Call, CallId, Caller, Code, Effect, Failure, Level, Moment, Principal, RunId, Scopes, SessionId, SessionMode,
+    Tenant, ToolName, ToolUse, ToolsetName,
 };
 use kubernetes::client::{ClusterConfig, ClusterEndpoint, Clusters, Force, NamespacePattern, SecretText, Wildcard};
 use kubernetes::k8s::{K8sDeps, TOOLSET, list};
@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use target::Cursors;
+use testkit::bench::{Opened, evidence_of};
 
 /// A tenant `acme` whose one cluster is a sandbox.
 pub(crate) struct World {
@@ -169,36 +170,4 @@ pub(crate) fn texts<'a>(answer: &'a Value, key: &str) -> Vec<&'a str> {
 /// A yes by nobody in particular.
 fn approval(run: domain::RunId) -> policy::PermitApproval {
     policy::PermitApproval { run, by: Vec::new(), at: domain::Moment::from_secs(1_763_280_000) }
-}
-
-/// The evidence of a run of this call that was approved so.
-fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal::new("https://login.example", "ana");
-    let by = approval.by.first().cloned().unwrap_or(somebody);
-    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at, span: None };
-    let asked = RunRequest::new(call, approval.at);
-    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(approval.run, asked) }, &Opened).unwrap()
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }

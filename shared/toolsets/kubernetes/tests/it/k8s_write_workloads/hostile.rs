@@ -1,42 +1,10 @@
 //! What a hostile caller may write into every string argument: it is refused by its grammar, or it stays a literal.
 
+use crate::corpus::{CORPUS, IMAGES};
 use crate::k8s_write_objects::world::World;
 use domain::Code;
 use serde_json::{Value, json};
 
-/// Flags, shells, paths and queries.
-const CORPUS: [&str; 27] = [
-    "--server=x",
-    "-sx",
-    "-Ashttps://x",
-    "--kubeconfig=",
-    "--all",
-    "-f http://169.254.169.254/",
-    "--values=/proc/self/environ",
-    ";id",
-    "a;id",
-    "$(id)",
-    "`id`",
-    "a b",
-    "a\nb",
-    "a\0b",
-    "%0a",
-    "%2e%2e",
-    "../../secrets/x",
-    "a/../../secrets",
-    "..",
-    "?fieldSelector=a",
-    "a?dryRun=All",
-    "a#b",
-    "pods/x/exec",
-    "nodes/x/proxy",
-    "redis-0/exec",
-    "\u{202e}a",
-    "",
-];
-
-/// Those of them that are sound references of images, and go into a body, where they mean nothing else.
-const IMAGES: [&str; 3] = ["pods/x/exec", "nodes/x/proxy", "redis-0/exec"];
 /// Paths that lead elsewhere, or that two readers would read differently.
 const PATHS: [&str; 9] = ["/..", "/a/../b", "/%2e%2e/b", "/%2F", "/a b", "/a\nb", "/a#b", "/\\..\\a", "//%00"];
 

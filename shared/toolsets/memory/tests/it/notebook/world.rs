@@ -3,13 +3,14 @@
 use catalog::ToolPreview;
 use domain::run::{Answer, Preview, Run, RunRequest, Verdict};
 use domain::{
-    Call, CallId, Caller, Effect, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session, SessionId, SessionMode,
-    Tenant, ToolName, ToolUse, ToolsetName,
+    Call, CallId, Caller, Effect, Level, Moment, Principal, RunId, Scopes, SessionId, SessionMode, Tenant, ToolName,
+    ToolUse, ToolsetName,
 };
 use memory::documents::{DocPath, DocumentAuthor, DocumentKind, DocumentReader, Documents, PromotionRequest, Write};
 use policy::{CallEvidence, Decision, Permit, Policy, decide};
 use std::sync::Arc;
 use store::{AuditEntry, Phase, RunCasOutcome, Store};
+use testkit::bench::Opened;
 
 pub(crate) struct World {
     pub(crate) store: Store,
@@ -156,29 +157,6 @@ fn evidence_of(call: &Call, run: RunId) -> CallEvidence {
     let answer = Answer { by, verdict: Verdict::Approve, reason: None, at, span: None };
     CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(run, RunRequest::new(call, at)) }, &Opened)
         .unwrap()
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }
 
 pub(crate) fn path(text: &str) -> DocPath {

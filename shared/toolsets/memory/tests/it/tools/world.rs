@@ -1,16 +1,17 @@
 //! An agent that calls memory tools, and what it is told.
 
 use catalog::{CatalogEntry, ProbeResult, Progress, ToolPreview};
-use domain::run::{Answer, Preview, Run, RunRequest, Verdict};
+use domain::run::{Preview, Run, RunRequest};
 use domain::{
-    Call, CallId, Caller, Content, Effect, Failure, Level, Moment, OpenedCall, Principal, RunId, Scopes, Session,
-    SessionId, SessionMode, Tenant, ToolOutput, ToolUse,
+    Call, CallId, Caller, Content, Effect, Failure, Level, Moment, Principal, RunId, Scopes, SessionId, SessionMode,
+    Tenant, ToolOutput, ToolUse,
 };
 use memory::documents::Documents;
 use policy::{CallEvidence, Decision, Permit, PermitApproval, Policy, decide};
 use serde_json::Value;
 use std::sync::Arc;
 use store::{AuditEntry, Phase, RunCasOutcome, Store};
+use testkit::bench::{Opened, evidence_of};
 
 pub(crate) struct World {
     store: Store,
@@ -136,38 +137,6 @@ impl World {
 fn approval(run: RunId) -> PermitApproval {
     let ada = Principal::new("https://login.example", "ada");
     PermitApproval { run, by: vec![ada], at: Moment::from_secs(7) }
-}
-
-/// The evidence of a run of this call that was approved so.
-fn evidence_of(call: &Call, approval: &PermitApproval) -> CallEvidence {
-    let somebody = Principal::new("https://login.example", "ana");
-    let by = approval.by.first().cloned().unwrap_or(somebody);
-    let answer = Answer { by, verdict: Verdict::Approve, reason: None, at: approval.at, span: None };
-    let asked = RunRequest::new(call, approval.at);
-    CallEvidence::of_approved_run(&Run { answers: vec![answer], ..Run::new(approval.run, asked) }, &Opened).unwrap()
-}
-
-/// A call whose audit entry counts as open: the first of its minute, without a session.
-struct Opened;
-
-impl domain::KnownSwitches for Opened {
-    fn switches(&self) -> &[domain::Switch] {
-        &[]
-    }
-}
-
-impl OpenedCall for Opened {
-    fn session(&self) -> Option<&Session> {
-        None
-    }
-
-    fn calls_this_minute(&self) -> u64 {
-        1
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }
 
 fn told(outcome: Result<ToolOutput, Failure>) -> Result<Told, Failure> {
