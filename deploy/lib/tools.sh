@@ -305,15 +305,18 @@ use_node() {
 # need_command COMMAND PACKAGE: takes a missing command from the distribution.
 need_command() {
     command -v "$1" >/dev/null && return
-    local root=() patient=(-o DPkg::Lock::Timeout=300) # rings beside this one install as well
+    local root=() held
     if ((EUID != 0)); then
         command -v sudo >/dev/null || skip "$1 is not installed, and only root could install $2"
         root=(sudo -n)
     fi
     command -v apt-get >/dev/null || skip "$1 is not installed, and there is no apt-get to install $2 with"
+    # Rings that run beside each other install one after the other.
+    mkdir -p "$TOOLS" && exec {held}>"$TOOLS/.packages.lock" && flock "$held"
     # The run level keeps the package from starting a service of its own: the tests start theirs.
-    { "${root[@]}" apt-get "${patient[@]}" update -q && "${root[@]}" env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get "${patient[@]}" install -qy --no-install-recommends "$2"; } >&2 ||
+    { "${root[@]}" apt-get update -q && "${root[@]}" env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$2"; } >&2 ||
         skip "$2 cannot be installed with apt-get"
+    exec {held}>&-
     command -v "$1" >/dev/null || skip "$2 brought no $1"
 }
 
