@@ -159,7 +159,8 @@ fn digest(caller: &Caller, session: Option<SessionId>, tool: &ToolName, schema: 
     let session = session.map(|id| id.to_string()).unwrap_or_default();
     // Each part is quoted, so that no two calls can read alike.
     let parts = [tenant.as_str(), &principal.issuer, &principal.subject, &session, tool.as_str(), schema, arguments];
-    crate::json::sha256_hex(serde_json::Value::from(parts.to_vec()).to_string().as_bytes())
+    let text = serde_json::to_string(&parts).unwrap_or_else(|_| serde_json::Value::from(parts.to_vec()).to_string());
+    crate::json::sha256_hex(text.as_bytes())
 }
 
 /// Proof that the audit entry of a call is open, and what was read from the store together with opening it.

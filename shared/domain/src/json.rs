@@ -122,7 +122,12 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// Lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|b| [HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]).map(char::from).collect()
+    let mut digits = Vec::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        digits.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    }
+    // Digits of the alphabet only, so the fallback is never taken.
+    String::from_utf8(digits).unwrap_or_default()
 }
 
 #[cfg(test)]
