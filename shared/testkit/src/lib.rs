@@ -21,6 +21,7 @@ pub mod plan;
 pub mod process;
 pub mod prometheus;
 pub mod redis;
+pub mod redis_topology;
 pub mod rest;
 pub mod sse;
 pub mod upstream;
