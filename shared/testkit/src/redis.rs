@@ -2,6 +2,7 @@
 //!
 //! Nothing is simulated. A pause is SIGSTOP, a crash is SIGKILL, and a restart finds the same port and the same files.
 
+use crate::certificates::Certificates;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -45,6 +46,23 @@ impl RedisServer {
     /// The process, while there is one.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
+    }
+
+    /// Starts a server that takes TLS as well, at another port.
+    pub fn start_secure(certificates: &Certificates) -> RedisServer {
+        let words = certificates.words(free_port());
+        let words: Vec<&str> = SYNCED.into_iter().chain(words.iter().map(String::as_str)).collect();
+        RedisServer::start_with(&words)
+    }
+
+    /// The port that others should use: the one with TLS, if there is one.
+    pub fn announced_port(&self) -> u16 {
+        self.setting("--tls-port").unwrap_or(self.port)
+    }
+
+    fn setting(&self, name: &str) -> Option<u16> {
+        let at = self.settings.iter().position(|word| word == name)?;
+        self.settings.get(at + 1)?.parse().ok()
     }
 
     /// A port and a folder, with nobody there yet.
@@ -123,9 +141,7 @@ impl RedisServer {
 
     /// The port on which the nodes of a cluster talk to each other.
     pub(crate) fn bus_port(&self) -> u16 {
-        let at = self.settings.iter().position(|word| word == "--cluster-port");
-        let port = at.and_then(|at| self.settings.get(at + 1)).and_then(|port| port.parse().ok());
-        port.expect("only a node of a cluster has one")
+        self.setting("--cluster-port").expect("only a node of a cluster has one")
     }
 
     /// Runs as a sentinel, by this file of settings.

@@ -3,6 +3,7 @@
 //! All of it runs on loopback, from the same program `redis-server`. What is shared by the tests of a process is ended by a
 //! small guard process, because nothing is dropped at the end of a test process.
 
+use crate::certificates::Certificates;
 use crate::redis::{RedisServer, SYNCED, free_port};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,17 +29,32 @@ impl SentinelSet {
         SentinelSet::start_with("")
     }
 
+    /// The same with nodes that take TLS and know a user; the sentinels ask them by TLS, and are asked without.
+    pub fn start_secure(certificates: &Certificates, sentinel_settings: &str) -> SentinelSet {
+        let file = |name: &str| certificates.path(name).display().to_string();
+        let tls = format!(
+            "tls-replication yes\ntls-cert-file {}\ntls-key-file {}\ntls-ca-cert-file {}\n{sentinel_settings}",
+            file("cert.pem"),
+            file("key.pem"),
+            file("ca.pem")
+        );
+        SentinelSet::watch(vec![RedisServer::start_secure(certificates), RedisServer::start_secure(certificates)], &tls)
+    }
+
     /// The same with more lines in the settings of each sentinel, such as a password.
     pub fn start_with(sentinel_settings: &str) -> SentinelSet {
-        let nodes = vec![RedisServer::start_with(&SYNCED), RedisServer::start_with(&SYNCED)];
-        nodes[1].follow(nodes[0].port());
+        SentinelSet::watch(vec![RedisServer::start_with(&SYNCED), RedisServer::start_with(&SYNCED)], sentinel_settings)
+    }
+
+    fn watch(nodes: Vec<RedisServer>, sentinel_settings: &str) -> SentinelSet {
+        nodes[1].follow(nodes[0].announced_port());
         let sentinel = |_| {
             let mut sentinel = RedisServer::reserved_with(&[]);
             let file = sentinel.folder().join("sentinel.conf");
             let text = format!(
                 "sentinel monitor {MASTER} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {MASTER} 400\n\
                  sentinel failover-timeout {MASTER} 2000\n{sentinel_settings}\n",
-                nodes[0].port()
+                nodes[0].announced_port()
             );
             std::fs::write(&file, text).expect("the settings of a sentinel should be written");
             sentinel.run_as_sentinel(&file);
@@ -91,19 +107,23 @@ pub struct ClusterSet {
 impl ClusterSet {
     /// Three primaries without replicas.
     pub fn bare() -> ClusterSet {
-        ClusterSet::start(3, 0, 0)
+        ClusterSet::start(3, 0, None)
     }
 
     /// Three primaries with one replica each.
     pub fn replicated() -> ClusterSet {
-        ClusterSet::start(3, 1, 0)
+        ClusterSet::start(3, 1, None)
     }
 
-    /// Starts a cluster, and so many primaries more that serve no slot.
-    pub fn start(primaries: usize, replicas: usize, empty: usize) -> ClusterSet {
-        let count = primaries * (1 + replicas) + empty;
+    /// Three primaries that take TLS and know a user.
+    pub fn secure(certificates: &Certificates) -> ClusterSet {
+        ClusterSet::start(3, 0, Some(certificates))
+    }
+
+    fn start(primaries: usize, replicas: usize, certificates: Option<&Certificates>) -> ClusterSet {
+        let count = primaries * (1 + replicas);
         let nodes: Vec<RedisServer> = std::thread::scope(|threads| {
-            let started: Vec<_> = (0..count).map(|_| threads.spawn(cluster_node)).collect();
+            let started: Vec<_> = (0..count).map(|_| threads.spawn(|| cluster_node(certificates))).collect();
             started.into_iter().map(|node| node.join().expect("a node should start")).collect()
         });
         let set = ClusterSet { nodes, primaries };
@@ -118,7 +138,7 @@ impl ClusterSet {
             assert_eq!(node.command(&range), "+OK");
         }
         for node in &set.nodes[1..] {
-            let (port, bus) = (set.nodes[0].port().to_string(), set.nodes[0].bus_port().to_string());
+            let (port, bus) = (set.nodes[0].announced_port().to_string(), set.nodes[0].bus_port().to_string());
             assert_eq!(node.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]), "+OK");
         }
         let known = format!("cluster_known_nodes:{count}");
@@ -139,7 +159,7 @@ impl ClusterSet {
 
     /// Where the store finds it, by way of two of its nodes.
     pub fn url(&self) -> String {
-        let port = |node: usize| self.nodes[node].port();
+        let port = |node: usize| self.nodes[node].announced_port();
         format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", port(0), port(self.primaries - 1))
     }
 
@@ -202,9 +222,13 @@ impl ClusterSet {
     }
 }
 
-fn cluster_node() -> RedisServer {
+fn cluster_node(certificates: Option<&Certificates>) -> RedisServer {
     let bus = free_port().to_string();
-    let mut settings: Vec<&str> = SYNCED.to_vec();
+    let words = certificates.map(|certificates| certificates.words(free_port())).unwrap_or_default();
+    let mut settings: Vec<&str> = SYNCED.into_iter().chain(words.iter().map(String::as_str)).collect();
+    if certificates.is_some() {
+        settings.extend(["--tls-cluster", "yes"]);
+    }
     settings.extend(["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "1500"]);
     settings.extend(["--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no"]);
     RedisServer::start_with(&settings)

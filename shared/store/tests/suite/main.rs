@@ -46,6 +46,8 @@ mod switches;
 #[cfg(test)]
 mod tenant_text;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod trimming;
 #[cfg(test)]
 mod usage;
