@@ -18,6 +18,9 @@ pub struct ReadinessReport {
     pub reasons: Vec<&'static str>,
     /// What an operator should know.
     pub warnings: Vec<&'static str>,
+    /// The shards of the store that serve nobody, by their slots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shards_down: Vec<String>,
 }
 
 impl ReadinessReport {
@@ -35,7 +38,8 @@ pub struct Readiness {
 impl Readiness {
     /// Before the first look nothing is ready.
     pub fn starting() -> Readiness {
-        Readiness { report: ArcSwap::from_pointee(ReadinessReport { reasons: vec!["starting"], warnings: vec![] }) }
+        let report = ReadinessReport { reasons: vec!["starting"], ..ReadinessReport::default() };
+        Readiness { report: ArcSwap::from_pointee(report) }
     }
 
     /// The result of the last look.
@@ -45,7 +49,8 @@ impl Readiness {
 
     /// Says that the process is leaving; nothing makes it ready again.
     pub fn drain(&self) {
-        self.report.store(Arc::new(ReadinessReport { reasons: vec!["draining"], warnings: vec![] }));
+        let report = ReadinessReport { reasons: vec!["draining"], ..ReadinessReport::default() };
+        self.report.store(Arc::new(report));
     }
 
     /// Looks once.
@@ -58,7 +63,13 @@ impl Readiness {
         let mut report = ReadinessReport {
             reasons: health.reasons.iter().map(|finding| finding.as_str()).collect(),
             warnings: health.warnings.iter().map(|finding| finding.as_str()).collect(),
+            shards_down: health.shards_down,
         };
+        // The kill switches are on one shard. A replica that knows them goes on by what it knows; one that never read them
+        // may judge no call.
+        if !report.shards_down.is_empty() && !store.switches().is_good() && !store.switches().is_doubted() {
+            report.reasons.push("switches_unread");
+        }
         if !verifier.usable(now) {
             report.reasons.push("no_usable_keys");
         }
@@ -85,7 +96,7 @@ impl Readiness {
             return;
         }
         if **before != report {
-            tracing::info!(ready = report.ready(), reasons = ?report.reasons, warnings = ?report.warnings, "readiness changed");
+            tracing::info!(ready = report.ready(), reasons = ?report.reasons, warnings = ?report.warnings, shards_down = ?report.shards_down, "readiness changed");
             self.report.store(Arc::new(report));
         }
     }

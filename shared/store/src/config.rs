@@ -10,8 +10,27 @@ use std::time::Duration;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the state lives: `redis://…`, `rediss://…`, `file:PATH` or `memory:`.
+    /// Where the state lives: `redis://…`, `redis+sentinel://…`, `redis+cluster://…`, each with `rediss` for TLS,
+    /// `file:PATH` or `memory:`.
     pub url: String,
+    /// Whom sentinels know us as, if they ask. The user and the password of the nodes stand in the address.
+    #[serde(default)]
+    pub sentinel_user: String,
+    /// The password for sentinels.
+    #[serde(default)]
+    pub sentinel_password: String,
+    /// Whether sentinels are reached by TLS.
+    #[serde(default)]
+    pub sentinel_tls: SentinelTls,
+    /// The certificate of the authority that signed those of the nodes; the system's authorities without one.
+    #[serde(default)]
+    pub tls_ca_file: PathBuf,
+    /// Our certificate, where nodes ask for one.
+    #[serde(default)]
+    pub tls_cert_file: PathBuf,
+    /// Its key.
+    #[serde(default)]
+    pub tls_key_file: PathBuf,
     /// What every key begins with, so that several installations can share a server.
     pub prefix: String,
     /// The longest anybody waits for one answer of the store.
@@ -23,6 +42,19 @@ pub struct Config {
     pub confirm_replicas: Confirm,
     /// How much of its file the embedded store keeps in memory.
     pub cache_bytes: usize,
+}
+
+/// Whether sentinels are reached by TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SentinelTls {
+    /// As the nodes are.
+    #[default]
+    Same,
+    /// Yes.
+    On,
+    /// No.
+    Off,
 }
 
 /// How many replicas must have what may not be lost.
@@ -59,6 +91,8 @@ impl fmt::Debug for Config {
         let kind = self.url.split_once(':').map_or("?", |(kind, _)| kind);
         f.debug_struct("Config")
             .field("url", &format_args!("{kind}:…"))
+            .field("sentinel_tls", &self.sentinel_tls)
+            .field("tls_ca_file", &self.tls_ca_file)
             .field("prefix", &self.prefix)
             .field("deadline", &self.deadline)
             .field("accept_unsafe", &self.accept_unsafe)
@@ -82,12 +116,27 @@ impl Config {
     pub fn at(url: &str) -> Config {
         Config {
             url: url.to_owned(),
+            sentinel_user: String::new(),
+            sentinel_password: String::new(),
+            sentinel_tls: SentinelTls::Same,
+            tls_ca_file: PathBuf::new(),
+            tls_cert_file: PathBuf::new(),
+            tls_key_file: PathBuf::new(),
             prefix: "qm".to_owned(),
             deadline: Duration::from_secs(10),
             accept_unsafe: false,
             confirm_replicas: Confirm::Auto,
             cache_bytes: 32 * 1024 * 1024,
         }
+    }
+
+    /// Whether anything is said on how to reach sentinels.
+    pub(crate) fn names_sentinel_settings(&self) -> bool {
+        !self.sentinel_user.is_empty() || !self.sentinel_password.is_empty() || self.sentinel_tls != SentinelTls::Same
+    }
+
+    fn names_tls_files(&self) -> bool {
+        [&self.tls_ca_file, &self.tls_cert_file, &self.tls_key_file].iter().any(|path| !path.as_os_str().is_empty())
     }
 
     /// Checks address, prefix and deadline before anything is opened.
@@ -100,7 +149,12 @@ impl Config {
             return Err(StoreOpenError::Deadline);
         }
         match self.url.split_once(':') {
-            Some(("redis" | "rediss", _)) => Ok(StoreLocation::Redis),
+            Some((scheme, _)) if matches!(scheme.split('+').next(), Some("redis" | "rediss")) => {
+                Ok(StoreLocation::Redis)
+            }
+            Some(_) if self.names_sentinel_settings() || self.names_tls_files() => Err(StoreOpenError::Topology(
+                "the store's settings of sentinels and of TLS are for Redis, and store.url names none",
+            )),
             Some(("memory", "")) => Ok(StoreLocation::Memory),
             Some(("file", path)) if !path.is_empty() => Ok(StoreLocation::File(PathBuf::from(path))),
             Some(_) | None => Err(StoreOpenError::Address),
@@ -120,6 +174,8 @@ mod tests {
     fn an_address_names_its_backend() {
         assert_eq!(config("redis://h:1/0", "qm").place().unwrap(), StoreLocation::Redis);
         assert_eq!(config("rediss://h", "qm").place().unwrap(), StoreLocation::Redis);
+        assert_eq!(config("rediss+sentinel://h/m", "qm").place().unwrap(), StoreLocation::Redis);
+        assert_eq!(config("redis+cluster://h", "qm").place().unwrap(), StoreLocation::Redis);
         assert_eq!(config("memory:", "qm").place().unwrap(), StoreLocation::Memory);
         assert_eq!(config("file:a/b.redb", "qm").place().unwrap(), StoreLocation::File("a/b.redb".into()));
     }
@@ -132,6 +188,14 @@ mod tests {
         for prefix in ["", "a:b", "{x}", "Q", "a b", &"x".repeat(33)] {
             assert!(matches!(config("memory:", prefix).place(), Err(StoreOpenError::Prefix)), "{prefix}");
         }
+    }
+
+    #[test]
+    fn a_file_has_no_sentinels_and_no_tls() {
+        let odd = Config { sentinel_tls: SentinelTls::On, ..config("memory:", "qm") };
+        assert!(matches!(odd.place(), Err(StoreOpenError::Topology(_))));
+        let odd = Config { tls_ca_file: "a".into(), ..config("file:a", "qm") };
+        assert!(matches!(odd.place(), Err(StoreOpenError::Topology(_))));
     }
 
     #[test]
@@ -157,5 +221,7 @@ mod tests {
     fn a_password_in_the_address_is_not_printed() {
         let shown = format!("{:?}", config("redis://robot:hunter2@h:1", "qm"));
         assert!(!shown.contains("hunter2") && shown.contains("redis:"), "{shown}");
+        let told = Config { sentinel_password: "hunter2".into(), ..config("redis+sentinel://h/m", "qm") };
+        assert!(!format!("{told:?}").contains("hunter2"));
     }
 }

@@ -101,8 +101,16 @@ impl StoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreOpenError {
     /// The address is of no known kind.
-    #[error("store.url must be redis://…, rediss://…, file:PATH or memory:")]
+    #[error(
+        "store.url must be redis://…, redis+sentinel://…, redis+cluster://…, file:PATH or memory:; rediss means TLS"
+    )]
     Address,
+    /// The settings of the topology do not fit together.
+    #[error("{0}")]
+    Topology(&'static str),
+    /// A file of `store.tls_ca_file`, `tls_cert_file` or `tls_key_file` cannot be used.
+    #[error("a certificate of the store's settings cannot be used")]
+    TlsFile(#[source] SourceError),
     /// The Redis address does not parse.
     #[error("store.url is not a usable Redis address")]
     RedisAddress(#[source] SourceError),

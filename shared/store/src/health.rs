@@ -17,6 +17,14 @@ pub enum HealthFinding {
     StoreLost,
     /// It does not tell how it is set up.
     StoreSettingsUnreadable,
+    /// Some shards of it do not answer or take no changes: those of [`HealthReport::shards_down`].
+    StoreShardUnreachable,
+    /// What answers is of another kind than the address says: a node of a cluster, a sentinel, or a node of none.
+    StoreWrongTopology,
+    /// The cluster stops serving all tenants when one shard is away.
+    StoreRequiresFullCoverage,
+    /// A primary that is cut off from its replicas goes on taking changes, which are lost when another one is promoted.
+    StoreAcceptsWritesAlone,
 }
 
 impl HealthFinding {
@@ -30,6 +38,10 @@ impl HealthFinding {
             HealthFinding::StoreFull => "store_full",
             HealthFinding::StoreLost => "store_lost",
             HealthFinding::StoreSettingsUnreadable => "store_settings_unreadable",
+            HealthFinding::StoreShardUnreachable => "store_shard_unreachable",
+            HealthFinding::StoreWrongTopology => "store_wrong_topology",
+            HealthFinding::StoreRequiresFullCoverage => "store_requires_full_coverage",
+            HealthFinding::StoreAcceptsWritesAlone => "store_accepts_writes_alone",
         }
     }
 }
@@ -41,6 +53,8 @@ pub struct HealthReport {
     pub reasons: Vec<HealthFinding>,
     /// What an operator should know, though it stops nothing.
     pub warnings: Vec<HealthFinding>,
+    /// The shards of a cluster that serve nobody, by their slots: tenants there get `store_unavailable`, others go on.
+    pub shards_down: Vec<String>,
 }
 
 impl HealthReport {
@@ -50,14 +64,18 @@ impl HealthReport {
     }
 
     pub(crate) fn unreachable() -> HealthReport {
-        HealthReport { reasons: vec![HealthFinding::StoreUnreachable], warnings: Vec::new() }
+        HealthReport { reasons: vec![HealthFinding::StoreUnreachable], ..HealthReport::default() }
     }
 
     pub(crate) fn refuse(&mut self, finding: HealthFinding) {
-        self.reasons.push(finding);
+        if !self.reasons.contains(&finding) {
+            self.reasons.push(finding);
+        }
     }
 
     pub(crate) fn warn(&mut self, finding: HealthFinding) {
-        self.warnings.push(finding);
+        if !self.warnings.contains(&finding) {
+            self.warnings.push(finding);
+        }
     }
 }

@@ -426,6 +426,37 @@ pub(crate) fn mark(prefix: &str) -> String {
     format!("{prefix}:{{~}}:mark")
 }
 
+/// The same for one shard of a cluster, which serves this slot.
+pub(crate) fn mark_of_slot(prefix: &str, slot: u16) -> String {
+    format!("{prefix}:{{{}}}:mark", tag_of(slot))
+}
+
+/// What is written now and then to the shard of a cluster that serves this slot.
+pub(crate) fn probe_of_slot(prefix: &str, slot: u16) -> String {
+    format!("{prefix}:{{{}}}:probe", tag_of(slot))
+}
+
+/// How many slots a cluster has.
+pub(crate) const SLOTS: u16 = 16_384;
+
+/// The slot of a key, as Redis computes it: of what stands between the first braces, if anything does.
+pub(crate) fn slot(key: &str) -> u16 {
+    let tagged = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+    let hashed = tagged.filter(|tag| !tag.is_empty()).unwrap_or(key);
+    crc16(hashed.as_bytes()) % SLOTS
+}
+
+/// The shortest tag of no tenant that leads to a slot; `~` is in no slug.
+fn tag_of(slot: u16) -> String {
+    (0_u32..).map(|number| format!("~{number}")).find(|tag| crc16(tag.as_bytes()) % SLOTS == slot).unwrap_or_default()
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    let shift = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+    bytes.iter().fold(0, |crc, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), shift))
+}
+
 fn scope_name(scope: &DocScope) -> String {
     match scope {
         DocScope::Session(id) => format!("s/{id}"),
@@ -478,5 +509,127 @@ mod tests {
         let id = SessionId::from_random([0; 16]);
         let odd = RecordKey::document(&DocScope::Tenant, &format!("s/{id}:a"));
         assert_ne!(odd, RecordKey::document(&DocScope::Session(id), "a"));
+    }
+
+    #[test]
+    fn slots_are_those_that_redis_computes() {
+        // From the cluster specification, and as `CLUSTER KEYSLOT` answers.
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        for (key, expected) in [("foo", 12_182), ("{user1000}.following", 3_443), ("foo{}{bar}", 8_363), ("{}", 15_257)]
+        {
+            assert_eq!(slot(key), expected, "{key}");
+        }
+        assert_eq!(slot("foo{{bar}}zap"), slot("{bar"));
+        assert_eq!(slot("foo{bar}{zap}"), slot("bar"));
+    }
+
+    #[test]
+    fn every_slot_has_a_mark_that_is_in_it_and_no_tenants() {
+        for wanted in [0, 1, 5_461, 8_192, SLOTS - 1] {
+            let (mark, probe) = (mark_of_slot("qm", wanted), probe_of_slot("qm", wanted));
+            assert_eq!((slot(&mark), slot(&probe)), (wanted, wanted));
+            assert!(mark.starts_with("qm:{~"), "{mark}");
+        }
+    }
+
+    /// Every way to make a key of a tenant, from text that may hold anything.
+    fn every_key(space: &KeySpace, text: &str, number: u64) -> Vec<String> {
+        let bits = u128::from(number).to_be_bytes();
+        let (session, run) = (SessionId::from_random(bits), RunId::from_random(bits));
+        let (job, runner, principal) = (JobId::of(text), RunnerId::from_random(bits), Principal::new(text, text));
+        let label = RunnerLabel::parse("shop-hosts").unwrap();
+        let scopes = [DocScope::Session(session), DocScope::User(principal.clone()), DocScope::Tenant];
+        let mut records = vec![
+            RecordKey::session(session),
+            RecordKey::stream_owner(session),
+            RecordKey::run(run),
+            RecordKey::run_brief(run),
+            RecordKey::job(job.clone()),
+            RecordKey::job_output(job, number),
+            RecordKey::runner(runner),
+            RecordKey::release(text, text, text),
+            RecordKey::seal(),
+            RecordKey::checkpoint(),
+            RecordKey::trimmed(),
+            RecordKey::export(text),
+            RecordKey::chart_repositories(),
+            RecordKey::server_tools(text),
+            RecordKey::server_fetch(text),
+            RecordKey::server_pins(text),
+            RecordKey::tenant_text(),
+            RecordKey::tenant_text_version(number),
+            RecordKey::switches(),
+            RecordKey::usage(text),
+            RecordKey::tenant_secret(text),
+        ];
+        let mut streams = vec![StreamName::audit(), StreamName::links(), StreamName::checkpoints()];
+        let mut indexes = vec![
+            IndexName::tenant_secrets(),
+            IndexName::tenant_secret_changes(),
+            IndexName::tenant_text_versions(),
+            IndexName::runs(),
+            IndexName::runs_of(&principal),
+            IndexName::run_sizes(),
+            IndexName::run_sizes_of(&principal),
+            IndexName::sessions(),
+            IndexName::sessions_of(&principal),
+            IndexName::due(),
+            IndexName::claimable_jobs(&label),
+            IndexName::runners(&label),
+            IndexName::same_digest(text),
+            IndexName::same_key(&principal, text),
+            IndexName::waiting(&principal, true),
+            IndexName::waiting(&principal, false),
+            IndexName::stopped(session),
+            IndexName::carried_over(&principal),
+        ];
+        for scope in &scopes {
+            records.push(RecordKey::document(scope, text));
+            records.push(RecordKey::document_head(scope, text));
+            records.push(RecordKey::document_version(scope, text, number));
+            streams.push(StreamName::versions(scope, text));
+            indexes.push(IndexName::documents(scope));
+            indexes.push(IndexName::document_sizes(scope));
+            indexes.push(IndexName::document_changes(scope));
+            indexes.push(IndexName::deleted_documents(scope));
+        }
+        let mut keys: Vec<String> = records.iter().map(|key| space.record(key)).collect();
+        keys.extend(streams.iter().map(|name| space.stream(name)));
+        keys.extend(indexes.iter().flat_map(|name| [space.index(name), space.sum(name)]));
+        keys.extend([space.usage(), space.minute(), space.refused(&principal), space.ack(), space.wake()]);
+        keys
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_key_of_a_tenant_is_in_the_tenants_slot(
+            name in "[a-z][a-z0-9-]{0,20}[a-z0-9]",
+            text in ".{0,40}",
+            number in proptest::prelude::any::<u64>(),
+        ) {
+            let tenant = Tenant::parse(&name).unwrap();
+            let expected = slot(tenant.as_str());
+            for key in every_key(&KeySpace::of("qm", &tenant), &text, number) {
+                proptest::prop_assert_eq!(slot(&key), expected, "{}", key);
+            }
+        }
+    }
+
+    #[test]
+    fn the_property_above_knows_every_key_there_is() {
+        let source = include_str!("keys.rs").split("#[cfg(test)]").next().unwrap();
+        let tests = include_str!("keys.rs").split("fn every_key").nth(1).unwrap();
+        let makers = source
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("pub fn ").or(line.trim().strip_prefix("pub(crate) fn ")));
+        let named = makers.filter(|line| {
+            line.ends_with("-> RecordKey {") || line.ends_with("-> StreamName {") || line.ends_with("-> IndexName {")
+        });
+        let names: Vec<&str> =
+            named.filter_map(|line| line.split('(').next()).filter(|name| *name != "forgotten_after").collect();
+        assert!(names.len() > 40, "{names:?}");
+        for name in names {
+            assert!(tests.contains(&format!("::{name}(")), "{name} is not tried");
+        }
     }
 }

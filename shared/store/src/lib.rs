@@ -64,7 +64,7 @@ pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart,
 pub use carried::CarriedOver;
 pub use chain::{Chain, ChainLink, EntryLink, KeptLink, NotALink};
 pub use commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score, SideWrite, StoredRecord};
-pub use config::{Config, Confirm};
+pub use config::{Config, Confirm, SentinelTls};
 pub use contents::{EntryContents, OpenedContents};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,

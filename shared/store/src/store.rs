@@ -7,7 +7,7 @@ use crate::error::{StoreError, StoreOpenError};
 use crate::guard::{RecordCipher, RecordGuard, UnauthenticRecord};
 use crate::health::HealthReport;
 use crate::hub::Notifier;
-use crate::keys::{self, KeySpace};
+use crate::keys::KeySpace;
 use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::measure;
 use crate::ops::{HeldRecord, Op, OpResults, RawCommit};
@@ -171,9 +171,7 @@ impl Store {
     /// Looks whether the store answers, takes changes and is set up to keep them.
     pub async fn health(&self) -> HealthReport {
         match self.0.backend.as_ref() {
-            Backend::Redis(redis) => {
-                redis.health(&keys::probe(&self.0.config.prefix), self.0.config.accept_unsafe).await
-            }
+            Backend::Redis(redis) => redis.health(self.0.config.accept_unsafe).await,
             Backend::Embedded(embedded) => embedded.health().await,
         }
     }
@@ -308,7 +306,7 @@ impl Store {
         within: Duration,
     ) -> Result<Option<HeldRecord>, StoreError> {
         match self.0.backend.as_ref() {
-            Backend::Redis(redis) if redis.confirms() => {
+            Backend::Redis(redis) if redis.confirms(record) => {
                 self.0.round_trips.fetch_add(1, Ordering::Relaxed);
                 redis.confirm(record, ack, within).await.map(Some)
             }

@@ -2,13 +2,14 @@
 //!
 //! Reading order: [`plan`] (what a world is made of), [`world`] (replicas that run, and are tidy when they stop),
 //! [`actor`] (who speaks), then the ways to speak: [`legacy`], [`modern`], [`rest`]. Below them stand [`http`], [`sse`]
-//! and [`outcome`], which read what came back, [`process`] and [`redis`], which are real programs like [`prometheus`] and [`jaeger`], [`mod@line`] between them, and [`patience`].
+//! and [`outcome`], which read what came back, [`process`], [`redis`] and [`redis_topology`] with [`certificates`], which are real programs like [`prometheus`] and [`jaeger`], [`mod@line`] between them, and [`patience`].
 //! [`upstream`] is an MCP server that does as it is told, harm included, and [`collector`] takes the spans.
 //!
 //! Not here: the gateway. Whoever builds a world hands in how a replica is started.
 
 pub mod actor;
 pub mod bench;
+pub mod certificates;
 pub mod collector;
 pub mod http;
 pub mod jaeger;
@@ -21,6 +22,7 @@ pub mod plan;
 pub mod process;
 pub mod prometheus;
 pub mod redis;
+pub mod redis_topology;
 pub mod rest;
 pub mod sse;
 pub mod upstream;

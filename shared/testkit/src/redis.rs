@@ -2,6 +2,7 @@
 //!
 //! Nothing is simulated. A pause is SIGSTOP, a crash is SIGKILL, and a restart finds the same port and the same files.
 
+use crate::certificates::Certificates;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -35,6 +36,33 @@ impl RedisServer {
         let mut server = RedisServer::reserved_with(settings);
         server.restart();
         server
+    }
+
+    /// Where it keeps its files.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The process, while there is one.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
+    /// Starts a server that takes TLS as well, at another port.
+    pub fn start_secure(certificates: &Certificates) -> RedisServer {
+        let words = certificates.words(free_port());
+        let words: Vec<&str> = SYNCED.into_iter().chain(words.iter().map(String::as_str)).collect();
+        RedisServer::start_with(&words)
+    }
+
+    /// The port that others should use: the one with TLS, if there is one.
+    pub fn announced_port(&self) -> u16 {
+        self.setting("--tls-port").unwrap_or(self.port)
+    }
+
+    fn setting(&self, name: &str) -> Option<u16> {
+        let at = self.settings.iter().position(|word| word == name)?;
+        self.settings.get(at + 1)?.parse().ok()
     }
 
     /// A port and a folder, with nobody there yet.
@@ -71,19 +99,55 @@ impl RedisServer {
     }
 
     /// What a script over the server's account of itself says.
-    fn info(&self, script: &str) -> String {
+    pub(crate) fn info(&self, script: &str) -> String {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
         let text = format!("*3\r\n$7\r\nEVAL_RO\r\n${}\r\n{script}\r\n$1\r\n0\r\n", script.len());
         stream.write_all(text.as_bytes()).expect("redis-server should take a command");
         BufReader::new(stream).lines().nth(1).and_then(Result::ok).unwrap_or_default()
     }
 
-    fn until(&self, what: &str, so: impl Fn() -> bool) {
+    pub(crate) fn until(&self, what: &str, so: impl Fn() -> bool) {
         let end = Instant::now() + PATIENCE;
         while !so() {
             assert!(Instant::now() < end, "waited too long for {what}: {}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// The first lines of an answer, as they come, with the marks of the protocol on their kinds and lengths.
+    pub(crate) fn lines(&self, words: &[&str], most: usize) -> Vec<String> {
+        let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { return Vec::new() };
+        let mut text = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| text.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+        // What ends the answer: a server that knows no lists of unknown length cannot be waited for otherwise.
+        text.push_str("*1\r\n$4\r\nPING\r\n");
+        let limit = stream.set_read_timeout(Some(Duration::from_secs(1)));
+        if limit.is_err() || stream.write_all(text.as_bytes()).is_err() {
+            return Vec::new();
+        }
+        BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| line != "+PONG").take(most).collect()
+    }
+
+    /// What it says of its cluster.
+    pub(crate) fn cluster_info(&self) -> String {
+        String::from_utf8_lossy(&self.bytes(&["CLUSTER", "INFO"])).into_owned()
+    }
+
+    /// How many replicas it knows of in its cluster.
+    pub(crate) fn known_replicas(&self) -> usize {
+        let nodes = self.bytes(&["CLUSTER", "NODES"]);
+        String::from_utf8_lossy(&nodes).lines().filter(|line| line.contains("slave")).count()
+    }
+
+    /// The port on which the nodes of a cluster talk to each other.
+    pub(crate) fn bus_port(&self) -> u16 {
+        self.setting("--cluster-port").expect("only a node of a cluster has one")
+    }
+
+    /// Runs as a sentinel, by this file of settings.
+    pub(crate) fn run_as_sentinel(&mut self, file: &std::path::Path) {
+        self.settings = vec![file.display().to_string(), "--sentinel".to_owned()];
+        self.restart();
     }
 
     /// Ends the server at once, without letting it tidy up. What it has synced stays in its folder.
@@ -145,7 +209,7 @@ impl RedisServer {
     }
 
     /// Sends one command and gives back the text that it is answered with.
-    fn bytes(&self, words: &[&str]) -> Vec<u8> {
+    pub(crate) fn bytes(&self, words: &[&str]) -> Vec<u8> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis-server should listen");
         let mut text = format!("*{}\r\n", words.len());
         words.iter().for_each(|word| text.push_str(&format!("${}\r\n{word}\r\n", word.len())));
@@ -191,7 +255,7 @@ impl RedisServer {
         self.process.is_some()
     }
 
-    fn reserved_with(settings: &[&str]) -> RedisServer {
+    pub(crate) fn reserved_with(settings: &[&str]) -> RedisServer {
         let folder = tempfile::tempdir().expect("a temporary folder should be made");
         let settings = settings.iter().map(|&word| word.to_owned()).collect();
         RedisServer { port: free_port(), folder, settings, process: None }
@@ -200,13 +264,17 @@ impl RedisServer {
     #[expect(clippy::disallowed_methods, reason = "a test's own server, never part of the service")]
     fn spawn(&self) -> Child {
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file should be made");
-        Command::new("redis-server")
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"])
+        let mut command = Command::new("redis-server");
+        // A file of settings stands first, where there is one.
+        let file = self.settings.first().filter(|word| !word.starts_with("--"));
+        command
+            .args(file)
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"])
             // A replica waits for no others before it copies.
-            .args(["--repl-diskless-sync-delay", "0"])
+            .args(["--save", "", "--repl-diskless-sync-delay", "0"].iter().filter(|_| file.is_none()))
             .arg("--dir")
             .arg(self.folder.path())
-            .args(&self.settings)
+            .args(self.settings.iter().skip(usize::from(file.is_some())))
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(Stdio::null())
@@ -231,7 +299,8 @@ impl RedisServer {
         let mut line = String::new();
         stream.write_all(b"PING\r\n").is_ok()
             && BufReader::new(stream).read_line(&mut line).is_ok()
-            && line.starts_with("+PONG")
+            // One that wants a password is up as well.
+            && (line.starts_with("+PONG") || line.starts_with("-NOAUTH"))
     }
 
     fn log(&self) -> String {
@@ -252,7 +321,7 @@ impl Drop for RedisServer {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port should be free");
     listener.local_addr().expect("a bound port is known").port()
 }

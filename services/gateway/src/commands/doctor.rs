@@ -172,15 +172,20 @@ async fn store(chart: &mut Chart, settings: &Settings) -> Option<Store> {
     let health = store.health().await;
     let names = |findings: &[store::HealthFinding]| findings.iter().map(|f| f.as_str()).collect::<Vec<_>>().join(", ");
     if !health.ready() {
-        chart.bad("store", names(&health.reasons), "see \"The data in the store\" in docs/ARCHITECTURE.md");
+        let todo = if health.reasons.contains(&store::HealthFinding::StoreWrongTopology) {
+            "redis:// is for one node, redis+cluster:// for a cluster, redis+sentinel:// for the addresses of sentinels"
+        } else {
+            "see \"The data in the store\" in docs/ARCHITECTURE.md"
+        };
+        chart.bad("store", names(&health.reasons), todo);
     } else if health.warnings.is_empty() {
         chart.well("store", store.backend());
     } else {
         chart.note(
             "store",
             CheckState::Doubtful,
-            names(&health.warnings),
-            Some("check the settings of the Redis server"),
+            [names(&health.warnings), health.shards_down.join("; ")].join(" ").trim_end().to_owned(),
+            Some("check the settings of the Redis server; docs/operations.md says which matter"),
         );
     }
     if let Ok(theirs) = store.now().await {

@@ -23,7 +23,10 @@ pub async fn health(gateway: Data<Gateway>) -> HttpResponse {
 pub async fn readyz(gateway: Data<Gateway>) -> HttpResponse {
     let now = gateway.readiness.now();
     let status = if now.ready() { "ok" } else { "unready" };
-    let body = json!({ "status": status, "ready": now.ready(), "reasons": now.reasons, "warnings": now.warnings });
+    let mut body = json!({ "status": status, "ready": now.ready(), "reasons": now.reasons, "warnings": now.warnings });
+    if !now.shards_down.is_empty() {
+        body["shards_down"] = json!(now.shards_down);
+    }
     let mut response = if now.ready() { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() };
     response.content_type("application/json").body(body.to_string())
 }

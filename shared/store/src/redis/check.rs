@@ -1,31 +1,98 @@
 //! Whether this Redis may hold an audit log: it answers, takes writes, evicts nothing and keeps an append-only file.
+//!
+//! Every shard of a cluster is asked. One that is away stops its own tenants and nobody else; one that may forget what it
+//! holds stops the replica, because nobody can tell beforehand whose records it will hold.
 
 use super::RedisBackend;
+use super::link::LiveConnection;
+use super::route::Shards;
 use super::server::field;
+use super::shard::{LinkUse, RedisShard};
+use super::{fault, keys};
 use crate::StoreError;
 use crate::health::{HealthFinding, HealthReport};
-use redis::aio::MultiplexedConnection;
-use redis::{RedisError, Value};
+use redis::{FromRedisValue, Pipeline, RedisError, Value};
+use std::collections::HashMap;
 use std::time::Duration;
 use telemetry::metrics;
+use tokio::time::timeout;
 
 /// What this store is called in metrics: the one that holds the truth.
 const LEDGER: &str = "ledger";
 /// How long the probe's key stays. Only writing it matters.
 const PROBE: Duration = Duration::from_secs(1);
 
-pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool) -> HealthReport {
+pub(super) async fn check(redis: &RedisBackend, accept_unsafe: bool) -> HealthReport {
     let mut health = HealthReport::default();
-    if redis.server.lost_lately() {
+    if redis.memory.lost_lately() {
         health.warn(HealthFinding::StoreLost);
     }
-    let ask = |mut connection| async move { redis.server.learn(&mut connection).await };
-    match redis.timed(&redis.links, "info", ask).await {
-        Ok(Some(info)) => judge(&info, accept_unsafe, &mut health),
+    let shards = redis.shards.all();
+    let asked = futures_util::future::join_all(shards.iter().map(|shard| one(redis, shard, accept_unsafe))).await;
+    let (reports, loads): (Vec<HealthReport>, Vec<Option<ServerLoad>>) = asked.into_iter().unzip();
+    measure(loads.into_iter().flatten());
+    let is_down = |report: &HealthReport| {
+        let down = |finding| matches!(finding, &HealthFinding::StoreUnreachable | &HealthFinding::StoreReadonly);
+        report.reasons.iter().any(down)
+    };
+    let some_up = reports.iter().any(|report| !is_down(report));
+    for (shard, report) in shards.iter().zip(&reports) {
+        if some_up && is_down(report) {
+            health.warn(HealthFinding::StoreShardUnreachable);
+            health.shards_down.push(shard.name());
+            continue;
+        }
+        report.reasons.iter().for_each(|finding| health.refuse(*finding));
+        report.warnings.iter().for_each(|finding| health.warn(*finding));
+    }
+    if let Shards::Cluster(cluster) = &redis.shards {
+        if shards.is_empty() {
+            health.refuse(HealthFinding::StoreUnreachable);
+        } else if !cluster.is_covered() {
+            health.warn(HealthFinding::StoreShardUnreachable);
+            health.shards_down.push("slots without a node".to_owned());
+        }
+    }
+    if redis.memory.is_misfit() {
+        health.refuse(HealthFinding::StoreWrongTopology);
+    }
+    health
+}
+
+/// What a server says of its memory and its replicas.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct ServerLoad {
+    /// How much of its memory is used, if it has a limit.
+    used: Option<f64>,
+    replicas: Option<u64>,
+}
+
+/// The fullest shard and the one with the fewest replicas count: those are the ones to look at.
+fn measure(loads: impl Iterator<Item = ServerLoad> + Clone) {
+    if let Some(fullest) = loads.clone().filter_map(|load| load.used).max_by(f64::total_cmp) {
+        metrics::STORE_MEMORY_RATIO.set([LEDGER], fullest);
+    }
+    if let Some(fewest) = loads.filter_map(|load| load.replicas).min() {
+        metrics::STORE_REPLICAS.set([LEDGER], fewest as f64);
+    }
+}
+
+/// One shard.
+async fn one(redis: &RedisBackend, shard: &RedisShard, accept_unsafe: bool) -> (HealthReport, Option<ServerLoad>) {
+    let (mut health, mut load) = (HealthReport::default(), None);
+    let ask = |connected: LiveConnection| async move {
+        let mut connection = connected.connection;
+        shard.server().learn(&mut connection).await
+    };
+    match on_shard(redis, shard, ask).await {
+        Ok(Some(info)) => {
+            load = Some(judge(&info, accept_unsafe, &mut health));
+            judge_failover(&info, &redis.shards, &mut health);
+        }
         Ok(None) => health.warn(HealthFinding::StoreSettingsUnreadable),
         Err(StoreError::ReadOnly) => {
             health.refuse(HealthFinding::StoreReadonly);
-            return health;
+            return (health, load);
         }
         Err(
             StoreError::Unavailable { .. }
@@ -34,10 +101,16 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             | StoreError::QuotaReached(_)
             | StoreError::Corrupt { .. }
             | StoreError::NotAuthentic { .. },
-        ) => return HealthReport::unreachable(),
+        ) => return (HealthReport::unreachable(), load),
     }
-    match redis.timed(&redis.links, "probe", |connection| write(connection, probe)).await {
-        Ok(()) => {}
+    let is_shard = matches!(redis.shards, Shards::Cluster(_));
+    let probe = match shard.lowest_slot() {
+        Some(slot) if is_shard => keys::probe_of_slot(&redis.prefix, slot),
+        _ => redis.service_key(),
+    };
+    match on_shard(redis, shard, |connected| write(connected, &probe, is_shard)).await {
+        Ok(true) => health.warn(HealthFinding::StoreRequiresFullCoverage),
+        Ok(false) => {}
         Err(StoreError::Full) if health.warnings.contains(&HealthFinding::StoreFull) => {}
         Err(StoreError::Full) => health.warn(HealthFinding::StoreFull),
         Err(StoreError::ReadOnly) => health.refuse(HealthFinding::StoreReadonly),
@@ -49,24 +122,70 @@ pub(super) async fn check(redis: &RedisBackend, probe: &str, accept_unsafe: bool
             | StoreError::NotAuthentic { .. },
         ) => health.refuse(HealthFinding::StoreUnreachable),
     }
-    health
+    (health, load)
 }
 
-async fn write(mut connection: MultiplexedConnection, probe: &str) -> Result<(), RedisError> {
-    let mut set = redis::cmd("SET");
-    set.arg(probe).arg(1).arg("PX").arg(crate::ops::millis(PROBE));
-    set.query_async::<Value>(&mut connection).await.map(|_| ())
+/// Asks this very shard, whatever its slots are.
+async fn on_shard<T, W: Future<Output = Result<T, RedisError>>>(
+    redis: &RedisBackend,
+    shard: &RedisShard,
+    work: impl FnOnce(LiveConnection) -> W,
+) -> Result<T, StoreError> {
+    let link = shard.links(LinkUse::Calls).here()?;
+    let asked = timeout(redis.deadline, async {
+        let connected = link.connection().await?;
+        work(connected.clone()).await.map_err(|error| {
+            if fault::wrong_node(&error) {
+                link.wrong(&connected);
+            } else {
+                link.failed(&error);
+            }
+            fault::fault(error)
+        })
+    });
+    asked.await.unwrap_or_else(|_| {
+        link.overdue();
+        Err(StoreError::Timeout)
+    })
 }
 
-fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) {
+/// Writes the probe. Tells whether a cluster stops as a whole when one shard is away, if it lets us ask.
+async fn write(connected: LiveConnection, probe: &str, is_shard: bool) -> Result<bool, RedisError> {
+    let (mut connection, mut pipe) = (connected.connection, Pipeline::with_capacity(2));
+    pipe.cmd("SET").arg(probe).arg(1).arg("PX").arg(crate::ops::millis(PROBE));
+    if is_shard {
+        pipe.cmd("CONFIG").arg("GET").arg("cluster-require-full-coverage");
+    }
+    let mut answers = connection.send_packed_commands(&pipe, 0, pipe.len()).await?.into_iter();
+    match answers.next() {
+        // A slot that is being moved takes writes elsewhere; that is no fault of this node.
+        Some(Value::ServerError(error)) if !matches!(error.code(), "ASK" | "TRYAGAIN" | "MOVED") => {
+            return Err(error.into());
+        }
+        Some(_) | None => {}
+    }
+    let told = answers.next().and_then(|answer| HashMap::<String, String>::from_redis_value(answer).ok());
+    Ok(told.is_some_and(|settings| settings.values().any(|value| value == "yes")))
+}
+
+/// What matters only where another node can be promoted.
+fn judge_failover(info: &str, shards: &Shards, health: &mut HealthReport) {
+    // Told only while a least number of replicas is set.
+    let alone = field(info, "min_slaves_good_slaves").is_none() && field(info, "role").is_some();
+    match shards {
+        Shards::Single(_) => {}
+        Shards::Sentinel(_) | Shards::Cluster(_) if alone => health.warn(HealthFinding::StoreAcceptsWritesAlone),
+        Shards::Sentinel(_) | Shards::Cluster(_) => {}
+    }
+}
+
+fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) -> ServerLoad {
     let number = |name: &str| field(info, name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
     let (used, most) = (number("used_memory"), number("maxmemory"));
-    if most > 0 {
-        metrics::STORE_MEMORY_RATIO.set([LEDGER], used as f64 / most as f64);
-    }
-    if field(info, "connected_slaves").is_some() {
-        metrics::STORE_REPLICAS.set([LEDGER], number("connected_slaves") as f64);
-    }
+    let load = ServerLoad {
+        used: (most > 0).then(|| used as f64 / most as f64),
+        replicas: field(info, "connected_slaves").map(|_| number("connected_slaves")),
+    };
     // A tenth is kept in reserve, so that decisions and outcomes can still be written when nothing new is taken.
     if most > 0 && used.saturating_mul(10) >= most.saturating_mul(9) {
         health.warn(HealthFinding::StoreFull);
@@ -74,7 +193,7 @@ fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) {
     let (policy, aof) = (field(info, "maxmemory_policy"), field(info, "aof_enabled"));
     let (Some(policy), Some(aof)) = (policy, aof) else {
         health.warn(HealthFinding::StoreSettingsUnreadable);
-        return;
+        return load;
     };
     for (wrong, finding) in
         [(policy != "noeviction", HealthFinding::StoreEvicts), (aof != "1", HealthFinding::StoreNotPersistent)]
@@ -85,6 +204,7 @@ fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) {
             (false, _) => {}
         }
     }
+    load
 }
 
 #[cfg(test)]

@@ -7,12 +7,15 @@
 //! A new connection is handed out only when the node behind it has said who it is (see [`RedisNode`]). One that follows
 //! another node is left again; whoever was sent away by it waits for the one dial that looks for the right one.
 
+use super::address::NodeAddress;
 use super::fault::wrong_node;
+use super::links::LinkSettings;
 use super::pause;
 use super::server::RedisNode;
+use super::target::DialTarget;
 use crate::StoreError;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError};
+use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind, RedisError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -53,12 +56,21 @@ impl Unreachable {
 #[derive(Clone)]
 pub(super) struct LiveConnection {
     pub(super) connection: MultiplexedConnection,
+    address: Arc<NodeAddress>,
     number: u64,
 }
 
+impl LiveConnection {
+    /// The host it leads to.
+    pub(super) fn host(&self) -> &str {
+        &self.address.host
+    }
+}
+
 pub(super) struct RedisLink {
-    client: Client,
+    target: DialTarget,
     deadline: Duration,
+    trouble: Arc<Notify>,
     stage: watch::Sender<LinkStage>,
     doubt: Arc<Notify>,
     leave: AtomicBool,
@@ -68,13 +80,15 @@ pub(super) struct RedisLink {
 
 impl RedisLink {
     pub(super) fn new(
-        client: Client,
-        deadline: Duration,
+        target: DialTarget,
+        settings: &LinkSettings,
         back: Arc<ServerBack>,
         server: Arc<RedisNode>,
     ) -> Arc<RedisLink> {
         let (stage, doubt) = (watch::Sender::new(LinkStage::Dialling), Arc::new(Notify::new()));
-        Arc::new(RedisLink { client, deadline, stage, doubt, leave: AtomicBool::new(false), back, server })
+        let (deadline, trouble) = (settings.deadline, Arc::clone(&settings.trouble));
+        let leave = AtomicBool::new(false);
+        Arc::new(RedisLink { target, deadline, trouble, stage, doubt, leave, back, server })
     }
 
     /// The connection; waits only for a dial that is under way.
@@ -138,16 +152,28 @@ impl RedisLink {
             let back = self.back.0.notified();
             let dialled = timeout(self.deadline, self.dial()).await;
             let why = match dialled {
-                Ok(Ok(connection)) => {
+                Ok(Ok((address, connection))) => {
                     number += 1;
                     self.leave.store(false, Ordering::Relaxed);
-                    self.stage.send_replace(LinkStage::Up(LiveConnection { connection: connection.clone(), number }));
+                    let address = Arc::new(address);
+                    let up = LiveConnection { connection: connection.clone(), address: Arc::clone(&address), number };
+                    self.stage.send_replace(LinkStage::Up(up));
                     if failures > 0 {
                         self.back.0.notify_waiters();
                     }
                     failures = 0;
-                    self.until_broken(connection).await;
-                    tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
+                    tokio::select! {
+                        () = self.until_broken(connection) => {
+                            tracing::warn!(db.system.name = "redis", "the connection to the store was lost");
+                        }
+                        // Calls wait for the dial: another node is known to be there.
+                        () = self.target.moved_from(&address) => {
+                            tracing::info!(db.system.name = "redis", "another node is the primary");
+                            self.leave.store(true, Ordering::Relaxed);
+                            self.stage.send_replace(LinkStage::Dialling);
+                        }
+                    }
+                    self.trouble.notify_one();
                     if !self.leave.load(Ordering::Relaxed) {
                         self.stage.send_replace(LinkStage::Away(Unreachable::Unreachable));
                     }
@@ -157,6 +183,8 @@ impl RedisLink {
                 Ok(Err(_)) | Err(_) => Unreachable::Unreachable,
             };
             self.stage.send_replace(LinkStage::Away(why));
+            self.target.failed();
+            self.trouble.notify_one();
             failures += 1;
             tokio::select! {
                 () = pause(failures) => {}
@@ -166,7 +194,8 @@ impl RedisLink {
         }
     }
 
-    async fn dial(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn dial(&self) -> Result<(NodeAddress, MultiplexedConnection), RedisError> {
+        let (address, client) = self.target.resolve(ProtocolVersion::RESP3).await?;
         let doubt = Arc::clone(&self.doubt);
         let told = move |push: PushInfo| -> Result<(), ()> {
             if push.kind == PushKind::Disconnection {
@@ -179,9 +208,9 @@ impl RedisLink {
             // The deadline is ours, around the whole call; a second clock beside it would only cost.
             .set_response_timeout(None)
             .set_push_sender(told);
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         self.server.learn(&mut connection).await?;
-        Ok(connection)
+        Ok((address, connection))
     }
 
     async fn until_broken(&self, mut connection: MultiplexedConnection) {

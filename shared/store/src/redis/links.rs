@@ -7,19 +7,28 @@
 
 use super::link::{RedisLink, ServerBack};
 use super::server::RedisNode;
+use super::target::DialTarget;
 use crate::StoreError;
-use redis::Client;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::runtime::{Handle, Id};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// What all links of a store have in common.
+#[derive(Clone)]
+pub(super) struct LinkSettings {
+    pub(super) deadline: Duration,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+    /// Told when a node does not answer, or is none to write to.
+    pub(super) trouble: Arc<Notify>,
+}
+
 pub(super) struct RedisLinks {
-    client: Client,
-    deadline: Duration,
-    tasks: TaskTracker,
-    stop: CancellationToken,
+    target: DialTarget,
+    settings: LinkSettings,
     server: Arc<RedisNode>,
     /// Told by the first link that finds the server again, so that the others do not sit out their pauses.
     back: Arc<ServerBack>,
@@ -28,14 +37,8 @@ pub(super) struct RedisLinks {
 }
 
 impl RedisLinks {
-    pub(super) fn new(
-        client: Client,
-        deadline: Duration,
-        tasks: TaskTracker,
-        stop: CancellationToken,
-        server: Arc<RedisNode>,
-    ) -> Arc<RedisLinks> {
-        Arc::new(RedisLinks { client, deadline, tasks, stop, server, back: Arc::default(), held: RwLock::default() })
+    pub(super) fn new(target: DialTarget, settings: LinkSettings, server: Arc<RedisNode>) -> Arc<RedisLinks> {
+        Arc::new(RedisLinks { target, settings, server, back: Arc::default(), held: RwLock::default() })
     }
 
     /// The link of the runtime that this is called on, made when it asks for the first time.
@@ -46,7 +49,7 @@ impl RedisLinks {
         if let Some(link) = find(&self.held.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(link);
         }
-        if self.stop.is_cancelled() {
+        if self.settings.stop.is_cancelled() {
             return Err(StoreError::unavailable("the store is closed"));
         }
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
@@ -54,10 +57,12 @@ impl RedisLinks {
         if let Some(link) = find(&held) {
             return Ok(link);
         }
-        let link = RedisLink::new(self.client.clone(), self.deadline, Arc::clone(&self.back), Arc::clone(&self.server));
+        let link =
+            RedisLink::new(self.target.clone(), &self.settings, Arc::clone(&self.back), Arc::clone(&self.server));
         held.push((id, Arc::clone(&link)));
-        let (kept, stop) = (LinkGuard { links: Arc::downgrade(self), link: Arc::clone(&link) }, self.stop.clone());
-        self.tasks.spawn(async move {
+        let stop = self.settings.stop.clone();
+        let kept = LinkGuard { links: Arc::downgrade(self), link: Arc::clone(&link) };
+        self.settings.tasks.spawn(async move {
             let kept = kept;
             Arc::clone(&kept.link).keep(stop).await;
         });
@@ -83,14 +88,20 @@ impl Drop for LinkGuard {
 
 #[cfg(test)]
 mod tests {
+    use super::super::address::Topology;
+    use super::super::epochs::EpochMemory;
     use super::*;
     use testkit::redis::RedisServer;
     use tokio::runtime::{Builder, Runtime};
 
     fn links(url: &str) -> Arc<RedisLinks> {
-        let client = super::super::client(url, redis::ProtocolVersion::RESP3).unwrap();
-        let server = Arc::new(RedisNode::new("qm", crate::config::Confirm::Auto));
-        RedisLinks::new(client, Duration::from_secs(10), TaskTracker::new(), CancellationToken::new(), server)
+        let Topology::Single { address, nodes } = Topology::of(&crate::Config::at(url)).unwrap() else {
+            panic!("one node")
+        };
+        let server = RedisNode::alone("qm", crate::config::Confirm::Auto, Arc::new(EpochMemory::new()));
+        let (deadline, tasks, stop) = (Duration::from_secs(10), TaskTracker::new(), CancellationToken::new());
+        let settings = LinkSettings { deadline, tasks, stop, trouble: Arc::default() };
+        RedisLinks::new(DialTarget::Fixed { address, nodes }, settings, Arc::new(server))
     }
 
     fn runtime() -> Runtime {
@@ -135,9 +146,9 @@ mod tests {
         let server = RedisServer::start();
         let links = links(&server.url());
         asks(&links).await;
-        links.stop.cancel();
-        links.tasks.close();
-        links.tasks.wait().await;
+        links.settings.stop.cancel();
+        links.settings.tasks.close();
+        links.settings.tasks.wait().await;
         assert!(links.here().is_err());
         assert!(links.held.read().unwrap().is_empty());
     }

@@ -2,6 +2,9 @@
 //!
 //! It names the server that holds it and the *line* of records it belongs to, drawn when the line began. Another server
 //! over the same line was restarted or promoted; a missing mark, or one of another line, means that everything is gone.
+//!
+//! Each shard of a cluster has a mark, in the lowest slot it serves. All marks of a store have one generation in the end:
+//! whoever finds a lower one raises it, so that no shard that is taken away can take the number of losses along.
 
 use domain::Moment;
 use serde::{Deserialize, Serialize};
@@ -25,6 +28,11 @@ pub(super) struct EpochContext {
     pub(super) now: Moment,
     /// The name of a new line, should one begin.
     pub(super) line: String,
+    /// The highest generation that is known of any mark of the store; 0 if none is.
+    pub(super) generation: u64,
+    /// Whether a place without a mark may hold records all the same: the slots of a cluster move, and with them the
+    /// place of a shard's mark.
+    pub(super) joins: bool,
 }
 
 impl EpochRecord {
@@ -33,29 +41,42 @@ impl EpochRecord {
         self.line == other.line
     }
 
+    /// Whether this very server wrote it.
+    pub(super) fn is_of(&self, server: Option<&str>) -> bool {
+        self.server.is_some() && self.server.as_deref() == server
+    }
+
     /// The mark that has to be written in place of the one found, as far as this process remembers. `None`: it may stay.
     pub(super) fn due(
         found: Option<&EpochRecord>,
         known: Option<&EpochRecord>,
         here: &EpochContext,
     ) -> Option<EpochRecord> {
-        let begin = |generation, since| {
+        let begin = |generation: u64, since| {
             let (line, server) = (here.line.clone(), here.server.clone());
-            Some(EpochRecord { v: 1, generation, line, server, since })
+            Some(EpochRecord { v: 1, generation: generation.max(here.generation), line, server, since })
         };
+        // Later than the change before it, whatever the clocks of the two servers say.
+        let after = |last: Option<Moment>| {
+            Some(last.map_or(here.now, |last| here.now.max(last.plus(Duration::from_millis(1)))))
+        };
+        let lost =
+            |known: &EpochRecord| begin(known.generation.max(here.generation).saturating_add(1), after(known.since));
         match (found, known) {
             // Nobody was here before, as far as anybody can tell.
-            (None, None) => begin(1, None),
-            (None, Some(known)) => begin(known.generation.saturating_add(1), Some(here.now)),
+            (None, None) => begin(1, here.joins.then_some(here.now)),
+            (None, Some(known)) => lost(known),
             // Somebody without a memory was quicker, and could not know that there was something to lose.
             (Some(found), Some(known)) if !found.same_line(known) && found.generation <= known.generation => {
-                begin(known.generation.saturating_add(1), Some(here.now))
+                lost(known)
             }
             (Some(found), _) if here.server.is_some() && found.server != here.server => {
-                let last = found.since.max(known.and_then(|known| known.since));
-                // Later than the change before it, whatever the clocks of the two servers say.
-                let since = Some(last.map_or(here.now, |last| here.now.max(last.plus(Duration::from_millis(1)))));
-                Some(EpochRecord { server: here.server.clone(), since, ..found.clone() })
+                let since = after(found.since.max(known.and_then(|known| known.since)));
+                let generation = found.generation.max(here.generation);
+                Some(EpochRecord { server: here.server.clone(), since, generation, ..found.clone() })
+            }
+            (Some(found), _) if found.generation < here.generation => {
+                Some(EpochRecord { generation: here.generation, ..found.clone() })
             }
             (Some(_), _) => None,
         }
@@ -67,7 +88,8 @@ mod tests {
     use super::*;
 
     fn here(server: &str, now: u64) -> EpochContext {
-        EpochContext { server: Some(server.into()), now: Moment::from_secs(now), line: format!("line-{server}-{now}") }
+        let (now, line) = (Moment::from_secs(now), format!("line-{server}-{now}"));
+        EpochContext { server: Some(server.into()), now, line, generation: 0, joins: false }
     }
 
     fn first() -> EpochRecord {
@@ -127,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_server_that_tells_nothing_of_itself_is_never_another() {
-        let quiet = |now| EpochContext { server: None, now: Moment::from_secs(now), line: "quiet".into() };
+        let quiet = |now| EpochContext { server: None, line: "quiet".into(), ..here("", now) };
         let mark = EpochRecord::due(None, None, &quiet(1)).unwrap();
         assert_eq!(EpochRecord::due(Some(&mark), Some(&mark), &quiet(2)), None);
         assert_eq!(
@@ -135,5 +157,27 @@ mod tests {
             2,
             "but a loss is seen all the same"
         );
+    }
+
+    #[test]
+    fn a_shard_without_a_mark_may_hold_older_records_and_is_doubted_from_now_on() {
+        let shard = EpochContext { joins: true, generation: 3, ..here("a", 5) };
+        let mark = EpochRecord::due(None, None, &shard).unwrap();
+        assert_eq!((mark.generation, mark.since), (3, Some(Moment::from_secs(5))));
+    }
+
+    #[test]
+    fn the_loss_of_one_shard_raises_the_generation_of_every_mark_once() {
+        let (mark, other) = (first(), first());
+        let lost = EpochRecord::due(None, Some(&mark), &EpochContext { generation: 1, ..here("a", 7) }).unwrap();
+        assert_eq!(lost.generation, 2);
+        let knowing = EpochContext { generation: 2, ..here("a", 8) };
+        let raised = EpochRecord::due(Some(&other), Some(&other), &knowing).unwrap();
+        assert!(raised.same_line(&other) && raised.since == other.since, "nothing of this shard is doubted");
+        assert_eq!(raised.generation, 2);
+        for known in [&other, &raised] {
+            assert_eq!(EpochRecord::due(Some(&raised), Some(known), &knowing), None);
+        }
+        assert_eq!(EpochRecord::due(Some(&lost), Some(&mark), &knowing), None, "who saw the other shard first agrees");
     }
 }

@@ -1,35 +1,51 @@
-//! The Redis backend: a connection for each runtime that asks, one that listens, a deadline on every call.
+//! The Redis backend: on one node, behind sentinels or on a cluster. A connection for each runtime that asks, one that
+//! listens, a deadline on every call.
 //!
-//! Whoever wants to know whether the server's replicas have something asks on a connection of its own: `WAIT` stands still
-//! on the server's side, and would hold up every call behind it.
+//! Reading order: `address` says what the settings mean, `target` whom a `link` dials, `server` who answers there. A `shard`
+//! is a primary with its links; `sentinel` and `cluster` find primaries; `route` brings a call to its shard and repeats what
+//! a node refused, and nothing else.
 //!
 //! Not here: keys (see [`keys`](crate::keys)), and what a record means.
 
+mod address;
 mod check;
+mod cluster;
+mod epochs;
 mod fault;
 mod link;
 mod links;
 mod mark;
 mod pipeline;
+mod route;
 mod script;
+mod sentinel;
 mod server;
+mod shard;
 mod slides;
+mod slots;
 mod subscriber;
+mod target;
 
 use crate::error::{StoreError, StoreOpenError};
 use crate::health::HealthReport;
 use crate::hub::Notifier;
+use crate::keys;
 use crate::lineage::StoreEpochs;
 use crate::ops::{HeldRecord, Op, OpResult, RawCommit};
 use crate::{Committed, Config};
-use fault::{no_script, wrong_node};
-use links::RedisLinks;
-use redis::aio::MultiplexedConnection;
-use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisError, Script, Value};
+use address::Topology;
+use cluster::{Cluster, ClusterSettings};
+use epochs::EpochMemory;
+use links::LinkSettings;
+use redis::{Pipeline, Script};
+use route::{Batch, Shards};
+use sentinel::SentinelResolver;
 use server::RedisNode;
+use shard::{LinkUse, RedisShard};
 use slides::TtlRefresh;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use target::DialTarget;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,14 +54,13 @@ use tokio_util::task::TaskTracker;
 const ACK: Duration = Duration::from_secs(1);
 
 pub(crate) struct RedisBackend {
-    links: Arc<RedisLinks>,
-    /// Those that wait for replicas.
-    confirming: Arc<RedisLinks>,
-    server: Arc<RedisNode>,
+    shards: Shards,
+    memory: Arc<EpochMemory>,
     slides: TtlRefresh,
     hub: Arc<Notifier>,
     script: Script,
     enter: Script,
+    prefix: String,
     deadline: Duration,
 }
 
@@ -56,69 +71,88 @@ impl RedisBackend {
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Result<RedisBackend, StoreOpenError> {
-        let calling = client(&config.url, ProtocolVersion::RESP3)?;
-        let server = Arc::new(RedisNode::new(&config.prefix, config.confirm_replicas));
-        let links =
-            || RedisLinks::new(calling.clone(), config.deadline, tasks.clone(), stop.clone(), Arc::clone(&server));
-        let (links, confirming) = (links(), links());
-        let hub = Notifier::remote();
-        // The listening connection is the client's older kind: RESP2, made for nothing else.
-        let listening = client(&config.url, ProtocolVersion::RESP2)?;
-        tasks.spawn(subscriber::listen(listening, Arc::clone(&hub), config.deadline, stop.clone()));
-        if let Ok(link) = links.here() {
-            // Without one, calls will say that the store is away.
-            drop(timeout(config.deadline, link.connection()).await);
-        }
-        let (slides, script, enter) = (TtlRefresh::default(), script::load(), script::load_enter());
-        Ok(RedisBackend { links, confirming, server, slides, hub, script, enter, deadline: config.deadline })
+        let topology = Topology::of(config)?;
+        let (memory, hub, deadline) = (Arc::new(EpochMemory::new()), Notifier::remote(), config.deadline);
+        let links = LinkSettings { deadline, tasks: tasks.clone(), stop: stop.clone(), trouble: Arc::default() };
+        let alone = |target: &DialTarget| {
+            let node = RedisNode::alone(&config.prefix, config.confirm_replicas, Arc::clone(&memory));
+            RedisShard::new(target, node, &links)
+        };
+        let (shards, listening) = match topology {
+            Topology::Single { address, nodes } => {
+                let target = DialTarget::Fixed { address, nodes };
+                (Shards::Single(alone(&target)), target)
+            }
+            Topology::Sentinel { sentinels, asked, master, nodes } => {
+                let resolver = SentinelResolver::new(sentinels, asked, master, nodes, deadline);
+                tasks.spawn(Arc::clone(&resolver).watch(stop.clone()));
+                let target = DialTarget::Sentinel(resolver);
+                (Shards::Sentinel(alone(&target)), target)
+            }
+            Topology::Cluster { seeds, nodes } => {
+                let (prefix, confirm) = (config.prefix.clone(), config.confirm_replicas);
+                let memory = Arc::clone(&memory);
+                let cluster = Cluster::new(ClusterSettings { seeds, nodes, prefix, confirm, memory, links });
+                cluster.refresh().await;
+                tasks.spawn(Arc::clone(&cluster).watch(stop.clone()));
+                let target = DialTarget::AnyPrimary(Arc::downgrade(&cluster));
+                (Shards::Cluster(cluster), target)
+            }
+        };
+        tasks.spawn(subscriber::listen(listening, Arc::clone(&hub), deadline, stop.clone()));
+        let reached = shards.all().into_iter().filter_map(|shard| shard.links(LinkUse::Calls).here().ok());
+        let met = reached.map(|link| async move { drop(link.connection().await) });
+        // Without one, calls will say that the store is away.
+        drop(timeout(deadline, futures_util::future::join_all(met)).await);
+        let (slides, script, enter, prefix) =
+            (TtlRefresh::default(), script::load(), script::load_enter(), config.prefix.clone());
+        Ok(RedisBackend { shards, memory, slides, hub, script, enter, prefix, deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Notifier> {
         &self.hub
     }
 
-    /// One round trip; two more when the server has forgotten a script.
+    /// One round trip, to one node: all steps of a batch are of one tenant. One more when the server has forgotten a script.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
-        let (pipe, moved) = pipeline::encode(ops, self.enter.get_hash(), |slide| self.slides.due(slide, now));
-        let (pipe, enter) = (&pipe, &self.enter);
-        let query = |mut connection: MultiplexedConnection| async move {
-            match pipe.query_async(&mut connection).await {
-                // Nothing was appended; what stands beside the entries in such a batch only looks, or moves an end.
-                Err(error) if no_script(&error) => {
-                    telemetry::metrics::STORE_ERRORS.add(["noscript"], 1);
-                    enter.prepare_invoke().load_async(&mut connection).await?;
-                    pipe.query_async(&mut connection).await
-                }
-                answered => answered,
-            }
+        let (pipe, ignored, moved) = pipeline::encode(ops, self.enter.get_hash(), |slide| self.slides.due(slide, now));
+        let key = ops.iter().find_map(pipeline::routed_by);
+        let mut answers = match key {
+            Some(key) => self.send(LinkUse::Calls, "pipeline", Batch::parts(&pipe, key)).await?,
+            None => self.send_anywhere("pipeline", &pipe).await?,
         };
-        let values: Vec<Value> = self.timed(&self.links, "pipeline", query).await?;
+        let mut place = 0;
+        answers.retain(|_| {
+            place += 1;
+            !ignored.contains(&(place - 1))
+        });
         moved.iter().for_each(|slide| self.slides.moved(slide, now));
-        pipeline::decode(ops, values)
+        pipeline::decode(ops, answers)
     }
 
-    /// One round trip; two more when the server has forgotten the script.
+    /// One round trip; one more when the server has forgotten the script.
     pub(crate) async fn commit(&self, commit: &RawCommit) -> Result<Committed, StoreError> {
-        let call = &script::prepare(&self.script, commit);
-        let invoke = |mut connection: MultiplexedConnection| async move { call.invoke_async(&mut connection).await };
-        let reply = self.timed(&self.links, "commit", invoke).await;
+        let mut pipe = Pipeline::with_capacity(1);
+        pipe.add_command(script::prepare(self.script.get_hash(), commit));
+        let answers = self.send(LinkUse::Calls, "commit", Batch::parts(&pipe, &commit.record)).await;
         self.slides.forget(&commit.record);
-        script::read(reply?)
+        script::answer(answers?.pop().unwrap_or_default())
     }
 
-    pub(crate) async fn health(&self, probe: &str, accept_unsafe: bool) -> HealthReport {
-        check::check(self, probe, accept_unsafe).await
+    pub(crate) async fn health(&self, accept_unsafe: bool) -> HealthReport {
+        check::check(self, accept_unsafe).await
     }
 
     /// Which server holds the records.
     pub(crate) fn lineages(&self) -> StoreEpochs {
-        self.server.lineages()
+        self.memory.lineages()
     }
 
-    /// Whether anybody but the server itself has to have what it was told.
-    pub(crate) fn confirms(&self) -> bool {
-        self.server.confirmations() > 0
+    /// Whether anybody but the server that holds this record has to have what it was told.
+    pub(crate) fn confirms(&self, record: &str) -> bool {
+        // Where nobody serves it, asking will tell so.
+        self.shards.of(record).is_ok_and(|shard| shard.server().confirmations() > 0)
     }
 
     /// Reads a record, and asks whether enough replicas have all that was written before; the server waits that long for
@@ -127,70 +161,21 @@ impl RedisBackend {
     /// Replicas follow in order, so one that has the later `ack` has everything before it, by whichever connection that
     /// came; and the record is read at the same server, so nothing is confirmed that it has forgotten.
     pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<HeldRecord, StoreError> {
-        let wanted = self.server.confirmations();
-        let mut pipe = redis::pipe();
+        let wanted = self.shards.of(record)?.server().confirmations();
+        let mut pipe = Pipeline::with_capacity(3);
         pipe.add_command(pipeline::fetch(record));
-        pipe.cmd("SET").arg(ack).arg(1).arg("PX").arg(crate::ops::millis(ACK)).ignore();
+        pipe.cmd("SET").arg(ack).arg(1).arg("PX").arg(crate::ops::millis(ACK));
         pipe.cmd("WAIT").arg(wanted).arg(crate::ops::millis(within).max(1));
-        let pipe = &pipe;
-        let query = |mut connection: MultiplexedConnection| async move { pipe.query_async(&mut connection).await };
-        let (record, have): (Value, u64) = self.timed(&self.confirming, "confirm", query).await?;
-        Ok(HeldRecord { record: pipeline::record(record)?, enough: have >= u64::from(wanted) })
+        let answers = self.send(LinkUse::Confirming, "confirm", Batch::whole(&pipe, record)).await?;
+        let [held, _, have] = <[redis::Value; 3]>::try_from(answers).map_err(|_| pipeline::ODD)?;
+        let have = <u64 as redis::FromRedisValue>::from_redis_value(have).map_err(|_| pipeline::ODD)?;
+        Ok(HeldRecord { record: pipeline::record(held)?, enough: have >= u64::from(wanted) })
     }
 
-    /// A call on this runtime's connection, the wait for which counts as well. A node that takes no changes is left, and
-    /// the right one asked once: what was refused there has not happened. (A server takes a batch in one go, so the writes
-    /// of one are refused together.)
-    async fn timed<T, W: Future<Output = Result<T, RedisError>>>(
-        &self,
-        links: &Arc<RedisLinks>,
-        operation: &'static str,
-        work: impl Fn(MultiplexedConnection) -> W,
-    ) -> Result<T, StoreError> {
-        let link = links.here()?;
-        let answered = timeout(self.deadline, async {
-            let mut again = false;
-            loop {
-                let connected = link.connection().await?;
-                match work(connected.connection.clone()).await {
-                    Err(error) if wrong_node(&error) => {
-                        link.wrong(&connected);
-                        if std::mem::replace(&mut again, true) {
-                            return Err(fault::fault(error));
-                        }
-                    }
-                    Err(error) => {
-                        link.failed(&error);
-                        return Err(fault::fault(error));
-                    }
-                    Ok(answer) => return Ok(answer),
-                }
-            }
-        });
-        let error = match answered.await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error,
-            Err(_) => StoreError::Timeout,
-        };
-        if matches!(error, StoreError::Timeout) {
-            link.overdue();
-        }
-        tracing::debug!(
-            db.system.name = "redis",
-            db.operation.name = operation,
-            error.type = error.code().as_str(),
-            "a call to the store failed"
-        );
-        Err(error)
+    /// Where what belongs to no tenant is kept.
+    fn service_key(&self) -> String {
+        keys::probe(&self.prefix)
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the door: every Redis connection of the service begins here")]
-fn client(url: &str, protocol: ProtocolVersion) -> Result<Client, StoreOpenError> {
-    let refused = |error: RedisError| StoreOpenError::RedisAddress(error.into());
-    let address = url.into_connection_info().map_err(refused)?;
-    let settings = address.redis_settings().clone().set_protocol(protocol);
-    Client::open(address.set_redis_settings(settings)).map_err(refused)
 }
 
 /// Waits before dialling again, never in step with others.

@@ -8,15 +8,34 @@ use redis::{Cmd, FromRedisValue, Pipeline, Value};
 use std::time::Duration;
 
 const SHAPE: &str = "an answer of another shape";
+pub(super) const ODD: StoreError = StoreError::Corrupt { what: SHAPE };
 
-/// Writes the steps as commands. Those whose answer tells nothing are ignored, so each step leaves one value.
+/// The key whose slot a step belongs to; a step without one can be taken anywhere.
+pub(super) fn routed_by(op: &Op) -> Option<&str> {
+    match op {
+        Op::Get { key } | Op::Touch { key, .. } | Op::Count { key, .. } | Op::Total { key } => Some(key),
+        Op::Enter(step) => Some(&step.stream),
+        Op::Range { index, .. }
+        | Op::RangeBack { index, .. }
+        | Op::Rerank { index, .. }
+        | Op::TakeOut { index, .. } => Some(index),
+        Op::Read { stream, .. } => Some(stream),
+        Op::Forget { keys } => keys.first().map(String::as_str),
+        // Any node would do; the tenant's own is the one that is asked anyway.
+        Op::Publish { channel, .. } => Some(channel),
+        Op::Now => None,
+    }
+}
+
+/// Writes the steps as commands. Those whose answer tells nothing are told by their places, so that each step leaves one
+/// value without them.
 /// Tells which records' ends are moved along, of those that `due` asks for. `enter` is the digest of `enter.lua`.
 pub(super) fn encode<'o>(
     ops: &'o [Op],
     enter: &str,
     due: impl Fn(&TtlMove<'_>) -> bool,
-) -> (Pipeline, Vec<TtlMove<'o>>) {
-    let (mut pipe, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new());
+) -> (Pipeline, Vec<usize>, Vec<TtlMove<'o>>) {
+    let (mut pipe, mut ignored, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new(), Vec::new());
     for op in ops {
         match op {
             Op::Get { key } => {
@@ -26,7 +45,8 @@ pub(super) fn encode<'o>(
                 pipe.add_command(fetch(key));
                 let slide = TtlMove { key, span: *span, begins };
                 if due(&slide) {
-                    pipe.add_command(ends_if(&slide)).ignore();
+                    ignored.push(pipe.len());
+                    pipe.add_command(ends_if(&slide));
                     moved.push(slide);
                 }
             }
@@ -41,7 +61,8 @@ pub(super) fn encode<'o>(
                 // ended between two commands cannot be left without an end for good.
                 let mut ends = ends(key, *window);
                 ends.arg("NX");
-                pipe.add_command(ends).ignore();
+                ignored.push(pipe.len());
+                pipe.add_command(ends);
             }
             Op::Range { index, from, to, limit } => range(&mut pipe, index, (*from, *to), *limit),
             Op::RangeBack { index, from, limit } => {
@@ -72,7 +93,7 @@ pub(super) fn encode<'o>(
             }
         }
     }
-    (pipe, moved)
+    (pipe, ignored, moved)
 }
 
 /// A command with room for its words: on the path of every call, growing costs more than writing.

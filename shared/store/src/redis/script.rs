@@ -1,10 +1,12 @@
 //! The compare-and-set as a call of `commit.lua`.
 
+use super::fault::no_script;
 use crate::commit::Score;
 use crate::ops::{RawBeside, RawCommit, StreamId, millis};
 use crate::{Committed, RecordVersion, StoreError};
 use domain::Moment;
-use redis::{Script, ScriptInvocation};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, RedisError, Script, ToRedisArgs, Value};
 use std::time::Duration;
 
 const SHAPE: StoreError = StoreError::Corrupt { what: "an answer of commit.lua" };
@@ -19,8 +21,38 @@ pub(super) fn load_enter() -> Script {
     Script::new(include_str!("../enter.lua"))
 }
 
-pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvocation<'s> {
-    let mut call = script.prepare_invoke();
+/// A call of a script by its digest: keys and arguments gather apart, because all keys stand before all arguments.
+#[derive(Default)]
+struct ScriptCall {
+    keys: Vec<Vec<u8>>,
+    args: Vec<Vec<u8>>,
+}
+
+impl ScriptCall {
+    fn key(&mut self, key: &str) -> &mut ScriptCall {
+        self.keys.push(key.as_bytes().to_owned());
+        self
+    }
+
+    fn arg(&mut self, arg: impl ToRedisArgs) -> &mut ScriptCall {
+        self.args.extend(arg.to_redis_args());
+        self
+    }
+
+    fn command(self, digest: &str) -> Cmd {
+        let bytes = self.keys.iter().chain(&self.args).map(Vec::len).sum::<usize>();
+        let mut cmd = Cmd::with_capacity(3 + self.keys.len() + self.args.len(), bytes + digest.len() + 16);
+        cmd.arg("EVALSHA").arg(digest).arg(self.keys.len());
+        self.keys.iter().chain(&self.args).for_each(|word| {
+            cmd.arg(word.as_slice());
+        });
+        cmd
+    }
+}
+
+/// The call that makes a change. `digest` is that of `commit.lua`.
+pub(super) fn prepare(digest: &str, commit: &RawCommit) -> Cmd {
+    let mut call = ScriptCall::default();
     // A commit of no tenant counts nothing; its record stands in for the counter.
     call.key(&commit.record).key(commit.usage.as_ref().unwrap_or(&commit.record));
     call.arg(commit.expect).arg(u8::from(commit.body.is_some())).arg(commit.body.as_deref().unwrap_or_default());
@@ -61,11 +93,32 @@ pub(super) fn prepare<'s>(script: &'s Script, commit: &RawCommit) -> ScriptInvoc
     for room in &commit.rooms {
         call.key(&room.key).arg(if room.sum { "sum" } else { "members" }).arg(room.most).arg(room.added);
     }
-    call
+    call.command(digest)
+}
+
+/// Makes a change on this very connection; two more round trips when the server has forgotten the script.
+pub(super) async fn invoke(
+    script: &Script,
+    commit: &RawCommit,
+    connection: &mut MultiplexedConnection,
+) -> Result<ScriptReply, RedisError> {
+    let call = prepare(script.get_hash(), commit);
+    match call.query_async(connection).await {
+        Err(error) if no_script(&error) => {
+            script.prepare_invoke().load_async(connection).await?;
+            call.query_async(connection).await
+        }
+        answered => answered,
+    }
 }
 
 /// What the script answers: which way it went, and two texts whose meaning depends on that.
 pub(super) type ScriptReply = (u8, Vec<u8>, Vec<u8>);
+
+/// Reads what the script answered.
+pub(super) fn answer(value: Value) -> Result<Committed, StoreError> {
+    read(ScriptReply::from_redis_value(value).map_err(|_| SHAPE)?)
+}
 
 pub(super) fn read((way, first, second): ScriptReply) -> Result<Committed, StoreError> {
     match way {

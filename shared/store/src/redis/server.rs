@@ -2,61 +2,61 @@
 //!
 //! A node that follows another one is not used at all: it takes no changes, and what it holds may be old. A primary that
 //! is not the one of before is written into the [`EpochRecord`], so that every process judges the runs it finds alike.
+//!
+//! Not here: what the whole store is, of which this may be one shard (see [`EpochMemory`]).
 
-use super::fault::wrong_node;
+use super::epochs::EpochMemory;
+use super::fault::code;
 use super::mark::{EpochContext, EpochRecord};
 use super::script;
 use crate::config::Confirm;
 use crate::keys;
-use crate::lineage::{StoreEpoch, StoreEpochs};
 use crate::ops::RawCommit;
 use crate::{Committed, RecordVersion};
 use domain::{Moment, json};
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, Script, ServerErrorKind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How long a loss is told of on the readiness page.
-const TELL: Duration = Duration::from_secs(600);
 /// How often the mark is folded on what another process wrote.
 const FOLDS: usize = 8;
 
 pub(super) struct RedisNode {
-    key: String,
+    /// Where its mark stands; nowhere while it serves no slot of its cluster.
+    mark: Mutex<Option<String>>,
+    /// Whether it is one of several shards.
+    joins: bool,
     script: Script,
     confirm: Confirm,
-    known: Mutex<ServerEpoch>,
-    lineage: watch::Sender<StoreEpoch>,
+    known: Mutex<ServerIdentity>,
+    memory: Arc<EpochMemory>,
 }
 
 #[derive(Default)]
-struct ServerEpoch {
-    mark: Option<EpochRecord>,
+struct ServerIdentity {
     /// The server's name for this run of itself.
     name: Option<String>,
     /// Whether that server was ever seen with a replica. One that falls away is not forgotten while the server stays:
     /// it is the one that would be promoted.
     replicated: bool,
-    lost: Option<Instant>,
-    /// The server whose mark could not be written, and was told of.
-    unwritten: Option<Option<String>>,
 }
 
 impl RedisNode {
-    pub(super) fn new(prefix: &str, confirm: Confirm) -> RedisNode {
-        let (known, lineage) = (Mutex::default(), watch::Sender::new(StoreEpoch::default()));
-        RedisNode { key: keys::mark(prefix), script: script::load(), confirm, known, lineage }
+    /// The one node of a store, or of whoever leads.
+    pub(super) fn alone(prefix: &str, confirm: Confirm, memory: Arc<EpochMemory>) -> RedisNode {
+        let (mark, known) = (Mutex::new(Some(keys::mark(prefix))), Mutex::default());
+        RedisNode { mark, joins: false, script: script::load(), confirm, known, memory }
     }
 
-    pub(super) fn lineages(&self) -> StoreEpochs {
-        StoreEpochs::new(self.lineage.subscribe())
+    /// A shard of a cluster. Where its mark stands is told when its slots are known.
+    pub(super) fn shard(confirm: Confirm, memory: Arc<EpochMemory>) -> RedisNode {
+        let (mark, known) = (Mutex::default(), Mutex::default());
+        RedisNode { mark, joins: true, script: script::load(), confirm, known, memory }
     }
 
-    /// Whether all records were lost not long ago.
-    pub(super) fn lost_lately(&self) -> bool {
-        self.known().lost.is_some_and(|at| at.elapsed() < TELL)
+    /// Where the mark stands from now on.
+    pub(super) fn place_mark(&self, key: Option<String>) {
+        *self.mark.lock().unwrap_or_else(PoisonError::into_inner) = key;
     }
 
     /// How many replicas must have a decision or a claim.
@@ -71,6 +71,13 @@ impl RedisNode {
     pub(super) async fn learn(&self, connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
         let info = account(connection).await?;
         let read = |name: &str| info.as_deref().and_then(|info| field(info, name));
+        if let Some(mode) = read("redis_mode") {
+            let fits = mode == if self.joins { "cluster" } else { "standalone" };
+            self.memory.is_of_kind(fits, mode);
+            if !fits {
+                return Err((ErrorKind::Client, "the server is of another kind than store.url says").into());
+            }
+        }
         if read("role") == Some("slave") {
             return Err((ErrorKind::Server(ServerErrorKind::ReadOnly), "the node follows another one").into());
         }
@@ -79,7 +86,10 @@ impl RedisNode {
             (_, _) => None,
         };
         let replicas = info.as_deref().map_or(0, online);
-        self.see_to_mark(connection, name.clone()).await?;
+        let key = self.mark.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(key) = key {
+            self.see_to_mark(connection, &key, name.clone()).await?;
+        }
         let mut known = self.known();
         known.replicated = replicas > 0 || (known.replicated && known.name == name);
         known.name = name;
@@ -90,22 +100,35 @@ impl RedisNode {
     async fn see_to_mark(
         &self,
         connection: &mut MultiplexedConnection,
+        key: &str,
         name: Option<String>,
     ) -> Result<(), RedisError> {
         let mut pipe = redis::pipe();
-        pipe.cmd("HMGET").arg(&self.key).arg("v").arg("b").cmd("TIME");
-        type Told = ((Option<u64>, Option<Vec<u8>>), (u64, u64));
-        let ((version, body), (secs, micros)): Told = pipe.query_async(connection).await?;
+        pipe.cmd("TIME").cmd("HMGET").arg(key).arg("v").arg("b");
+        type Told = ((u64, u64), (Option<u64>, Option<Vec<u8>>));
+        let ((secs, micros), (version, body)): Told = match pipe.query_async(connection).await {
+            Err(error) if on_its_way(&error) => {
+                self.memory.doubt(key, name);
+                return Ok(());
+            }
+            told => told?,
+        };
         let now = Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000));
         let mut bits = [0; 8];
         getrandom::fill(&mut bits)
             .map_err(|_| RedisError::from((ErrorKind::Client, "the system gave no randomness")))?;
-        let here = EpochContext { server: name, now, line: json::hex(&bits) };
+        let here = EpochContext {
+            server: name,
+            now,
+            line: json::hex(&bits),
+            generation: self.memory.generation(),
+            joins: self.joins,
+        };
         let (mut version, mut found) = (version.unwrap_or(0), body.as_deref().map(read_mark).transpose()?);
         for _ in 0..FOLDS {
-            let known = self.known().mark.clone();
+            let known = self.memory.known(key);
             let Some(next) = EpochRecord::due(found.as_ref(), known.as_ref(), &here) else { break };
-            match self.write(connection, version, &next).await {
+            match self.write(connection, key, version, &next).await {
                 Ok(Committed::Done(..)) => {
                     found = Some(next);
                     break;
@@ -115,17 +138,17 @@ impl RedisNode {
                     found = if newer == RecordVersion::NONE { None } else { Some(read_mark(&body)?) };
                 }
                 Ok(Committed::Late(_) | Committed::NoRoom(_)) => break,
-                Err(error) if wrong_node(&error) || !refused(&error) => return Err(error),
-                // A store that is full, or waits for its replicas, keeps the old mark. What we know counts all the same,
-                // and the next look tries again.
-                Err(_) => {
-                    self.expect(&next, here.server);
+                // A store that is full, waits for its replicas or moves its slots keeps the old mark. What we know counts
+                // all the same, and the next look tries again.
+                Err(error) if refused(&error) || on_its_way(&error) => {
+                    self.memory.expect(key, &next, here.server);
                     return Ok(());
                 }
+                Err(error) => return Err(error),
             }
         }
         if let Some(mark) = found {
-            self.adopt(mark);
+            self.memory.adopt(key, mark);
         }
         Ok(())
     }
@@ -133,6 +156,7 @@ impl RedisNode {
     async fn write(
         &self,
         connection: &mut MultiplexedConnection,
+        key: &str,
         expect: u64,
         mark: &EpochRecord,
     ) -> Result<Committed, RedisError> {
@@ -140,59 +164,13 @@ impl RedisNode {
         let body = Some(serde_json::to_vec(mark).map_err(|_| odd())?);
         let (append, index, beside) = (Vec::new(), Vec::new(), Vec::new());
         let (expires, not_after, wake, rooms, usage, quota) = (None, None, None, Vec::new(), None, None);
-        let record = self.key.clone();
+        let record = key.to_owned();
         let commit =
             RawCommit { record, expect, body, expires, not_after, append, index, beside, wake, rooms, usage, quota };
-        let reply = script::prepare(&self.script, &commit).invoke_async(connection).await?;
-        script::read(reply).map_err(|_| odd())
+        script::read(script::invoke(&self.script, &commit, connection).await?).map_err(|_| odd())
     }
 
-    /// Takes the mark that stands in the store as what is so.
-    fn adopt(&self, mark: EpochRecord) {
-        let mut known = self.known();
-        let lost = known.mark.as_ref().is_some_and(|before| !before.same_line(&mark));
-        if lost {
-            known.lost = Some(Instant::now());
-            tracing::error!(
-                db.system.name = "redis",
-                generation = mark.generation,
-                "the store has lost its records; runs that this process still holds are written back as unknown"
-            );
-        }
-        let lineage = StoreEpoch { generation: mark.generation, since: mark.since };
-        (known.mark, known.unwritten) = (Some(mark), None);
-        drop(known);
-        self.tell(lineage);
-    }
-
-    /// Takes a mark that could not be written as what is so, once for each server.
-    fn expect(&self, mark: &EpochRecord, name: Option<String>) {
-        let mut known = self.known();
-        let told = known.unwritten.replace(name.clone()) == Some(name);
-        drop(known);
-        if !told {
-            self.tell(StoreEpoch { generation: mark.generation, since: mark.since });
-        }
-    }
-
-    /// Never goes back: a connection that still leads to the server of before knows no better.
-    fn tell(&self, lineage: StoreEpoch) {
-        let moved = self.lineage.send_if_modified(|told| {
-            let since =
-                if lineage.generation == told.generation { lineage.since.max(told.since) } else { lineage.since };
-            let newer = lineage.generation > told.generation || since > told.since;
-            if lineage.generation >= told.generation && newer {
-                *told = StoreEpoch { since, ..lineage };
-                return true;
-            }
-            false
-        });
-        if moved && lineage.since.is_some() {
-            tracing::warn!(db.system.name = "redis", "the store is held by another server than before");
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, ServerEpoch> {
+    fn known(&self) -> MutexGuard<'_, ServerIdentity> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -207,6 +185,11 @@ fn read_mark(body: &[u8]) -> Result<EpochRecord, RedisError> {
 /// Whether the server answered, and said no.
 fn refused(error: &RedisError) -> bool {
     matches!(error.code(), Some("OOM" | "MISCONF" | "NOREPLICAS" | "NOPERM"))
+}
+
+/// Whether the key's slot is being moved to another node, so that its record can be read and written nowhere for a moment.
+fn on_its_way(error: &RedisError) -> bool {
+    matches!(code(error).as_deref(), Some("ASK" | "TRYAGAIN"))
 }
 
 /// The server's own account of itself; `None` where it answers but does not let us ask.

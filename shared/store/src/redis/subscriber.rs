@@ -3,11 +3,13 @@
 //! A reconciler: it compares the channels somebody wants with those it holds and asks for the difference, after every
 //! change and after every new connection.
 
+use super::address::NodeAddress;
 use super::pause;
+use super::target::DialTarget;
 use crate::hub::Notifier;
 use futures_util::StreamExt;
-use redis::aio::{PubSubSink, PubSubStream};
-use redis::{Client, Msg, RedisError};
+use redis::aio::{PubSub, PubSubSink, PubSubStream};
+use redis::{Msg, ProtocolVersion, RedisError};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +19,34 @@ use tokio_util::sync::CancellationToken;
 /// How often a silent connection is asked whether it is still there.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
-pub(super) async fn listen(client: Client, hub: Arc<Notifier>, deadline: Duration, stop: CancellationToken) {
+pub(super) async fn listen(target: DialTarget, hub: Arc<Notifier>, deadline: Duration, stop: CancellationToken) {
     let work = async {
         let mut failures = 0;
         loop {
-            if let Ok(Ok(connection)) = timeout(deadline, client.get_async_pubsub()).await {
+            if let Ok(Ok((address, connection))) = timeout(deadline, connect(&target)).await {
                 failures = 0;
                 let (sink, messages) = connection.split();
-                Listener { hub: &hub, deadline, sink, held: HashSet::new() }.run(messages).await;
+                let listener = Listener { hub: &hub, deadline, sink, held: HashSet::new() };
+                tokio::select! {
+                    () = listener.run(messages) => {}
+                    // A node that others no longer write to may stay silent for good.
+                    () = target.moved_from(&address) => {}
+                }
                 hub.cut();
+            } else {
+                target.failed();
             }
             failures += 1;
             pause(failures).await;
         }
     };
     stop.run_until_cancelled(work).await;
+}
+
+/// The listening connection is the client's older kind: RESP2, made for nothing else.
+async fn connect(target: &DialTarget) -> Result<(NodeAddress, PubSub), RedisError> {
+    let (address, client) = target.resolve(ProtocolVersion::RESP2).await?;
+    Ok((address, client.get_async_pubsub().await?))
 }
 
 /// The connection gave no answer in time, or broke.

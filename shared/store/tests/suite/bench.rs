@@ -6,10 +6,11 @@ use domain::{
 };
 use domain::{ToolName, ToolUse, ToolsetName};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use store::{ActorKind, CallOpening, CallRate, Config, SessionConfig, Store, StoreLimits, TenantStore};
 use testkit::redis::RedisServer;
+use testkit::redis_topology::{ClusterSet, Kept, SentinelSet};
 
 pub(crate) const LIVES: SessionConfig = SessionConfig {
     idle: Duration::from_secs(3600),
@@ -41,6 +42,18 @@ impl Bench {
         Bench::on(config(server.url()), None, Some(server)).await
     }
 
+    pub(crate) async fn sentinel() -> Bench {
+        static SET: OnceLock<Kept<SentinelSet>> = OnceLock::new();
+        let set = SET.get_or_init(|| Kept::sentinels(SentinelSet::start()));
+        Bench::on(config(set.topology.url()), None, None).await
+    }
+
+    pub(crate) async fn cluster() -> Bench {
+        static SET: OnceLock<Kept<ClusterSet>> = OnceLock::new();
+        let set = SET.get_or_init(|| Kept::cluster(ClusterSet::replicated()));
+        Bench::on(config(set.topology.url()), None, None).await
+    }
+
     async fn on(config: Config, folder: Option<tempfile::TempDir>, server: Option<Arc<RedisServer>>) -> Bench {
         let store = Store::open(&config).await.unwrap();
         Bench { store, config, _folder: folder, _server: server }
@@ -50,6 +63,11 @@ impl Bench {
     pub(crate) async fn limited(self, limits: StoreLimits) -> Bench {
         self.store.close().await;
         Bench { store: Store::open_with(&self.config, limits).await.unwrap(), ..self }
+    }
+
+    /// Whether the nodes of the store have replicas.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.config.url.starts_with("redis+")
     }
 
     pub(crate) fn acme(&self) -> TenantStore {
@@ -154,6 +172,8 @@ macro_rules! on_every_backend {
         on_every_backend!(@ memory, $($name),+);
         on_every_backend!(@ file, $($name),+);
         on_every_backend!(@ redis, $($name),+);
+        on_every_backend!(@ sentinel, $($name),+);
+        on_every_backend!(@ cluster, $($name),+);
     };
     (@ $backend:ident, $($name:ident),+) => {
         mod $backend {

@@ -225,3 +225,13 @@ fn a_file_answers_like_a_plain_map() {
 fn redis_answers_like_a_plain_map() {
     histories_agree(Bench::redis());
 }
+
+#[test]
+fn redis_behind_sentinels_answers_like_a_plain_map() {
+    histories_agree(Bench::sentinel());
+}
+
+#[test]
+fn a_cluster_answers_like_a_plain_map() {
+    histories_agree(Bench::cluster());
+}

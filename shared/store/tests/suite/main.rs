@@ -1,4 +1,5 @@
-//! What the store promises, asked of every backend: memory, file and a real Redis.
+//! What the store promises, asked of every backend: memory, file and a real Redis on one node, behind sentinels and as a
+//! cluster.
 //!
 //! The modules are marked as tests one by one, so that their helpers may fail a test by `unwrap`.
 
@@ -10,6 +11,8 @@ mod batches;
 mod bench;
 #[cfg(test)]
 mod carried;
+#[cfg(test)]
+mod cluster_faults;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
@@ -35,14 +38,20 @@ mod seal;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod sentinel_faults;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod switches;
 #[cfg(test)]
 mod tenant_text;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod trimming;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]
 mod wakes;
+#[cfg(test)]
+mod writers;

@@ -1,0 +1,82 @@
+//! Which node serves which slot, as a node of the cluster says.
+
+use super::address::NodeAddress;
+use crate::keys::SLOTS;
+use redis::{FromRedisValue, Value};
+use std::collections::BTreeMap;
+
+/// An answer to `CLUSTER SLOTS`: the primaries, each with its ranges of slots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct SlotRanges(pub(super) BTreeMap<NodeAddress, Vec<(u16, u16)>>);
+
+impl SlotRanges {
+    /// Reads the answer. Nodes that are told without a host are at the host that was asked.
+    pub(super) fn parse(answer: Value, asked: &str) -> Option<SlotRanges> {
+        let mut ranges: BTreeMap<NodeAddress, Vec<(u16, u16)>> = BTreeMap::new();
+        for range in Vec::<Vec<Value>>::from_redis_value(answer).ok()? {
+            let mut parts = range.into_iter();
+            let (from, to) = (u16::from_redis_value(parts.next()?).ok()?, u16::from_redis_value(parts.next()?).ok()?);
+            if from > to || to >= SLOTS {
+                return None;
+            }
+            let mut primary = Vec::<Value>::from_redis_value(parts.next()?).ok()?.into_iter();
+            let host = Option::<String>::from_redis_value(primary.next()?).ok()?.unwrap_or_default();
+            let port = u16::from_redis_value(primary.next()?).ok()?;
+            let host = if host.is_empty() || host == "?" { asked.to_owned() } else { host };
+            ranges.entry(NodeAddress { host, port }).or_default().push((from, to));
+        }
+        ranges.values_mut().for_each(|of_node| of_node.sort_unstable());
+        Some(SlotRanges(ranges))
+    }
+}
+
+/// The number behind a name in `CLUSTER INFO`.
+pub(super) fn epoch(info: &str) -> u64 {
+    super::server::field(info, "cluster_current_epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
+}
+
+/// Ranges as people write them: `0-5460,9000`.
+pub(super) fn written(ranges: &[(u16, u16)]) -> String {
+    let one = |(from, to): &(u16, u16)| if from == to { from.to_string() } else { format!("{from}-{to}") };
+    ranges.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(host: Value, port: i64) -> Value {
+        Value::Array(vec![host, Value::Int(port), Value::BulkString(b"id".to_vec()), Value::Array(vec![])])
+    }
+
+    fn range(from: i64, to: i64, primary: Value) -> Value {
+        Value::Array(vec![Value::Int(from), Value::Int(to), primary, node(Value::BulkString(b"replica".to_vec()), 1)])
+    }
+
+    #[test]
+    fn ranges_gather_by_their_primary_and_a_node_without_a_host_is_the_one_asked() {
+        let host = |name: &str| Value::BulkString(name.as_bytes().to_vec());
+        let answer = Value::Array(vec![
+            range(9_000, 9_000, node(host("a"), 1)),
+            range(0, 99, node(host("a"), 1)),
+            range(100, 8_999, node(Value::Nil, 2)),
+            range(9_001, 16_383, node(host("?"), 3)),
+        ]);
+        let SlotRanges(ranges) = SlotRanges::parse(answer, "asked").unwrap();
+        let shown: Vec<String> = ranges.iter().map(|(node, of)| format!("{node} {}", written(of))).collect();
+        assert_eq!(shown, ["a:1 0-99,9000", "asked:2 100-8999", "asked:3 9001-16383"]);
+    }
+
+    #[test]
+    fn an_answer_of_another_shape_is_none() {
+        let host = || Value::BulkString(b"a".to_vec());
+        for odd in [
+            Value::Int(1),
+            Value::Array(vec![Value::Array(vec![Value::Int(0)])]),
+            Value::Array(vec![range(0, 16_384, node(host(), 1))]),
+            Value::Array(vec![range(5, 4, node(host(), 1))]),
+        ] {
+            assert_eq!(SlotRanges::parse(odd, "asked"), None);
+        }
+    }
+}
