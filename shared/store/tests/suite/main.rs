@@ -13,6 +13,8 @@ mod carried;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod duties;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod files;
