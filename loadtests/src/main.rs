@@ -8,13 +8,14 @@
 //! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] and
 //! `searching` are measurements of their own: how reading a long list grows with the list, and how long a search takes
 //! against a bare search library. So is [`proxied`]: what a call of an external server costs by way of the service; and [`memory`]: what
-//! the service holds after many calls.
+//! the service holds after many calls; and [`idle`]: what tenants cost that do nothing.
 //!
 //! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
 
 mod contender;
 mod floor;
 mod http;
+mod idle;
 mod load;
 mod memory;
 mod operations;
@@ -31,6 +32,7 @@ mod versus;
 use anyhow::Context;
 use options::{CommandLine, LoadOptions};
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -66,6 +68,7 @@ fn measure(options: &LoadOptions) -> anyhow::Result<ExitCode> {
 async fn asked(options: &LoadOptions) -> anyhow::Result<usize> {
     match options {
         LoadOptions { pods: true, .. } => pods::run(options).await,
+        LoadOptions { idle: true, seconds, .. } => idle::run(options, Duration::from_secs(*seconds)).await,
         LoadOptions { memory: true, .. } => memory::run(options).await,
         LoadOptions { proxied: Some(asked), .. } => proxied::run(options, asked).await,
         #[cfg(feature = "rival")]

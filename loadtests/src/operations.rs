@@ -98,6 +98,11 @@ pub(crate) const ALL: [Operation; 8] = [
     },
 ];
 
+/// Lists the tools of a tenant.
+pub(crate) fn list_tools(token: &str) -> Vec<u8> {
+    modern(token, "tools/list", json!({}))
+}
+
 /// Opens a legacy session.
 pub(crate) fn initialize(token: &str) -> Vec<u8> {
     let client = json!({ "name": "loadtests", "version": "1" });

@@ -6,6 +6,9 @@ use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+/// How long tenants are watched that do nothing.
+const IDLE_SECONDS: u64 = 60;
+
 /// What `--help` says.
 pub(crate) const HELP: &str = "\
 Measures quartermaster against floors and prints a table of ratios.
@@ -14,6 +17,7 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
        loadtests --pods [--quartermaster PATH] [--strict]
        loadtests --former PATH [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [--quartermaster PATH]
        loadtests --memory [--quartermaster PATH] [--strict]
+       loadtests --idle [--seconds N] [--redis PATH] [--quartermaster PATH] [--strict]
        loadtests --search [--strict]
        loadtests --proxied [--upstream URL --tool NAME --arguments JSON] [--seconds N] [--connections N] [--strict]
 
@@ -24,6 +28,7 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
   --quartermaster PATH  the program to measure; the one beside this program unless told
   --former PATH         each operation against the same one of this earlier build of the service, instead of floors
   --memory              how much memory the service on its embedded store has after 100,000 calls, instead of the rows
+  --idle                what 1 to 10,000 tenants cost that do nothing, counted for --seconds, instead of the rows; 60 unless told
   --pods                how reading all pods of a cluster grows with their number, instead of the rows
   --search              how long a search of memory takes against a bare search library, instead of the rows; needs a
                         build with the feature `rival`
@@ -63,6 +68,8 @@ pub(crate) struct LoadOptions {
     pub(crate) former: Option<PathBuf>,
     /// Whether memory after many calls is measured, instead of the rows.
     pub(crate) memory: bool,
+    /// Whether tenants that do nothing are measured, instead of the rows.
+    pub(crate) idle: bool,
     /// Whether long lists are measured, instead of the rows.
     pub(crate) pods: bool,
     /// Whether searching memory is measured, instead of the rows.
@@ -83,6 +90,7 @@ impl Default for LoadOptions {
             quartermaster: None,
             former: None,
             memory: false,
+            idle: false,
             pods: false,
             search: false,
             proxied: None,
@@ -131,12 +139,13 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
     if words.next_if(|word| word == "upstream").is_some() {
         return upstream(words).map(CommandLine::Upstream);
     }
-    let (mut options, mut proxied) = (LoadOptions::default(), Proxied::default());
+    let (mut options, mut proxied, mut seconds) = (LoadOptions::default(), Proxied::default(), None);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(CommandLine::Help),
             "--pods" => options.pods = true,
             "--memory" => options.memory = true,
+            "--idle" => options.idle = true,
             "--former" => options.former = Some(value(&word, &mut words)?),
             "--search" => options.search = true,
             "--proxied" => options.proxied = Some(Proxied::default()),
@@ -144,7 +153,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
             "--tool" => proxied.tool = value(&word, &mut words)?,
             "--arguments" => proxied.arguments = value(&word, &mut words)?,
             "--strict" => options.strict = true,
-            "--seconds" => options.seconds = value(&word, &mut words)?,
+            "--seconds" => seconds = Some(value(&word, &mut words)?),
             "--connections" => options.connections = value(&word, &mut words)?,
             "--only" => options.only = value(&word, &mut words)?,
             "--redis" => options.redis = value(&word, &mut words)?,
@@ -152,6 +161,7 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
             unknown => bail!("unknown option `{unknown}`\n\n{HELP}"),
         }
     }
+    options.seconds = seconds.unwrap_or(if options.idle { IDLE_SECONDS } else { options.seconds });
     ensure!((1..=600).contains(&options.seconds), "--seconds is between 1 and 600");
     ensure!((1..=1024).contains(&options.connections), "--connections is between 1 and 1024");
     ensure!(proxied.upstream.is_some() != proxied.tool.is_empty(), "--upstream and --tool go together");
@@ -172,6 +182,19 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
             let fixed = LoadOptions { quartermaster: quartermaster.clone(), strict: *strict, ..alone };
             ensure!(options == fixed, "{option} goes with --quartermaster and --strict only");
         }
+    }
+    if options.idle {
+        let LoadOptions { seconds, redis, quartermaster, strict, .. } = &options;
+        let (redis, quartermaster) = (redis.clone(), quartermaster.clone());
+        let fixed = LoadOptions {
+            idle: true,
+            seconds: *seconds,
+            redis,
+            quartermaster,
+            strict: *strict,
+            ..LoadOptions::default()
+        };
+        ensure!(options == fixed, "--idle goes with --seconds, --redis, --quartermaster and --strict only");
     }
     ensure!(
         options.former.is_none() || (options.proxied.is_none() && !options.search && !options.strict),
@@ -234,6 +257,7 @@ mod tests {
             quartermaster: Some("/q".into()),
             former: None,
             memory: false,
+            idle: false,
             pods: false,
             search: false,
             proxied: None,
@@ -246,6 +270,10 @@ mod tests {
         assert_eq!(asked("--strict --pods --quartermaster /q"), Ok(CommandLine::Measure(long_lists)));
         let memory = LoadOptions { memory: true, ..LoadOptions::default() };
         assert_eq!(asked("--memory"), Ok(CommandLine::Measure(memory)));
+        let idle = LoadOptions { idle: true, seconds: 60, ..LoadOptions::default() };
+        assert_eq!(asked("--idle"), Ok(CommandLine::Measure(idle)));
+        let quick = LoadOptions { idle: true, seconds: 9, strict: true, ..LoadOptions::default() };
+        assert_eq!(asked("--idle --seconds 9 --strict"), Ok(CommandLine::Measure(quick)));
         let former = LoadOptions { former: Some("/f".into()), ..LoadOptions::default() };
         assert_eq!(asked("--former /f"), Ok(CommandLine::Measure(former)));
         let searching = LoadOptions { search: true, strict: true, ..LoadOptions::default() };
@@ -290,6 +318,8 @@ mod tests {
             ("--only list --pods", "--pods goes with"),
             ("--memory --seconds 2", "--memory goes with"),
             ("--memory --pods", "goes with"),
+            ("--idle --connections 2", "--idle goes with"),
+            ("--idle --pods", "goes with"),
             ("--former /f --strict", "--former has no aims"),
             ("--search --pods", "goes with"),
             ("--pods --proxied", "--pods goes with"),

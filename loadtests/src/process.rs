@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a program may take to come up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How often it is looked at meanwhile. Other programs give no signal one could wait for.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// How much of a log is shown when something went wrong.
@@ -87,6 +87,12 @@ impl Process {
     /// How much memory this process has; `None` where the system does not tell.
     pub(crate) fn memory(&self) -> Option<ProcessMemory> {
         memory(&std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?)
+    }
+
+    /// Whether it has said this since it was started.
+    pub(crate) fn said(&self, text: &str) -> bool {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).contains(text)
     }
 
     /// The last it said.

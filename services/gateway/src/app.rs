@@ -3,13 +3,15 @@
 use crate::archiving;
 use crate::authenticity;
 use crate::clock::SystemClock;
+use crate::duties::{self, Duties};
 use crate::http::address::AddressLimit;
 use crate::http::guard::OriginPolicy;
 use crate::http::refusal_log::RefusalLog;
 use crate::in_flight::InFlight;
 use crate::measure;
 use crate::readiness::{self, Readiness};
-use crate::settings::{SessionSettings, Settings};
+use crate::sealing::{self, Sealing};
+use crate::settings::{SessionSettings, Settings, TenantSettings};
 use crate::switches;
 use crate::tenants::{TenantRegistry, TenantsParts};
 use crate::toolsets::{self, ExternalServers, LocalParts, Toolsets};
@@ -18,30 +20,18 @@ use crate::webhooks::{self, Webhook};
 use anyhow::Context;
 use archive::Archive;
 use catalog::ToolsCache;
-use domain::{Code, Failure, Tenant};
+use domain::{Code, Failure};
 use executor::runs::notice::RunEvents;
 use executor::{Executor, Leases, ServiceKeys, Tasks};
 use external::Upstreams;
 use helm::client::{Helm, HelmConfig};
 use identity::Verifier;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use store::{SessionConfig, Store, StoreError, TenantStore};
-use telemetry::metrics;
+use store::{SessionConfig, Store};
 use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::CancellationToken;
 use vault::{Environment, RecordSealer, Sealer, Vault};
-
-/// How far the seal of an audit log may be behind. It is a promise, so there is no setting for it.
-const SEAL_EVERY: Duration = Duration::from_secs(1);
-/// The list of runs is tidied in one of this many sweeps.
-const TIDIED_EVERY: u64 = 600;
-/// Items of the audit log that are sealed in one step.
-const SEALED_AT_ONCE: usize = 128;
 
 /// Everything a handler can reach.
 pub struct Gateway {
@@ -77,6 +67,10 @@ pub struct Gateway {
     pub in_flight: InFlight,
     /// What callers used, on its way into the store.
     pub usage: UsageWriter,
+    /// What is due in the background, and which replica sees to it.
+    pub duties: Duties,
+    /// The audit logs this replica is at work on.
+    pub sealing: Sealing,
     /// Background work.
     pub tasks: Tasks,
     /// How long sessions live.
@@ -151,6 +145,8 @@ impl Gateway {
             readiness: Readiness::starting(),
             in_flight: InFlight::default(),
             usage: UsageWriter::default(),
+            duties: Duties::default(),
+            sealing: Sealing::default(),
             clock: SystemClock,
             settings,
             store,
@@ -169,11 +165,12 @@ impl Gateway {
         switches::watch(&gateway);
         gateway.readiness.look(&gateway).await;
         readiness::watch(&gateway);
-        gateway.tenants.watch(&gateway.tasks, gateway.settings.tenants.reload_every);
+        let TenantSettings { reload_every, idle, .. } = gateway.settings.tenants;
+        gateway.tenants.watch(&gateway.tasks, reload_every, idle);
         watch_servers(&gateway);
         reseal(&gateway);
-        watch_runs(&gateway);
-        watch_audit_logs(&gateway);
+        duties::watch(&gateway);
+        sealing::watch(&gateway);
         usage::watch(&gateway);
         archiving::watch(&gateway);
         if let Some(webhook) = webhook {
@@ -258,9 +255,13 @@ fn reseal(gateway: &Arc<Gateway>) {
     }
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
     gateway.tasks.spawn("reseal", async move {
-        for (tenant, _) in watched.tenants.all() {
+        for tenant in watched.tenants.names() {
             if stopping.is_cancelled() {
                 return;
+            }
+            // What holds for it names records that are to be sealed anew.
+            if let Err(failure) = watched.tenants.get_when_read(&tenant).await {
+                tracing::error!(%tenant, code = failure.code.as_str(), "records of a tenant may stay under an older key");
             }
             match watched.vault.reseal(&tenant).await {
                 Ok(0) => {}
@@ -304,112 +305,4 @@ fn watch_servers(gateway: &Arc<Gateway>) {
         }
         watched.upstreams.close().await;
     });
-}
-
-/// Looks for runs that are due, of every tenant, again and again.
-fn watch_runs(gateway: &Arc<Gateway>) {
-    let every = gateway.settings.approvals.sweep_every;
-    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
-    gateway.tasks.spawn("sweep", async move {
-        let mut leaving: HashSet<Tenant> = HashSet::new();
-        // Read before the first pause, so that a tenant that leaves during it is missed.
-        let mut served: HashSet<Tenant> = watched.tenants.all().into_iter().map(|(tenant, _)| tenant).collect();
-        for round in 1_u64.. {
-            tokio::select! {
-                () = stopping.cancelled() => return,
-                () = tokio::time::sleep(every) => {}
-            }
-            let tenants = watched.tenants.all();
-            let now: HashSet<Tenant> = tenants.iter().map(|(tenant, _)| tenant.clone()).collect();
-            leaving.extend(served.difference(&now).cloned());
-            leaving.retain(|tenant| !now.contains(tenant));
-            served = now;
-            for (tenant, snapshot) in tenants {
-                watched.executor.sweep(&snapshot, &tenant).await;
-                if round % TIDIED_EVERY == 0 {
-                    watched.executor.tidy(&tenant).await;
-                }
-            }
-            switch_off(&watched, &mut leaving).await;
-        }
-    });
-}
-
-/// Nobody could decide what waits in a tenant that is no longer served, so it is taken back. What cannot be done now is
-/// tried again in the next round.
-async fn switch_off(gateway: &Gateway, leaving: &mut HashSet<Tenant>) {
-    for tenant in leaving.clone() {
-        match gateway.executor.cancel_waiting(&tenant).await {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::info!(%tenant, "the tenant is no longer served; what waited for a person was taken back");
-                leaving.remove(&tenant);
-            }
-            Err(failure) => tracing::debug!(%tenant, code = failure.code.as_str(), "waiting runs were not taken back"),
-        }
-    }
-}
-
-/// Seals the audit logs that this replica writes to; each within moments, and none that is idle. Every log is looked at
-/// once besides, when its tenant is first served here: a replica that was killed may have left entries unsealed.
-fn watch_audit_logs(gateway: &Arc<Gateway>) {
-    let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
-    gateway.tasks.spawn("seal", async move {
-        let (mut due, mut known, mut broken) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        let mut all_sealed = Instant::now();
-        loop {
-            tokio::select! {
-                () = stopping.cancelled() => return,
-                () = tokio::time::sleep(SEAL_EVERY) => {}
-            }
-            authenticity::record(&watched).await;
-            due.extend(
-                watched
-                    .tenants
-                    .all()
-                    .into_iter()
-                    .map(|(tenant, _)| tenant)
-                    .filter(|tenant| known.insert(tenant.clone())),
-            );
-            due.append(&mut watched.store.take_unsealed());
-            while let Some(tenant) = due.pop_first() {
-                match seal(&watched.store.of(&tenant), &stopping).await {
-                    Ok(entries) => {
-                        broken.remove(&tenant);
-                        if entries > 0 {
-                            watched.archive.sealed(&tenant, entries);
-                        }
-                    }
-                    // That the store is away is reported elsewhere; asking it for each tenant would only take longer.
-                    Err(error) if error.code().retryable() => {
-                        due.insert(tenant);
-                        break;
-                    }
-                    Err(error) => {
-                        if broken.insert(tenant.clone()) {
-                            tracing::error!(%tenant, %error, "the audit log of a tenant cannot be sealed");
-                        }
-                    }
-                }
-            }
-            // One that cannot be sealed is tried again, and shows in the lag meanwhile.
-            due.extend(broken.iter().cloned());
-            if due.is_empty() {
-                all_sealed = Instant::now();
-            }
-            metrics::AUDIT_SEAL_LAG.set([], all_sealed.elapsed().as_secs_f64());
-        }
-    });
-}
-
-/// Seals one audit log to its end, and tells how many entries that were.
-async fn seal(tenant_store: &TenantStore, stopping: &CancellationToken) -> Result<u64, StoreError> {
-    let mut sealed = 0;
-    loop {
-        let batch = tenant_store.seal(SEALED_AT_ONCE).await?;
-        sealed += batch.count as u64;
-        if !batch.behind || stopping.is_cancelled() {
-            return Ok(sealed);
-        }
-    }
 }

@@ -1,7 +1,9 @@
 //! Keeps the archive of the audit logs up to date in the background: signs, exports and trims, tenant by tenant.
 //!
-//! Every replica tries; the compare-and-set in `archive` lets one of them succeed. A replica looks at the tenants whose
-//! entries it has sealed, and now and then at all of them, since another replica may have died before it was done.
+//! Every replica may try; the compare-and-set in `archive` lets one of them succeed. A replica looks at the tenants whose
+//! entries it has sealed, at those it has taken over from a replica that died (see [`sealing`](crate::sealing)), and once in
+//! a long while at each of which it is the owner (see [`duties`](crate::duties)), which is also when old entries leave the
+//! store.
 //! A sink has a task of its own, so that one that hangs holds up no other.
 
 use crate::app::Gateway;
@@ -21,27 +23,15 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_s
 /// Starts the tasks.
 pub(crate) fn watch(gateway: &Arc<Gateway>) {
     let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
-    gateway
-        .tasks
-        .spawn("checkpoints", stopping.run_until_cancelled_owned(async move { sign_and_trim(&watched).await }));
+    gateway.tasks.spawn("checkpoints", stopping.run_until_cancelled_owned(async move { sign(&watched).await }));
     for sink in 0..gateway.archive.sinks() {
         let (watched, stopping) = (Arc::clone(gateway), gateway.tasks.stopping().clone());
         gateway.tasks.spawn("export", stopping.run_until_cancelled_owned(async move { export(&watched, sink).await }));
     }
 }
 
-async fn sign_and_trim(gateway: &Gateway) {
-    let mut everybody = Instant::now();
+async fn sign(gateway: &Gateway) {
     loop {
-        if Instant::now() >= everybody {
-            everybody = Instant::now() + gateway.settings.audit.look_every;
-            let tenants = gateway.tenants.all();
-            gateway.archive.status.keep(|served| tenants.iter().any(|(tenant, _)| tenant == served));
-            for (tenant, snapshot) in &tenants {
-                gateway.archive.sealed(tenant, 0);
-                trim(gateway, tenant, longer(gateway.settings.audit.keep, snapshot.audit.keep)).await;
-            }
-        }
         let list = gateway.archive.signing();
         for tenant in list.due(Instant::now()) {
             let again = match gateway.archive.sign(&gateway.store.of(&tenant)).await {
@@ -69,16 +59,32 @@ fn longer(operator: Duration, tenant: Duration) -> Duration {
     operator.max(tenant)
 }
 
-/// Takes out of the store what is older than that, as far as it is signed and exported.
-async fn trim(gateway: &Gateway, tenant: &Tenant, keep: Duration) {
-    match gateway.archive.trim(&gateway.store.of(tenant), keep).await {
-        Ok(0) => {}
-        Ok(entries) => {
-            tracing::info!(%tenant, entries, "entries of the audit log left the store: they are signed and exported")
+/// Takes out of the store what is older than the operator and the tenant want to keep, as far as it is signed and
+/// exported. The oldest entry has this age.
+pub(crate) async fn trim_if_old(gateway: &Arc<Gateway>, tenant: &Tenant, age: Duration) {
+    // The tenant's own word is only asked for where it can matter.
+    if age < gateway.settings.audit.keep {
+        return;
+    }
+    let keep = match gateway.tenants.audit_keep(tenant).await {
+        Ok(keep) => longer(gateway.settings.audit.keep, keep),
+        Err(failure) => {
+            return tracing::debug!(%tenant, code = failure.code.as_str(), "how long entries are kept is not known");
         }
-        // That the store is away is reported elsewhere.
-        Err(error) if error.code().retryable() => {}
-        Err(error) => tracing::error!(%tenant, %error, "the audit log of a tenant cannot be trimmed"),
+    };
+    if age < keep {
+        return;
+    }
+    loop {
+        match gateway.archive.trim(&gateway.store.of(tenant), keep).await {
+            Ok(0) => return,
+            Ok(entries) => {
+                tracing::info!(%tenant, entries, "entries of the audit log left the store: they are signed and exported");
+            }
+            // That the store is away is reported elsewhere.
+            Err(error) if error.code().retryable() => return,
+            Err(error) => return tracing::error!(%tenant, %error, "the audit log of a tenant cannot be trimmed"),
+        }
     }
 }
 

@@ -165,9 +165,12 @@ pub struct TenantSettings {
     pub clusters_over_http: bool,
     /// Whether tenants may be configured over HTTP as well.
     pub over_http: bool,
-    /// How often the service looks at the folder.
+    /// How often the service looks at the folder if nothing tells it to.
     #[serde(deserialize_with = "span")]
     pub reload_every: Duration,
+    /// After how long without use a tenant is dormant.
+    #[serde(deserialize_with = "span")]
+    pub idle: Duration,
 }
 
 /// What tenants may reach.
@@ -287,6 +290,9 @@ impl Settings {
     fn check(&self) -> Result<(), SettingsError> {
         let wrong = |why: &str| Err(SettingsError::Wrong(why.to_owned()));
         self.identity.check().map_err(|error| SettingsError::Wrong(format!("identity: {error}")))?;
+        if self.tenants.idle.is_zero() || self.tenants.reload_every.is_zero() {
+            return wrong("tenants.idle and tenants.reload_every are longer than nothing");
+        }
         if self.sessions.idle > self.sessions.longest {
             return wrong("sessions.idle is longer than sessions.longest");
         }

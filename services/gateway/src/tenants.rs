@@ -12,15 +12,21 @@
 //! | one that takes more than its file gives by now | no tools |
 //! | the store has not answered yet | what was served before, or requests wait for it |
 //!
-//! The last three never fall back to the file: a restriction that a tenant's admin set must not be lost because the store is
+//! A tenant that nobody uses is dormant: of it this process has the checked file and nothing else. It is made ready at its
+//! first use, which asks the store what holds for it, and let go again when nobody has used it for a while ([`dormancy`]).
+//!
+//! The last three rows never fall back to the file: a restriction that a tenant's admin set must not be lost because the store is
 //! slow or a rule has changed.
 
+mod dormancy;
+mod folder;
 mod known_names;
 mod over_http;
 mod reconcile;
 mod snapshot;
 mod watch;
 
+pub use dormancy::TenantUse;
 pub use known_names::names_of;
 pub(crate) use known_names::with_known_names;
 
@@ -31,15 +37,18 @@ use arc_swap::ArcSwap;
 use catalog::CatalogEntry;
 use domain::{Code, Failure, Tenant};
 use executor::Snapshot;
+use executor::Tasks;
 use external::{CuratedSources, ServerCatalog};
 use memory::TenantMemory;
 use memory::documents::Documents;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use store::{Store, StoreError, TenantText};
-use tenancy::{ConfiguredTenant, Problem, TenantConfig, TenantFiles};
+use tenancy::{ConfiguredTenant, FolderReading, Problem, TenantConfig, TenantFiles};
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 use toolset::AttachedToolset;
 use vault::Vault;
 
@@ -106,6 +115,8 @@ struct ServedTenant {
     /// Its toolsets, with its targets. Swapped together with the rest.
     attached: Arc<[Arc<dyn AttachedToolset>]>,
     origin: ConfigOrigin,
+    /// Who uses it, and when it was last used; stays through all its versions.
+    used: Arc<TenantUse>,
 }
 
 /// What the tenants of this process are, now.
@@ -114,7 +125,8 @@ struct TenantsState {
     served: HashMap<Tenant, ServedTenant>,
     /// Tenants with a file for which the store has not answered yet whether a configuration over HTTP replaces it.
     waiting: HashSet<Tenant>,
-    files: HashMap<Tenant, Arc<ConfiguredTenant>>,
+    /// Every tenant that has a file. Those that are neither served nor waited for are dormant.
+    files: Arc<HashMap<Tenant, Arc<ConfiguredTenant>>>,
     /// Configurations set over HTTP that cannot be used.
     unusable: BTreeMap<Tenant, Vec<Problem>>,
     /// Configurations without a mistake that cannot be put to use all the same.
@@ -148,16 +160,30 @@ struct ReconcileState {
     fixed: HashMap<Tenant, Vec<Arc<CatalogEntry>>>,
 }
 
+/// The files as they were last read.
+#[derive(Default)]
+struct FilesReading {
+    folder: FolderReading,
+    curated: ServerCatalog,
+}
+
 /// The tenants of this process.
 pub struct TenantRegistry {
     parts: TenantsParts,
     state: ArcSwap<TenantsState>,
+    /// Locked while files are read, and before `reconcile`.
+    reading: Mutex<FilesReading>,
     reconcile: Mutex<ReconcileState>,
     problems: ArcSwap<Vec<Problem>>,
     /// One lock for each tenant, held while its configuration is read from the store, so that an older answer never comes
     /// last.
     refresh_locks: Mutex<HashMap<Tenant, Arc<tokio::sync::Mutex<()>>>>,
     changes: broadcast::Sender<Tenant>,
+    /// Tenants that were served and are no more, until somebody has seen to what waits in them.
+    gone: Mutex<BTreeSet<Tenant>>,
+    /// What listeners are started with, once there are any.
+    tasks: OnceLock<Tasks>,
+    listeners: Mutex<HashMap<Tenant, CancellationToken>>,
 }
 
 impl TenantRegistry {
@@ -166,24 +192,41 @@ impl TenantRegistry {
         TenantRegistry {
             parts,
             state: ArcSwap::default(),
+            reading: Mutex::default(),
             reconcile: Mutex::default(),
             problems: ArcSwap::default(),
             refresh_locks: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
+            gone: Mutex::default(),
+            tasks: OnceLock::new(),
+            listeners: Mutex::default(),
         }
     }
 
-    /// One tenant as it is now; `None` if it is not served here.
+    /// One tenant as it is now; `None` if it is dormant, or not served here.
     pub fn find(&self, tenant: &Tenant) -> Option<Arc<Snapshot>> {
-        self.state.load().served.get(tenant).map(|served| Arc::clone(&served.snapshot))
+        self.state.load().served.get(tenant).map(ServedTenant::in_use)
+    }
+
+    /// Whether there is such a tenant here, dormant or not.
+    pub fn knows(&self, tenant: &Tenant) -> bool {
+        let state = self.state.load();
+        state.served.contains_key(tenant) || state.files.contains_key(tenant)
+    }
+
+    /// Every tenant there is here, dormant or not.
+    pub fn names(&self) -> Vec<Tenant> {
+        let state = self.state.load();
+        let fixed = state.served.keys().filter(|tenant| !state.files.contains_key(*tenant));
+        state.files.keys().chain(fixed).cloned().collect()
     }
 
     /// The same, or why there is none.
     pub fn get(&self, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
         let state = self.state.load();
         match state.served.get(tenant) {
-            Some(served) => Ok(Arc::clone(&served.snapshot)),
-            None if state.waiting.contains(tenant) => {
+            Some(served) => Ok(served.in_use()),
+            None if state.files.contains_key(tenant) => {
                 let message = "the tenant's configuration cannot be read from the store yet";
                 Err(Failure::new(Code::StoreUnavailable, message).retry_after_ms(1_000))
             }
@@ -192,9 +235,13 @@ impl TenantRegistry {
         }
     }
 
-    /// The same for a request. If the tenant has just appeared, it waits for the store's answer instead of failing.
+    /// The same for a request. A tenant that is dormant, or has just appeared, waits for the store's answer instead of
+    /// failing.
     pub async fn get_when_read(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
-        let is_waiting = self.state.load().waiting.contains(tenant);
+        if let Some(snapshot) = self.find(tenant) {
+            return Ok(snapshot);
+        }
+        let is_waiting = self.state.load().files.contains_key(tenant);
         if is_waiting && let Err(error) = self.refresh(tenant).await {
             tracing::warn!(%tenant, error = &error as &dyn std::error::Error, "the tenant cannot be served yet");
         }
@@ -233,7 +280,7 @@ impl TenantRegistry {
         self.state.load().files.get(tenant).cloned()
     }
 
-    /// All tenants with tools, as they are now. Runs of suspended ones wait until the configuration is corrected, or for a
+    /// All tenants with tools that are not dormant, as they are now. Runs of suspended ones wait until the configuration is corrected, or for a
     /// replica that still has the previous one.
     pub fn all(&self) -> Vec<(Tenant, Arc<Snapshot>)> {
         let state = self.state.load();
@@ -241,10 +288,16 @@ impl TenantRegistry {
         active.map(|(tenant, served)| (tenant.clone(), Arc::clone(&served.snapshot))).collect()
     }
 
-    /// How many there are, those included that wait for the store.
+    /// How many there are, dormant ones included.
     pub fn len(&self) -> usize {
         let state = self.state.load();
-        state.served.len() + state.waiting.len()
+        let fixed = state.served.keys().filter(|tenant| !state.files.contains_key(*tenant));
+        state.files.len() + fixed.count()
+    }
+
+    /// How many are not dormant.
+    pub fn awake(&self) -> usize {
+        self.state.load().served.len()
     }
 
     /// Whether there are none.
@@ -280,6 +333,28 @@ impl TenantRegistry {
         state.unusable.get(tenant).into_iter().flatten().cloned().chain(refused).collect()
     }
 
+    /// Whether a tenant has no tools because its configuration cannot be used.
+    pub fn is_suspended(&self, tenant: &Tenant) -> bool {
+        self.state.load().served.get(tenant).is_some_and(|served| served.origin == ConfigOrigin::Suspended)
+    }
+
+    /// How long a tenant wants its audit entries kept. A dormant one stays so, unless a text that was set over HTTP has
+    /// the word.
+    pub async fn audit_keep(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<Duration, Failure> {
+        let state = self.state.load_full();
+        if let Some(served) = state.served.get(tenant) {
+            return Ok(served.snapshot.audit.keep);
+        }
+        if let Some(file) = state.files.get(tenant) {
+            let text = |error: StoreError| error.failure(", so it is not known how long entries are kept");
+            let stored = if self.parts.over_http { Some(self.read_stored(tenant).await.map_err(text)?) } else { None };
+            if let None | Some(StoredConfig::Text(None | Some(TenantText { text: None, .. }))) = stored {
+                return Ok(file.config.audit.keep);
+            }
+        }
+        Ok(self.get_when_read(tenant).await?.audit.keep)
+    }
+
     /// Receives each tenant whose tools changed.
     pub fn changes(&self) -> broadcast::Receiver<Tenant> {
         self.changes.subscribe()
@@ -295,19 +370,23 @@ impl TenantRegistry {
         self.parts.toolsets.sections(&ServerCatalog::none())
     }
 
-    /// Looks at everything once: the folder, and the store for tenants about which it has not answered yet.
-    pub async fn look(self: &Arc<TenantRegistry>) {
+    /// Looks at everything once: the folder, and the store for tenants about which it has not answered yet. Tells whether
+    /// some file has to be looked at once more.
+    pub async fn look(self: &Arc<TenantRegistry>) -> bool {
         let before = self.state.load_full();
-        self.run_blocking(|tenants| tenants.reload()).await;
+        let unsettled = self.run_blocking(|tenants| tenants.reload()).await;
         let now = self.state.load_full();
-        let is_new = |tenant: &&Tenant| now.waiting.contains(*tenant) || !before.files.contains_key(*tenant);
-        self.refresh_each(now.files.keys().filter(is_new).cloned().collect()).await;
+        let new = now.served.keys().filter(|tenant| now.files.contains_key(*tenant));
+        let new = new.filter(|tenant| !before.files.contains_key(*tenant));
+        self.refresh_each(now.waiting.iter().chain(new).cloned().collect()).await;
+        unsettled.unwrap_or(false)
     }
 
-    /// Asks the store about every tenant again.
-    async fn refresh_all(self: &Arc<TenantRegistry>) {
-        let all: Vec<Tenant> = self.state.load().files.keys().cloned().collect();
-        self.refresh_each(all).await;
+    /// Makes every tenant ready, used or not.
+    pub async fn wake_all(self: &Arc<TenantRegistry>) {
+        let state = self.state.load_full();
+        self.refresh_each(state.files.keys().filter(|tenant| !state.served.contains_key(*tenant)).cloned().collect())
+            .await;
     }
 
     async fn refresh_each(self: &Arc<TenantRegistry>, tenants: Vec<Tenant>) {
@@ -321,26 +400,45 @@ impl TenantRegistry {
         }
     }
 
-    /// Reads one tenant's configuration from the store. `true` if it changed. A store that does not answer leaves
-    /// everything as it is.
+    /// Reads one tenant's configuration from the store, and makes a dormant tenant ready. `true` if it changed. A store
+    /// that does not answer leaves everything as it is.
     pub async fn refresh(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<bool, StoreError> {
-        // First, because the targets that are set up next read secrets.
-        self.parts.vault.refresh(tenant).await?;
-        if !self.parts.over_http {
-            return Ok(false);
-        }
+        // Of many that ask for a dormant tenant at once, one makes it ready.
+        let was_dormant = !self.state.load().served.contains_key(tenant);
         let refresh_lock = Arc::clone(lock(&self.refresh_locks).entry(tenant.clone()).or_default());
         let refreshing = refresh_lock.lock().await;
-        let stored = match self.parts.store.of(tenant).tenant_text().current().await {
-            Ok(text) => StoredConfig::Text(text),
-            Err(StoreError::Corrupt { .. }) => StoredConfig::Unreadable,
-            Err(StoreError::NotAuthentic { why, .. }) => StoredConfig::NotAuthentic(why),
-            Err(error) => return Err(error),
-        };
+        if was_dormant && self.state.load().served.contains_key(tenant) {
+            return Ok(true);
+        }
+        // First, because the targets that are set up next read secrets.
+        self.parts.vault.refresh(tenant).await?;
+        let stored = if self.parts.over_http { self.read_stored(tenant).await? } else { StoredConfig::Text(None) };
         let whose = tenant.clone();
-        let changed = self.run_blocking(move |tenants| tenants.apply_stored(&whose, stored)).await;
+        let changed = self.run_blocking(move |tenants| tenants.apply_stored(&whose, stored)).await.unwrap_or(false);
+        if changed && let Some(upstreams) = &self.parts.toolsets.upstreams {
+            // Its first list has what is known of its external servers, before any of them is asked.
+            if upstreams.recall(tenant).await {
+                self.relist(tenant).await;
+            }
+            upstreams.touch(tenant);
+        }
         drop(refreshing);
-        Ok(changed.unwrap_or(false))
+        self.listen(tenant);
+        Ok(changed)
+    }
+
+    async fn read_stored(&self, tenant: &Tenant) -> Result<StoredConfig, StoreError> {
+        match self.parts.store.of(tenant).tenant_text().current().await {
+            Ok(text) => Ok(StoredConfig::Text(text)),
+            Err(StoreError::Corrupt { .. }) => Ok(StoredConfig::Unreadable),
+            Err(StoreError::NotAuthentic { why, .. }) => Ok(StoredConfig::NotAuthentic(why)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tenants that were served here and are no more, since this was last asked.
+    pub fn take_gone(&self) -> BTreeSet<Tenant> {
+        std::mem::take(&mut *lock(&self.gone))
     }
 
     /// Rebuilds a tenant's catalog, because an external server's tools have changed.
@@ -349,11 +447,13 @@ impl TenantRegistry {
         self.run_blocking(move |tenants| {
             let _reconcile = lock(&tenants.reconcile);
             let old = tenants.state.load_full();
-            let Some(ServedTenant { config, attached, origin, .. }) = old.served.get(&whose).cloned() else { return };
+            let Some(ServedTenant { config, attached, origin, used, .. }) = old.served.get(&whose).cloned() else {
+                return;
+            };
             // A suspended tenant has no tools, wherever they come from.
             if matches!(origin, ConfigOrigin::File | ConfigOrigin::Http(_)) {
                 let mut next = TenantsState::clone(&old);
-                match tenants.rebuild_catalog(&mut next, config, attached, origin) {
+                match tenants.rebuild_catalog(&mut next, (config, attached, used), origin) {
                     Ok(()) => tenants.publish(&old, next),
                     Err(error) => tracing::error!(tenant = %whose, %error, "the tenant's catalog cannot be built"),
                 }

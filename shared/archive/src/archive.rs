@@ -59,6 +59,11 @@ impl Archive {
         }
     }
 
+    /// Whether something is left to do for a tenant here.
+    pub fn is_at_work(&self, tenant: &Tenant) -> bool {
+        std::iter::once(&self.signing).chain(&self.exporting).any(|list| list.holds(tenant))
+    }
+
     /// Whose audit logs may want a checkpoint.
     pub fn signing(&self) -> &Worklist {
         &self.signing

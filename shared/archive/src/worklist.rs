@@ -61,6 +61,11 @@ impl Worklist {
         }
     }
 
+    /// Whether something is left to do for a tenant.
+    pub fn holds(&self, tenant: &Tenant) -> bool {
+        self.tenants().contains_key(tenant)
+    }
+
     fn tenants(&self) -> MutexGuard<'_, HashMap<Tenant, Work>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,17 +2,20 @@
 //!
 //! Order is part of the contract. First the read lists of the default toolsets, then the virtual tools, then all the
 //! rest: whatever is loaded later comes behind, so the bytes a host already has in its prompt cache stay where they are.
+//!
+//! Tenants with the same definitions share everything but the tools' targets: one [`CatalogParts`], by digest.
 
+use crate::shared::{SharedByDigest, bits};
 use crate::validate::BadSchema;
 use crate::virtuals::VirtualEntry;
-use crate::{CatalogEntry, ControlTool, ToolSource};
+use crate::{CatalogEntry, ControlTool};
 use domain::json::sha256_hex;
 use domain::{Failure, Level, LoadedToolsets, Tenant, ToolsetName};
 use policy::{Gate, Pattern};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// How many toolsets a catalog can hold: a loaded set is two bits for each in one number.
 const MOST_TOOLSETS: usize = 64;
@@ -47,8 +50,15 @@ pub struct ToolsetFacts {
 /// The tools of one tenant.
 pub struct Catalog {
     digest: String,
-    key: [u8; 32],
+    /// In the order of the parts. They hold the tenant's own targets.
     entries: Vec<Arc<CatalogEntry>>,
+    parts: Arc<CatalogParts>,
+}
+
+/// What a catalog is apart from whose targets its tools act on: shared by all tenants with the same definitions.
+pub struct CatalogParts {
+    digest: String,
+    key: [u8; 32],
     by_name: HashMap<String, usize>,
     toolsets: Vec<ToolsetFacts>,
     head: usize, // how many of `entries` are read tools of default toolsets
@@ -132,6 +142,125 @@ impl Catalog {
         entries.sort_by_key(|e| (!is_head(e), rank(e), e.list())); // stable: the author's order within a list
         let head = entries.iter().filter(|e| is_head(e)).count();
 
+        let digest = digest(&entries, &toolsets, head);
+        let key = bits(&digest);
+        let parts = SHARED.get(key, || CatalogParts::build(&entries, toolsets, head, digest))?;
+        let digest = sha256_hex(format!("{tenant}\n{}", parts.digest).as_bytes());
+        Ok(Catalog { digest, entries, parts })
+    }
+
+    /// What it shares with every catalog of the same definitions.
+    pub fn parts(&self) -> &Arc<CatalogParts> {
+        &self.parts
+    }
+
+    /// Names the definitions alone: tenants with the same have the same.
+    pub fn shared_digest(&self) -> &str {
+        &self.parts.digest
+    }
+
+    /// Names this very set of definitions and its tenant; sessions pin it.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The digest of the definitions as a key of caches: all its bits, because one cache serves all tenants.
+    pub(crate) fn key(&self) -> [u8; 32] {
+        self.parts.key
+    }
+
+    /// What is loaded when a session opens.
+    pub fn defaults(&self) -> &LoadedToolsets {
+        &self.parts.defaults
+    }
+
+    /// Every toolset, default ones first.
+    pub fn toolsets(&self) -> &[ToolsetFacts] {
+        &self.parts.toolsets
+    }
+
+    /// Every tool, in catalog order.
+    pub fn entries(&self) -> &[Arc<CatalogEntry>] {
+        &self.entries
+    }
+
+    pub(crate) fn virtuals(&self) -> &[VirtualEntry] {
+        &self.parts.virtuals
+    }
+
+    /// What a name stands for.
+    pub fn find(&self, name: &str) -> NameMatch<'_> {
+        match self.parts.by_name.get(name).and_then(|n| self.entries.get(*n)) {
+            Some(entry) => NameMatch::Tool(entry),
+            None => {
+                ControlTool::ALL.into_iter().find(|v| v.name() == name).map_or(NameMatch::Nothing, NameMatch::Virtual)
+            }
+        }
+    }
+
+    /// Checks the arguments of a virtual tool.
+    pub fn check_virtual(&self, which: ControlTool, arguments: Map<String, Value>) -> Result<Value, Failure> {
+        match self.parts.virtuals.iter().find(|v| v.which == which) {
+            Some(entry) => entry.check(arguments),
+            None => Err(Failure::new(domain::Code::Internal, "a virtual tool is missing from the catalog")),
+        }
+    }
+
+    /// The list for this loaded set, in order.
+    pub fn listed<'a>(
+        &'a self,
+        loaded: &'a LoadedToolsets,
+        view: ListAudience,
+    ) -> impl Iterator<Item = ListedTool<'a>> {
+        let (head, tail) = self.entries.split_at(self.parts.head);
+        let issued = move |e: &&'a Arc<CatalogEntry>| {
+            loaded.level(&e.definition().toolset).is_some_and(|level| level >= e.list())
+        };
+        let virtuals =
+            self.parts.virtuals.iter().filter(move |v| shows(view, v.which)).map(move |v| listed_virtual(v, view));
+        head.iter().filter(issued).map(listed).chain(virtuals).chain(tail.iter().filter(issued).map(listed))
+    }
+
+    /// The virtual tools as a model of the modern era reads them, listed or not.
+    pub fn virtual_briefs(&self) -> impl Iterator<Item = &str> {
+        self.parts.virtuals.iter().map(|entry| entry.modern.brief.as_str())
+    }
+
+    /// Name and text of every virtual tool in both eras, for whoever counts.
+    pub fn virtual_faces(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.parts
+            .virtuals
+            .iter()
+            .flat_map(|v| [&v.legacy, &v.modern].map(|face| (v.which.name(), face.brief.as_str())))
+    }
+
+    /// What a loaded set costs a model, virtual tools included.
+    pub fn tokens(&self, loaded: &LoadedToolsets, view: ListAudience) -> u32 {
+        self.listed(loaded, view).map(|line| line.tokens).sum()
+    }
+
+    /// A loaded set as one number: two bits for each toolset.
+    pub fn set_key(&self, loaded: &LoadedToolsets) -> u128 {
+        self.parts.toolsets.iter().enumerate().fold(0, |key, (n, set)| {
+            let bits = match loaded.level(&set.name) {
+                None => 0_u128,
+                Some(Level::Read) => 1,
+                Some(Level::Write) => 2,
+            };
+            key | bits << (2 * n)
+        })
+    }
+}
+
+static SHARED: LazyLock<SharedByDigest<CatalogParts>> = LazyLock::new(SharedByDigest::new);
+
+impl CatalogParts {
+    fn build(
+        entries: &[Arc<CatalogEntry>],
+        toolsets: Vec<ToolsetFacts>,
+        head: usize,
+        digest: String,
+    ) -> Result<CatalogParts, CatalogError> {
         let mut by_name = HashMap::new();
         for (n, entry) in entries.iter().enumerate() {
             let name = entry.name().to_string();
@@ -144,97 +273,8 @@ impl Catalog {
         let virtuals =
             ControlTool::ALL.into_iter().map(|v| VirtualEntry::new(v, &names)).collect::<Result<Vec<_>, _>>()?;
         let defaults = toolsets.iter().filter(|t| t.default).map(|t| (t.name.clone(), Level::Read)).collect();
-        let digest = digest(tenant, &entries, &virtuals, head);
         let key = bits(&digest);
-        Ok(Catalog { digest, key, entries, by_name, toolsets, head, virtuals, defaults })
-    }
-
-    /// Names this very set of definitions; sessions pin it.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    /// The digest as a key of caches: all its bits, because one cache serves all tenants.
-    pub(crate) fn key(&self) -> [u8; 32] {
-        self.key
-    }
-
-    /// What is loaded when a session opens.
-    pub fn defaults(&self) -> &LoadedToolsets {
-        &self.defaults
-    }
-
-    /// Every toolset, default ones first.
-    pub fn toolsets(&self) -> &[ToolsetFacts] {
-        &self.toolsets
-    }
-
-    /// Every tool, in catalog order.
-    pub fn entries(&self) -> &[Arc<CatalogEntry>] {
-        &self.entries
-    }
-
-    pub(crate) fn virtuals(&self) -> &[VirtualEntry] {
-        &self.virtuals
-    }
-
-    /// What a name stands for.
-    pub fn find(&self, name: &str) -> NameMatch<'_> {
-        match self.by_name.get(name).and_then(|n| self.entries.get(*n)) {
-            Some(entry) => NameMatch::Tool(entry),
-            None => {
-                ControlTool::ALL.into_iter().find(|v| v.name() == name).map_or(NameMatch::Nothing, NameMatch::Virtual)
-            }
-        }
-    }
-
-    /// Checks the arguments of a virtual tool.
-    pub fn check_virtual(&self, which: ControlTool, arguments: Map<String, Value>) -> Result<Value, Failure> {
-        match self.virtuals.iter().find(|v| v.which == which) {
-            Some(entry) => entry.check(arguments),
-            None => Err(Failure::new(domain::Code::Internal, "a virtual tool is missing from the catalog")),
-        }
-    }
-
-    /// The list for this loaded set, in order.
-    pub fn listed<'a>(
-        &'a self,
-        loaded: &'a LoadedToolsets,
-        view: ListAudience,
-    ) -> impl Iterator<Item = ListedTool<'a>> {
-        let (head, tail) = self.entries.split_at(self.head);
-        let issued = move |e: &&'a Arc<CatalogEntry>| {
-            loaded.level(&e.definition().toolset).is_some_and(|level| level >= e.list())
-        };
-        let virtuals = self.virtuals.iter().filter(move |v| shows(view, v.which)).map(move |v| listed_virtual(v, view));
-        head.iter().filter(issued).map(listed).chain(virtuals).chain(tail.iter().filter(issued).map(listed))
-    }
-
-    /// The virtual tools as a model of the modern era reads them, listed or not.
-    pub fn virtual_briefs(&self) -> impl Iterator<Item = &str> {
-        self.virtuals.iter().map(|entry| entry.modern.brief.as_str())
-    }
-
-    /// Name and text of every virtual tool in both eras, for whoever counts.
-    pub fn virtual_faces(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.virtuals.iter().flat_map(|v| [&v.legacy, &v.modern].map(|face| (v.which.name(), face.brief.as_str())))
-    }
-
-    /// What a loaded set costs a model, virtual tools included.
-    pub fn tokens(&self, loaded: &LoadedToolsets, view: ListAudience) -> u32 {
-        self.listed(loaded, view).map(|line| line.tokens).sum()
-    }
-
-    /// A loaded set as one number: two bits for each toolset.
-    pub fn set_key(&self, loaded: &LoadedToolsets) -> u128 {
-        self.toolsets.iter().enumerate().fold(0, |key, (n, set)| {
-            let bits = match loaded.level(&set.name) {
-                None => 0_u128,
-                Some(Level::Read) => 1,
-                Some(Level::Write) => 2,
-            };
-            key | bits << (2 * n)
-        })
+        Ok(CatalogParts { digest, key, by_name, toolsets, head, virtuals, defaults })
     }
 }
 
@@ -302,31 +342,28 @@ fn facts(entries: &[Arc<CatalogEntry>], default_toolsets: &[ToolsetName]) -> Vec
     sets
 }
 
-/// The bits of a SHA-256 in hexadecimal.
-fn bits(digest: &str) -> [u8; 32] {
-    let mut bits = [0; 32];
-    for (n, byte) in bits.iter_mut().enumerate() {
-        let pair = digest.get(2 * n..2 * n + 2).unwrap_or_default();
-        *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
+/// Names the definitions of these tools in this order. The control tools follow from the toolsets and from the texts of
+/// this build.
+fn digest(entries: &[Arc<CatalogEntry>], toolsets: &[ToolsetFacts], head: usize) -> String {
+    let mut text = format!("{head}\n{}\n", *CONTROL_TEXTS);
+    for toolset in toolsets {
+        writeln!(text, "{} {}", toolset.name, toolset.default).ok();
     }
-    bits
-}
-
-fn digest(tenant: &Tenant, entries: &[Arc<CatalogEntry>], virtuals: &[VirtualEntry], head: usize) -> String {
-    let mut text = format!("{tenant}\n{head}\n");
     for entry in entries {
-        let definition = entry.definition();
-        writeln!(text, "{} {} {}", definition.toolset, entry.mcp(), definition.strict).ok();
-        if let ToolSource::Server { id, tool } = &definition.source {
-            // Two names of a server may come out as one name here; what is called must be named all the same.
-            writeln!(text, "{id} {tool:?}").ok();
-        }
-    }
-    for entry in virtuals {
-        writeln!(text, "{} {}", entry.legacy.mcp, entry.modern.mcp).ok();
+        writeln!(text, "{}", entry.listed_digest()).ok();
     }
     sha256_hex(text.as_bytes())
 }
+
+/// Names what the control tools of this build say.
+static CONTROL_TEXTS: LazyLock<String> = LazyLock::new(|| {
+    let mut text = String::new();
+    for which in ControlTool::ALL {
+        let (strict, output) = (which.strict(&[]), which.output().unwrap_or_default());
+        writeln!(text, "{} {} {} {strict} {output}", which.name(), which.title(), which.description()).ok();
+    }
+    sha256_hex(text.as_bytes())
+});
 
 #[cfg(test)]
 mod tests;

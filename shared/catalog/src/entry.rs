@@ -1,5 +1,6 @@
 //! An entry: one tool with its type erased, its schemas compiled and its bytes ready for the wire.
 
+use crate::shared::{SharedByDigest, bits};
 use crate::tool::list_of;
 use crate::tool::{BoxedFuture, ProbeResult, ToolPreview};
 use crate::validate::{Arguments, BadSchema};
@@ -10,7 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Where a tool comes from. Whoever calls it cannot tell; the service trusts the second with nothing.
@@ -177,6 +179,8 @@ pub struct CompiledTool {
     brief: String,
     tokens: u32,
     schema_digest: String,
+    /// Names everything by which it is listed and called.
+    listed_digest: String,
     /// The same where a person must be asked, once some tenant needs it.
     gated: OnceLock<Arc<CompiledTool>>,
 }
@@ -223,11 +227,19 @@ impl CompiledTool {
         Ok(CompiledTool::written(definition, arguments, schema_digest))
     }
 
+    /// The same, compiled once for all tenants that have the very same definition.
+    pub fn shared(definition: ToolDefinition) -> Result<Arc<CompiledTool>, BadSchema> {
+        // Every field counts, also one that is added later.
+        let digest = bits(&json::sha256_hex(format!("{definition:?}").as_bytes()));
+        SHARED.get(digest, || CompiledTool::new(definition))
+    }
+
     /// Writes the texts of a tool whose schema is compiled already.
     fn written(definition: ToolDefinition, arguments: Arc<Arguments>, schema_digest: String) -> CompiledTool {
         let brief = brief(definition.name.as_str(), &definition.description, &definition.wire);
         let (mcp, tokens) = (full(&definition), tokens::count(&brief));
-        CompiledTool { definition, arguments, mcp, brief, tokens, schema_digest, gated: OnceLock::new() }
+        let listed_digest = listed_digest(&definition, &mcp);
+        CompiledTool { definition, arguments, mcp, brief, tokens, schema_digest, listed_digest, gated: OnceLock::new() }
     }
 
     /// The same tool, listed otherwise: what is understood, and so what was compiled, stays.
@@ -329,7 +341,7 @@ impl CatalogEntry {
 
     /// A tool whose definition came from somewhere else.
     pub fn new(definition: ToolDefinition, kit: Arc<dyn ErasedTool>) -> Result<CatalogEntry, BadSchema> {
-        Ok(CatalogEntry::with_shape(CompiledTool::new(definition)?, kit))
+        Ok(CatalogEntry { shape: CompiledTool::shared(definition)?, kit, targets: None })
     }
 
     /// A tool of this shape.
@@ -395,6 +407,16 @@ impl CatalogEntry {
         &self.shape.schema_digest
     }
 
+    /// Names everything by which it is listed and called.
+    pub(crate) fn listed_digest(&self) -> &str {
+        &self.shape.listed_digest
+    }
+
+    /// What this tool shares with every other of the same definition.
+    pub fn shape(&self) -> &Arc<CompiledTool> {
+        &self.shape
+    }
+
     /// What it costs a model to read.
     pub fn tokens(&self) -> u32 {
         self.shape.tokens
@@ -413,6 +435,17 @@ impl CatalogEntry {
         }
         Ok(ParsedCall { effect, about, arguments: text, target, work })
     }
+}
+
+static SHARED: LazyLock<SharedByDigest<CompiledTool>> = LazyLock::new(SharedByDigest::new);
+
+fn listed_digest(definition: &ToolDefinition, mcp: &str) -> String {
+    let mut text = format!("{} {mcp} {}\n", definition.toolset, definition.strict);
+    if let ToolSource::Server { id, tool } = &definition.source {
+        // Two names of a server may come out as one name here; what is called must be named all the same.
+        write!(text, "{id} {tool:?}").ok();
+    }
+    json::sha256_hex(text.as_bytes())
 }
 
 /// `{name, description, inputSchema}` as compact JSON.

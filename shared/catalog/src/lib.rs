@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod entry;
 pub mod preview;
 pub mod schema;
+mod shared;
 pub mod sheet;
 pub mod tokens;
 pub mod tool;
@@ -18,7 +19,7 @@ pub mod tools_cache;
 pub mod validate;
 pub mod virtuals;
 
-pub use catalog::{Catalog, CatalogRules, ListAudience, NameMatch, ToolsetFacts};
+pub use catalog::{Catalog, CatalogParts, CatalogRules, ListAudience, NameMatch, ToolsetFacts};
 pub use entry::{
     CatalogEntry, CompiledTool, CompiledTools, ErasedCall, ErasedTool, ParseResult, ParsedCall, TargetName,
     TargetNames, ToolDefinition, ToolSource,

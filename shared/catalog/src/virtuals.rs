@@ -56,7 +56,7 @@ impl ControlTool {
     }
 
     /// What the model reads.
-    const fn description(self) -> &'static str {
+    pub(crate) const fn description(self) -> &'static str {
         match self {
             ControlTool::LoadToolset => {
                 "Add toolsets to this session. Returns their schemas. Write tools need a person's approval when called."

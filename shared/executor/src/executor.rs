@@ -4,7 +4,6 @@ use crate::active_sessions::ActiveSessions;
 use crate::keys::ServiceKeys;
 use crate::limits::{CallAdmission, CallLimits, SlotGuard};
 use crate::notice::RunEvents;
-use crate::open_runs::OpenRuns;
 use crate::snapshot::Snapshot;
 use crate::taint_refresh::TaintRefresh;
 use crate::tasks::Tasks;
@@ -42,8 +41,6 @@ pub struct Executor {
     pub(crate) closed: Arc<AtomicBool>,
     /// What callers use of this process at the moment.
     pub(crate) admission: Arc<CallAdmission>,
-    /// The runs that are not over, as far as the sweep has seen.
-    pub(crate) open_runs: Arc<OpenRuns>,
     /// The sessions that call.
     pub(crate) sessions_seen: Arc<ActiveSessions>,
     /// What callers used since it was last written down.
@@ -68,7 +65,6 @@ impl Executor {
             taints: Arc::default(),
             closed: Arc::default(),
             admission: Arc::new(CallAdmission::new(CallLimits::default())),
-            open_runs: Arc::default(),
             sessions_seen: Arc::default(),
             usage: Arc::default(),
             audited_bytes: 64 << 10,

@@ -5,7 +5,7 @@
 //! tenant in what comes back), `virtuals` (calls the service answers itself), `run_record` and [`runs`] (calls that wait
 //! for a person), [`sessions`] (opening and reading them), and what all of them stand on: [`executor`], [`limits`],
 //! [`keys`], [`notice`], [`tasks`], `taint_refresh`, `usage`, `failures`; and what metrics are read from: `call_count`,
-//! `active_sessions`, `open_runs`, `measure`.
+//! `active_sessions`, `measure`.
 //!
 //! Modules import downwards in this order and never in a circle: `call`, `virtuals`, `runs`, `perform`, then
 //! `open_call`, `run_record` and `sessions`, then the rest.
@@ -24,7 +24,6 @@ pub mod limits;
 mod measure;
 pub mod notice;
 mod open_call;
-mod open_runs;
 mod perform;
 pub mod request;
 mod run_record;

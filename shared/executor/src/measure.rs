@@ -1,6 +1,7 @@
 //! The gauges that only this crate can set; set when somebody is about to read them.
 //!
-//! Only tenants that have runs which are not over are looked at, so a tenant that is idle costs nothing.
+//! Only tenants that have runs which are not over are looked at, so a tenant that is idle costs nothing. The index of what
+//! is due in the whole service names them, so every replica says the same.
 
 use crate::executor::Executor;
 use domain::run::RunState;
@@ -9,6 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use telemetry::metrics;
 
+/// How many runs that are not over are counted of one tenant.
+const MOST_OPEN: usize = 1_000;
 /// How long after it was due a run counts as overdue: by then a sweep should have seen to it.
 const OVERDUE: Duration = Duration::from_secs(30);
 /// The states a run can be in before it is over.
@@ -35,12 +38,14 @@ impl Executor {
     /// A store that does not answer leaves the gauges as they were.
     async fn measure_runs(&self) {
         let mut states: BTreeMap<RunState, StateCount> = NOT_FINAL.map(|state| (state, StateCount::default())).into();
-        for (tenant, due) in self.open_runs.all() {
+        let Ok(tenants) = self.store.duties().tenants_with_runs().await else { return };
+        for tenant in tenants {
+            let Ok(due) = self.store.of(&tenant).runs().due(MOST_OPEN).await else { return };
             let ids: Vec<RunId> = due.runs.iter().map(|(id, _)| *id).collect();
             let Ok(briefs) = self.store.of(&tenant).runs().briefs(&ids).await else { return };
             let due_at: HashMap<RunId, Moment> = due.runs.into_iter().collect();
             for brief in briefs {
-                // It may have ended since the sweep.
+                // It may have ended since the list was read.
                 let Some(count) = states.get_mut(&brief.state) else { continue };
                 count.runs += 1;
                 count.oldest = count.oldest.max(due.now.since(brief.asked_at));

@@ -319,6 +319,22 @@ impl IndexName {
         IndexName { name: "due".into(), lives: None, summed: Summed::No }
     }
 
+    /// What is due in all tenants, ranked by when; stands beside the tenants.
+    pub fn duties() -> IndexName {
+        IndexName { name: "duties".into(), lives: None, summed: Summed::No }
+    }
+
+    /// The replicas of the service, ranked by until when they count as there; stands beside the tenants.
+    pub fn replicas() -> IndexName {
+        IndexName { name: "replicas".into(), lives: None, summed: Summed::No }
+    }
+
+    /// The tenants whose configuration, secrets or accepted tools were changed by a call, ranked by when that last was;
+    /// stands beside the tenants.
+    pub fn moved() -> IndexName {
+        IndexName { name: "moved".into(), lives: None, summed: Summed::No }
+    }
+
     /// Jobs that runners of a label may claim, ranked by from when on.
     pub fn claimable_jobs(label: &RunnerLabel) -> IndexName {
         IndexName { name: format!("jobq:{label}"), lives: None, summed: Summed::No }

@@ -19,6 +19,7 @@ mod config;
 mod contents;
 mod document;
 mod duration;
+mod duties;
 mod embedded;
 mod entry;
 mod error;
@@ -33,6 +34,7 @@ mod keys;
 mod lineage;
 mod measure;
 mod memory;
+mod moved;
 mod ops;
 mod place;
 mod quota;
@@ -69,6 +71,7 @@ pub use contents::{EntryContents, OpenedContents};
 pub use document::{
     DocOp, DocScope, Document, DocumentHead, Draft, PromotedFrom, Provenance, Redaction, Reference, Removal, Trust,
 };
+pub use duties::{Duty, DutyRoster, DutyStore, TenantAtRest};
 pub use entry::{
     Actor, ActorKind, AuditEntry, CallVerdict, CloseFacts, Phase, RulePlace, RunApproval, RunMove, UnrecordedReads,
 };

@@ -13,7 +13,7 @@ pub(crate) fn operation(ops: &[Op]) -> &'static str {
         Op::Range { .. } | Op::RangeBack { .. } => "range",
         Op::Read { .. } => "read",
         Op::Total { .. } => "total",
-        Op::Rerank { .. } | Op::TakeOut { .. } => "reindex",
+        Op::Rerank { .. } | Op::Place { .. } | Op::TakeOut { .. } => "reindex",
         Op::Forget { .. } => "forget",
         Op::Publish { .. } => "publish",
         Op::Now => "now",

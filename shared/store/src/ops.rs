@@ -123,6 +123,12 @@ pub(crate) enum Op {
         index: String,
         members: Vec<(String, u64)>,
     },
+    /// Gives members a rank in an index, whether they are in it or not; with `lower`, none gets a higher one.
+    Place {
+        index: String,
+        members: Vec<(String, u64)>,
+        lower: bool,
+    },
     /// Takes members out of an index.
     TakeOut {
         index: String,
@@ -234,6 +240,11 @@ impl OpResults {
     pub(crate) fn entered(&mut self) -> Result<EnterResult, StoreError> {
         let OpResult::Entered(entered) = self.next()? else { return Err(MIXED_UP) };
         Ok(entered)
+    }
+
+    pub(crate) fn done(&mut self) -> Result<(), StoreError> {
+        let OpResult::Done = self.next()? else { return Err(MIXED_UP) };
+        Ok(())
     }
 
     pub(crate) fn count(&mut self) -> Result<u64, StoreError> {

@@ -4,6 +4,7 @@
 
 use crate::carried::{self, CarriedOver};
 use crate::commit::{Commit, Committed, IndexUpdate, RecordVersion, Room, Score};
+use crate::duties;
 use crate::entry::AuditEntry;
 use crate::guard::GuardedRead;
 use crate::ops::{HeldRecord, Op};
@@ -258,7 +259,7 @@ impl RunStore {
     ) -> Result<RunCasOutcome, StoreError> {
         let member = held.run.id.to_string();
         let index = vec![IndexUpdate { index: IndexName::due(), member, rank: at.map(Moment::millis).into() }];
-        self.write(RunChange::of(held.version, &held.run, index), entry).await
+        self.write(RunChange { look_at: at, ..RunChange::of(held.version, &held.run, index) }, entry).await
     }
 
     /// Runs, newest first, beginning with those asked at `from`.
@@ -291,7 +292,7 @@ impl RunStore {
     }
 
     async fn write(&self, change: RunChange<'_>, entry: &AuditEntry) -> Result<RunCasOutcome, StoreError> {
-        let RunChange { expect, run, mut index, not_after, opens } = change;
+        let RunChange { expect, run, mut index, not_after, opens, look_at } = change;
         let run = &without_arguments(run);
         let (body, sizes) = (to_bytes(run)?, run_list::sizes(run));
         let bytes = body.len() as u64;
@@ -317,8 +318,15 @@ impl RunStore {
             rooms,
             ..Commit::write(RecordKey::run(run.id), expect, body)
         };
-        match self.0.commit(commit).await? {
-            Committed::Done(version, _) => Ok(RunCasOutcome::Done(VersionedRun { run: Run::clone(run), version })),
+        let (store, tenant) = (self.0.store(), self.0.tenant());
+        // The hint is sent first: whoever is killed with the commit on its way has sent the hint as well.
+        let hint = duties::hint_beside(store, tenant, look_at.or(run.due()), run.changed_at);
+        let ((), committed) = tokio::join!(biased; hint, self.0.commit(commit));
+        match committed? {
+            Committed::Done(version, _) => {
+                duties::hint_behind(store, tenant);
+                Ok(RunCasOutcome::Done(VersionedRun { run: Run::clone(run), version }))
+            }
             Committed::NoRoom(Some(0)) => Ok(RunCasOutcome::TooManyWaiting),
             Committed::NoRoom(Some(1)) => Err(StoreError::QuotaReached(StoreQuota::CallerRuns(mosts[0]))),
             Committed::NoRoom(Some(_)) => Err(StoreError::QuotaReached(StoreQuota::TenantRuns(mosts[1]))),
@@ -340,11 +348,13 @@ struct RunChange<'a> {
     not_after: Option<Moment>,
     /// How many runs may wait, if the change opens one more.
     opens: Option<u64>,
+    /// When somebody has to look at it, if that is another time than the run itself says.
+    look_at: Option<Moment>,
 }
 
 impl RunChange<'_> {
     fn of(expect: RecordVersion, run: &Run, index: Vec<IndexUpdate>) -> RunChange<'_> {
-        RunChange { expect, run, index, not_after: None, opens: None }
+        RunChange { expect, run, index, not_after: None, opens: None, look_at: None }
     }
 }
 

@@ -15,7 +15,8 @@ use crate::{RecordKey, StoreError, StoredRecord, StreamName, TenantStore};
 use domain::Tenant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// The most items of one batch: they are read whole.
 const MOST_ITEMS: usize = 128;
@@ -99,17 +100,34 @@ pub(crate) fn seal_of(record: &StoredRecord) -> Result<ChainLink, StoreError> {
 
 /// The tenants whose audit log this process has written to since it last sealed it.
 #[derive(Default)]
-pub(crate) struct Unsealed(Mutex<BTreeSet<Tenant>>);
+pub(crate) struct Unsealed {
+    tenants: Mutex<BTreeSet<Tenant>>,
+    added: Notify,
+}
 
 impl Unsealed {
     pub(crate) fn add(&self, tenant: &Tenant) {
-        let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants();
         if !tenants.contains(tenant) {
             tenants.insert(tenant.clone());
+            drop(tenants);
+            self.added.notify_one();
         }
     }
 
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
+    }
+
+    pub(crate) fn all(&self) -> BTreeSet<Tenant> {
+        self.tenants().clone()
+    }
+
     pub(crate) fn take(&self) -> BTreeSet<Tenant> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.tenants())
+    }
+
+    fn tenants(&self) -> MutexGuard<'_, BTreeSet<Tenant>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,6 +44,7 @@ impl TenantStore {
     pub async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let reading = self.reading(&commit.record);
         let (key, epoch) = (commit.record.clone(), self.store.epoch());
+        let moves = matches!(commit.wake, Some(Topic::Config | Topic::Secrets | Topic::Servers));
         if commit.append.iter().any(|(stream, _)| *stream == StreamName::audit()) {
             self.store.unsealed().add(&self.tenant);
         }
@@ -54,6 +55,9 @@ impl TenantStore {
             }
             Committed::Done(version, at) => {
                 self.store.guard().wrote(&self.tenant, &key, version, epoch);
+                if moves {
+                    self.store.note_moved(&self.tenant, at);
+                }
                 Ok(Committed::Done(version, at))
             }
             ended @ (Committed::Conflict(..) | Committed::Late(_) | Committed::NoRoom(_)) => Ok(ended),

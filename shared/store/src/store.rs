@@ -2,6 +2,7 @@
 
 use crate::audit_writer::AuditWriter;
 use crate::config::StoreLocation;
+use crate::duties::DutyStore;
 use crate::embedded::Embedded;
 use crate::error::{StoreError, StoreOpenError};
 use crate::guard::{RecordCipher, RecordGuard, UnauthenticRecord};
@@ -194,6 +195,17 @@ impl Store {
         self.0.guard.take_new()
     }
 
+    /// What is due in all tenants.
+    pub fn duties(&self) -> DutyStore {
+        DutyStore::new(self.clone())
+    }
+
+    /// Starts work in the background that ends with the store.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.0.stop.token().clone();
+        self.0.tasks.spawn(async move { stop.run_until_cancelled(work).await });
+    }
+
     /// The kill switches of all tenants.
     pub fn switches(&self) -> SwitchStore {
         SwitchStore::new(self.clone())
@@ -267,6 +279,16 @@ impl Store {
 
     pub(crate) fn unsealed(&self) -> &Unsealed {
         &self.0.unsealed
+    }
+
+    /// Waits until this process has written to the audit log of a tenant that was sealed to its end before.
+    pub async fn has_unsealed(&self) {
+        self.0.unsealed.added().await;
+    }
+
+    /// The tenants whose audit log this process has written to since they were last taken.
+    pub fn unsealed_tenants(&self) -> BTreeSet<Tenant> {
+        self.0.unsealed.all()
     }
 
     /// The tenants whose audit log this process has written to since this was last asked, to be sealed.

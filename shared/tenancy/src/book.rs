@@ -1,7 +1,8 @@
 //! The book: every tenant's file in one folder.
 //!
 //! A file is named after its tenant, so a name in a problem, in a folder and in a token is the same name. One bad
-//! file costs only its own tenant, and a reload may keep what that tenant had before.
+//! file costs only its own tenant, and a reload may keep what that tenant had before. A file that is as it was is not
+//! parsed again.
 //!
 //! Not here: noticing that a file changed (see the gateway).
 
@@ -11,15 +12,21 @@ use crate::problem::{Position, Problem, ProblemReport, shown};
 use crate::yaml;
 use domain::Tenant;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A file that changed so lately may change again without looking different: the clock of a file system is coarse.
+const SETTLES: Duration = Duration::from_secs(2);
 
 /// What a folder of tenants' files says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TenantFiles {
     /// The tenants whose files are right.
-    pub tenants: BTreeMap<Tenant, ConfiguredTenant>,
+    pub tenants: BTreeMap<Tenant, Arc<ConfiguredTenant>>,
     /// What is wrong with the others, file by file.
     pub problems: Vec<Problem>,
 }
@@ -28,23 +35,124 @@ pub struct TenantFiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredTenant {
     /// The configuration.
-    pub config: TenantConfig,
+    pub config: Arc<TenantConfig>,
     /// The file, as problems name it.
     pub file: String,
     /// What it says, word for word.
     pub text: String,
 }
 
+/// How a file looks from outside: what differs when it was written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    /// Of a file that has not changed for a moment; `None` for one that may change unseen, or is not there.
+    pub fn of(path: &Path) -> Option<FileStamp> {
+        let seen = path.metadata().ok()?;
+        // A time in the future says nothing, and neither does one that cannot be read.
+        let age = SystemTime::now().duration_since(seen.modified().ok()?).ok()?;
+        (age > SETTLES).then(|| FileStamp::read(&seen))
+    }
+
+    fn read(seen: &Metadata) -> FileStamp {
+        FileStamp {
+            device: seen.dev(),
+            inode: seen.ino(),
+            bytes: seen.len(),
+            written: (seen.mtime(), seen.mtime_nsec()),
+            changed: (seen.ctime(), seen.ctime_nsec()),
+        }
+    }
+}
+
+/// What was read of a folder, so that only what has changed is read again.
+#[derive(Debug, Default)]
+pub struct FolderReading {
+    pages: BTreeMap<PathBuf, PageReading>,
+    /// Whether the folder could be read.
+    listed: bool,
+}
+
+#[derive(Debug)]
+struct PageReading {
+    stamp: Option<FileStamp>,
+    page: Result<Arc<ConfiguredTenant>, Vec<Problem>>,
+}
+
+impl FolderReading {
+    /// Whether some file changed so lately that it has to be looked at once more.
+    pub fn is_unsettled(&self) -> bool {
+        self.pages.values().any(|page| page.stamp.is_none())
+    }
+
+    /// Forgets everything, because files mean something else now.
+    pub fn clear(&mut self) {
+        self.pages.clear();
+    }
+
+    /// Reads what has changed; tells whether anything says something else than before.
+    fn refresh(&mut self, paths: Vec<PathBuf>, known: &KnownNames<'_>) -> bool {
+        let mut before = std::mem::take(&mut self.pages);
+        let mut other = false;
+        for path in paths {
+            // Looked at before it is read: what is written meanwhile makes it look different the next time.
+            let stamp = FileStamp::of(&path);
+            let next = match before.remove(&path) {
+                Some(same) if stamp.is_some() && same.stamp == stamp => same,
+                earlier => {
+                    let file = label(&path);
+                    let read = read_page(&path, &file, known).map(|(config, text)| ConfiguredTenant {
+                        config: Arc::new(config),
+                        file,
+                        text,
+                    });
+                    let (page, is_other) = match (read, earlier.map(|earlier| earlier.page)) {
+                        (Ok(now), Some(Ok(before))) if *before == now => (Ok(before), false),
+                        (Err(now), Some(Err(before))) if before == now => (Err(now), false),
+                        (now, _) => (now.map(Arc::new), true),
+                    };
+                    other |= is_other;
+                    PageReading { stamp, page }
+                }
+            };
+            self.pages.insert(path, next);
+        }
+        other || !before.is_empty()
+    }
+}
+
 impl TenantFiles {
+    /// Reads the files of the folder that have changed since `reading`; `None` if nothing says something else than before.
+    pub fn read_changed(dir: &Path, known: &KnownNames<'_>, reading: &mut FolderReading) -> Option<TenantFiles> {
+        match files(dir) {
+            Ok(paths) => {
+                let was_listed = std::mem::replace(&mut reading.listed, true);
+                let other = reading.refresh(paths, known);
+                (other || !was_listed).then(|| {
+                    let mut book = TenantFiles::default();
+                    reading.pages.iter().for_each(|(path, page)| book.add(path, &page.page));
+                    book
+                })
+            }
+            Err(error) => {
+                reading.listed = false;
+                let problems = vec![unreadable(&label(dir), &error)];
+                Some(TenantFiles { problems, ..TenantFiles::default() })
+            }
+        }
+    }
+
     /// Reads each `*.yaml` and `*.yml` file directly in the folder, in the order of their names.
     /// Hidden files are left alone: editors and mounted volumes keep their own things there.
     pub fn read(dir: &Path, known: &KnownNames<'_>) -> TenantFiles {
-        let mut book = TenantFiles::default();
-        match files(dir) {
-            Ok(paths) => paths.iter().for_each(|path| book.add(path, known)),
-            Err(error) => book.problems.push(unreadable(&label(dir), &error)),
-        }
-        book
+        TenantFiles::read_changed(dir, known, &mut FolderReading::default()).unwrap_or_default()
     }
 
     /// Keeps what `before` knew of every tenant whose file is now wrong. A file that is gone takes its tenant along.
@@ -53,25 +161,24 @@ impl TenantFiles {
         let bad = |file: &str| wrong.iter().any(|problem| problem.file == file || problem.file == folder);
         let kept =
             before.tenants.iter().filter(|(tenant, page)| !self.tenants.contains_key(*tenant) && bad(&page.file));
-        let kept: Vec<_> = kept.map(|(tenant, page)| (tenant.clone(), page.clone())).collect();
+        let kept: Vec<_> = kept.map(|(tenant, page)| (tenant.clone(), Arc::clone(page))).collect();
         self.tenants.extend(kept);
     }
 
-    fn add(&mut self, path: &Path, known: &KnownNames<'_>) {
-        let file = label(path);
-        match read_page(path, &file, known) {
-            Ok((config, text)) => match self.tenants.get(&config.tenant) {
+    fn add(&mut self, path: &Path, page: &Result<Arc<ConfiguredTenant>, Vec<Problem>>) {
+        match page {
+            Ok(page) => match self.tenants.get(&page.config.tenant) {
                 Some(first) => {
-                    let mut report = ProblemReport::of(&file);
-                    let message = format!("the tenant `{}` already has the file {}", config.tenant, first.file);
+                    let mut report = ProblemReport::of(&label(path));
+                    let message = format!("the tenant `{}` already has the file {}", page.config.tenant, first.file);
                     report.add(Position::START, "duplicate_tenant", message, Some("remove one of them".to_owned()));
                     self.problems.extend(report.judge(None::<()>).err().unwrap_or_default());
                 }
                 None => {
-                    self.tenants.insert(config.tenant.clone(), ConfiguredTenant { config, file, text });
+                    self.tenants.insert(page.config.tenant.clone(), Arc::clone(page));
                 }
             },
-            Err(problems) => self.problems.extend(problems),
+            Err(problems) => self.problems.extend(problems.iter().cloned()),
         }
     }
 }

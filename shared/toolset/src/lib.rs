@@ -93,6 +93,12 @@ pub trait AttachedToolset: Any + Send + Sync {
     /// Its tools. They hold this tenant's targets and no others.
     fn entries(&self) -> Vec<Arc<CatalogEntry>>;
 
+    /// Whether it can be dropped while nobody uses the tenant, and built again later, without anything being lost. A
+    /// simulated target cannot: its state is in this process alone.
+    fn can_be_let_go(&self) -> bool {
+        true
+    }
+
     /// Asks every target how it is, without changing anything. For `doctor`.
     fn health(&self) -> HealthFuture<'_> {
         Box::pin(std::future::ready(Vec::new()))

@@ -221,6 +221,7 @@ async fn tenants(
     let toolsets = Toolsets::build(parts, ExternalServers::HealthOnly)?;
     let tenants = Arc::new(TenantRegistry::new(TenantsParts::of(&settings, store.clone(), toolsets, vault)));
     tenants.look().await;
+    tenants.wake_all().await;
     for (tenant, problems) in tenants.unusable() {
         let says = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         chart.bad(format!("tenant {tenant}"), says, "correct or remove the configuration that was set over HTTP");

@@ -190,7 +190,7 @@ async fn made(
         let scope = json!({ "scope": TokenScope::OperatorSwitch.as_str() });
         return Err(Failure::new(Code::InsufficientScope, message).details(scope));
     }
-    if tenant.as_ref().is_some_and(|tenant| gateway.tenants.find(tenant).is_none()) {
+    if tenant.as_ref().is_some_and(|tenant| !gateway.tenants.knows(tenant)) {
         return Err(Failure::new(Code::NotFound, "no tenant of that name is served here"));
     }
     let now = gateway.store.now().await.map_err(|error| stored(&error))?;

@@ -37,7 +37,7 @@ pub fn page(
     let key = gateway.keys.cursor();
     let page = match cursor {
         None => 0,
-        Some(text) => mcp::cursor::check(key, catalog.digest(), &set, text).ok_or_else(|| {
+        Some(text) => mcp::cursor::check(key, catalog.shared_digest(), &set, text).ok_or_else(|| {
             Failure::new(Code::BadCursor, "the cursor is not one of this list").next("list again without a cursor")
         })?,
     };
@@ -50,7 +50,7 @@ pub fn page(
         let first = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(PAGE);
         let mut lines = catalog.listed(loaded, view).skip(first);
         let shown: Vec<_> = lines.by_ref().take(PAGE).collect();
-        let more = lines.next().map(|_| mcp::cursor::make(key, catalog.digest(), &set, page + 1));
+        let more = lines.next().map(|_| mcp::cursor::make(key, catalog.shared_digest(), &set, page + 1));
         let tools: Vec<&[u8]> = shown.iter().map(|line| line.mcp.as_bytes()).collect();
         (mcp::list::page(era, &tools, more.as_deref()), shown.iter().map(|line| line.tokens).sum())
     }))

@@ -31,6 +31,7 @@ pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: b
     let (gateway, caller) = (Arc::clone(&exchange.gateway), Arc::clone(&exchange.caller));
     exchange.gateway.tasks.spawn("listen", async move {
         let (_place, _open) = (place, telemetry::metrics::STREAMS_OPEN.enter(["modern"]));
+        let _awake = gateway.tenants.hold(&caller.tenant);
         let stopping = gateway.tasks.stopping().clone();
         sink.send(mcp::frames::acknowledged(&id, list_changed)).await;
         loop {
@@ -96,6 +97,7 @@ struct Follower {
 impl Follower {
     async fn run(self, sink: Sink, mut watch: store::TenantWatch) {
         let _open = telemetry::metrics::STREAMS_OPEN.enter(["legacy"]);
+        let _awake = self.gateway.tenants.hold(&self.caller.tenant);
         let mut changes = self.gateway.tenants.changes();
         let stopping = self.gateway.tasks.stopping().clone();
         let mut look = tokio::time::interval_at(tokio::time::Instant::now() + STILL_THERE, STILL_THERE);

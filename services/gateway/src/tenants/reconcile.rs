@@ -4,8 +4,8 @@
 
 use super::snapshot::{SnapshotInputs, build, open_config, suspended_config};
 use super::{
-    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantsState, known_names,
-    lock, over_http,
+    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantUse, TenantsState,
+    dormancy, known_names, lock, over_http,
 };
 use crate::clock::SystemClock;
 use catalog::CatalogEntry;
@@ -14,21 +14,36 @@ use domain::Tenant;
 use executor::SecretsNow;
 use external::{ServerCatalog, TenantExternal};
 use memory::TenantMemory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use store::TenantText;
 use telemetry::metrics;
-use tenancy::{Problem, TenantConfig, TenantFiles};
+use tenancy::{ConfiguredTenant, Problem, TenantConfig, TenantFiles};
 use toolset::AttachedToolset;
 
 impl TenantRegistry {
-    /// Reads the folder once. The store's earlier answers stay valid.
-    pub(super) fn reload(&self) {
+    /// Reads what has changed in the folder. The store's earlier answers stay valid. Tells whether some file has to be
+    /// looked at once more.
+    pub(super) fn reload(&self) -> bool {
+        let mut reading = lock(&self.reading);
         let (curated, mut problems) = ServerCatalog::read(&self.parts.curated);
-        let mut files = known_names::with_known_names(&self.parts.toolsets, &self.parts.reach, &curated, |names| {
-            TenantFiles::read(&self.parts.dir, names)
+        if curated != reading.curated {
+            // Files may name what it has, so each of them may be right or wrong now.
+            reading.folder.clear();
+            reading.curated = curated.clone();
+        }
+        let files = known_names::with_known_names(&self.parts.toolsets, &self.parts.reach, &curated, |names| {
+            TenantFiles::read_changed(&self.parts.dir, names, &mut reading.folder)
         });
+        let unsettled = reading.folder.is_unsettled();
         let mut reconcile = lock(&self.reconcile);
+        let Some(mut files) = files else {
+            // Nothing is different; what could not be put to use is tried again.
+            if !self.state.load().refused.is_empty() {
+                self.reconcile_all(&reconcile);
+            }
+            return unsettled;
+        };
         files.keep_from(&reconcile.files, &self.parts.dir);
         problems.extend(files.problems.iter().cloned());
         if **self.problems.load() != problems {
@@ -40,17 +55,19 @@ impl TenantRegistry {
         let ReconcileState { files, stored, .. } = &mut *reconcile;
         stored.retain(|tenant, _| files.tenants.contains_key(tenant));
         self.reconcile_all(&reconcile);
+        unsettled
     }
 
     /// Applies the store's answer about a tenant. `true` if it is another one than before.
     pub(super) fn apply_stored(&self, tenant: &Tenant, stored: StoredConfig) -> bool {
         let mut reconcile = lock(&self.reconcile);
+        let old = self.state.load_full();
+        let is_same = reconcile.stored.get(tenant) == Some(&stored) && old.served.contains_key(tenant);
         // Its file may have gone meanwhile, and the tenant with it.
-        if reconcile.stored.get(tenant) == Some(&stored) || !reconcile.files.tenants.contains_key(tenant) {
+        if is_same || !reconcile.files.tenants.contains_key(tenant) {
             return false;
         }
         reconcile.stored.insert(tenant.clone(), stored);
-        let old = self.state.load_full();
         let mut next = TenantsState::clone(&old);
         self.reconcile_tenant(&mut next, &old, &reconcile, tenant);
         self.publish(&old, next);
@@ -64,29 +81,43 @@ impl TenantRegistry {
         self.reconcile_all(&reconcile);
     }
 
-    /// Serves every tenant by its current configuration.
+    /// Serves every tenant that is not dormant by its current configuration.
     fn reconcile_all(&self, reconcile: &ReconcileState) {
         let old = self.state.load_full();
-        let mut next = TenantsState::default();
+        let mut next = TenantsState { files: files_of(&old, reconcile), ..TenantsState::default() };
         for (tenant, tools) in &reconcile.fixed {
             let config = Arc::new(open_config(tenant, tools));
             match build(&config, tools, SnapshotInputs::default()) {
                 Ok(snapshot) => {
-                    let snapshot = Arc::new(snapshot);
+                    let (snapshot, used) = (Arc::new(snapshot), Arc::default());
                     next.served.insert(
                         tenant.clone(),
-                        ServedTenant { snapshot, config, attached: Arc::from([]), origin: ConfigOrigin::Fixed },
+                        ServedTenant { snapshot, config, attached: Arc::from([]), origin: ConfigOrigin::Fixed, used },
                     );
                 }
                 Err(error) => tracing::error!(%tenant, %error, "the tenant's catalog cannot be built"),
             }
         }
         for tenant in reconcile.files.tenants.keys() {
-            self.reconcile_tenant(&mut next, &old, reconcile, tenant);
+            let awake = old.served.contains_key(tenant) || old.waiting.contains(tenant);
+            let has_room = next.served.len() + next.waiting.len() < dormancy::READY_AT_ONCE;
+            if awake || (has_room && !old.files.contains_key(tenant)) {
+                self.reconcile_tenant(&mut next, &old, reconcile, tenant);
+            } else {
+                // What was found out about it holds until its next use.
+                next.unusable
+                    .extend(old.unusable.get_key_value(tenant).map(|(tenant, why)| (tenant.clone(), why.clone())));
+                next.refused
+                    .extend(old.refused.get_key_value(tenant).map(|(tenant, why)| (tenant.clone(), why.clone())));
+            }
         }
-        for tenant in old.served.keys().filter(|tenant| !next.served.contains_key(*tenant)) {
+        let gone = old.served.keys().chain(old.files.keys());
+        for tenant in gone.filter(|tenant| !next.served.contains_key(*tenant) && !next.files.contains_key(*tenant)) {
             self.parts.toolsets.detach(tenant);
             self.parts.vault.drop_tenant(tenant);
+            if let Some(ended) = lock(&self.listeners).remove(tenant) {
+                ended.cancel();
+            }
         }
         lock(&self.refresh_locks).retain(|tenant, _| reconcile.files.tenants.contains_key(tenant));
         self.publish(&old, next);
@@ -104,8 +135,7 @@ impl TenantRegistry {
         next.waiting.remove(tenant);
         next.unusable.remove(tenant);
         next.refused.remove(tenant);
-        let before = old.files.get(tenant).filter(|before| ***before == *file);
-        next.files.insert(tenant.clone(), before.map_or_else(|| Arc::new(file.clone()), Arc::clone));
+        let before = old.files.get(tenant).filter(|before| Arc::ptr_eq(before, file) || ***before == **file);
         let stored = if self.parts.over_http { reconcile.stored.get(tenant) } else { Some(&StoredConfig::Text(None)) };
         let chosen = match stored {
             None => return self.keep_served_or(next, old, tenant, |next| next.wait_for(tenant)),
@@ -113,19 +143,20 @@ impl TenantRegistry {
             Some(StoredConfig::NotAuthentic(why)) => Err(vec![over_http::not_authentic(why)]),
             Some(StoredConfig::Text(Some(TenantText { version, text: Some(text), .. }))) => {
                 let read = over_http::read(self, &reconcile.curated, file, text);
-                read.map(|config| (config, ConfigOrigin::Http(*version)))
+                read.map(|config| (Arc::new(config), ConfigOrigin::Http(*version)))
             }
-            Some(StoredConfig::Text(Some(_) | None)) => Ok((file.config.clone(), ConfigOrigin::File)),
+            Some(StoredConfig::Text(Some(_) | None)) => Ok((Arc::clone(&file.config), ConfigOrigin::File)),
         };
         match chosen {
             Ok((config, origin)) => {
                 if matches!(origin, ConfigOrigin::Http(_)) && before.is_none() && old.files.contains_key(tenant) {
                     tracing::info!(%tenant, "the tenant's file changed; the configuration set over HTTP still applies");
                 }
-                let same = old.served.get(tenant).filter(|served| served.origin == origin && *served.config == config);
+                let is_same = |served: &&ServedTenant| served.origin == origin && served.config == config;
+                let same = old.served.get(tenant).filter(is_same);
                 match same {
                     Some(same) => drop(next.served.insert(tenant.clone(), same.clone())),
-                    None => self.serve(next, old, Arc::new(config), origin),
+                    None => self.serve(next, old, config, origin),
                 }
             }
             Err(problems) => {
@@ -175,6 +206,7 @@ impl TenantRegistry {
                     config,
                     attached: Arc::from([]),
                     origin: ConfigOrigin::Suspended,
+                    used: self.hold(tenant).unwrap_or_default(),
                 };
                 next.served.insert(tenant.clone(), suspended);
             }
@@ -190,7 +222,9 @@ impl TenantRegistry {
         let attached = self.parts.toolsets.attach(&config, before.map_or(&[], |before| &before.attached));
         match attached {
             Ok(attached) => {
-                if let Err(error) = self.rebuild_catalog(next, Arc::clone(&config), attached.into(), origin) {
+                let used = before.map_or_else(Arc::default, |before| Arc::clone(&before.used));
+                let parts = (Arc::clone(&config), attached.into(), used);
+                if let Err(error) = self.rebuild_catalog(next, parts, origin) {
                     self.restore(&tenant, before);
                     self.refuse(next, old, config, origin, &error);
                 }
@@ -246,8 +280,7 @@ impl TenantRegistry {
     pub(super) fn rebuild_catalog(
         &self,
         next: &mut TenantsState,
-        config: Arc<TenantConfig>,
-        attached: Arc<[Arc<dyn AttachedToolset>]>,
+        (config, attached, used): (Arc<TenantConfig>, Arc<[Arc<dyn AttachedToolset>]>, Arc<TenantUse>),
         origin: ConfigOrigin,
     ) -> Result<(), CatalogError> {
         let tenant = config.tenant.clone();
@@ -263,22 +296,31 @@ impl TenantRegistry {
         let inputs = SnapshotInputs { secrets, withheld: withheld.unwrap_or_default(), review, source };
         let snapshot = Arc::new(build(&config, &tools, inputs)?);
         measure(&tools);
-        next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin });
+        next.served.insert(tenant, ServedTenant { snapshot, config, attached, origin, used });
         Ok(())
     }
 
-    /// Replaces the old state by the new one, and announces the tenants whose tools changed.
+    /// Replaces the old state by the new one, and announces the tenants whose tools changed. Nobody hears that a tenant was
+    /// made ready or let go: that changes nothing for it.
     pub(super) fn publish(&self, old: &TenantsState, next: TenantsState) {
-        let digest =
-            |state: &TenantsState, tenant| state.served.get(tenant).map(|s| s.snapshot.catalog.digest().to_owned());
-        let gone = old.served.keys().filter(|tenant| !next.served.contains_key(*tenant));
-        let changed: Vec<Tenant> = next
-            .served
-            .keys()
-            .chain(gone)
-            .filter(|tenant| digest(old, tenant) != digest(&next, tenant))
-            .cloned()
-            .collect();
+        let mut changed = Vec::new();
+        for (tenant, before) in &old.served {
+            let is_other = match next.served.get(tenant) {
+                Some(now) => before.snapshot.catalog.digest() != now.snapshot.catalog.digest(),
+                None => !next.files.contains_key(tenant),
+            };
+            if is_other {
+                changed.push(tenant.clone());
+            }
+            let is_off = |served: Option<&ServedTenant>| served.is_none_or(|now| now.origin == ConfigOrigin::Suspended);
+            let is_known = next.files.contains_key(tenant) && !next.served.contains_key(tenant);
+            if before.origin != ConfigOrigin::Suspended && is_off(next.served.get(tenant)) && !is_known {
+                lock(&self.gone).insert(tenant.clone());
+            }
+        }
+        // A dormant tenant whose file is gone may have runs that wait, too.
+        let dormant = old.files.keys().filter(|tenant| !old.served.contains_key(*tenant));
+        lock(&self.gone).extend(dormant.filter(|tenant| !next.files.contains_key(*tenant)).cloned());
         self.state.store(Arc::new(next));
         for tenant in changed {
             tracing::info!(%tenant, "the tenant's tools changed");
@@ -286,6 +328,16 @@ impl TenantRegistry {
             self.changes.send(tenant).ok();
         }
     }
+}
+
+/// The files of all tenants; the same map where nothing is different.
+fn files_of(old: &TenantsState, reconcile: &ReconcileState) -> Arc<HashMap<Tenant, Arc<ConfiguredTenant>>> {
+    let files = &reconcile.files.tenants;
+    let is_same = |(tenant, file)| old.files.get(tenant).is_some_and(|before| Arc::ptr_eq(before, file));
+    if files.len() == old.files.len() && files.iter().all(is_same) {
+        return Arc::clone(&old.files);
+    }
+    Arc::new(files.iter().map(|(tenant, file)| (tenant.clone(), Arc::clone(file))).collect())
 }
 
 /// Notes what the schemas of the toolsets cost, and that a configuration was taken over.

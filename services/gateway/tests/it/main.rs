@@ -44,6 +44,8 @@ mod here;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod idle;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod issuers;

@@ -278,7 +278,7 @@ async fn r4_a_probe_that_finds_the_runs_document_settles_it() {
     written_by_the_dead(&here.store, &run, "r4", "x").await;
 
     let snapshot = here.tenants.find(&acme()).unwrap();
-    Box::pin(here.executor.sweep(&snapshot, &acme())).await;
+    Box::pin(here.executor.sweep(&snapshot, &acme())).await.unwrap();
 
     let seen = ended(&tenant.approver(), &run).await;
     assert_eq!(
@@ -302,7 +302,7 @@ async fn r4_a_run_whose_effect_happened_before_the_takeover_has_not_failed() {
     written_by_the_dead(&here.store, &run, "r4", "x").await;
 
     let snapshot = here.tenants.find(&acme()).unwrap();
-    Box::pin(here.executor.sweep(&snapshot, &acme())).await;
+    Box::pin(here.executor.sweep(&snapshot, &acme())).await.unwrap();
 
     let seen = ended(&tenant.approver(), &run).await;
     assert_eq!(versions(&world, "r4").await, 1);
@@ -417,7 +417,7 @@ async fn runs_of_a_tenant_nobody_serves_stay_as_they_are() {
     let run = yard.ask(&here.executor, RAZE, 1).await;
     yard.approved_by_the_dead(&here.store, run).await;
     let nobody = Tenant::parse("nobody").unwrap();
-    Box::pin(here.executor.sweep(&yard.snapshot, &nobody)).await;
+    Box::pin(here.executor.sweep(&yard.snapshot, &nobody)).await.unwrap();
     assert_eq!(yard.run(&here.store, run).await.state, RunState::Approved);
     assert_eq!(yard.target.all_effects(), 0);
 }

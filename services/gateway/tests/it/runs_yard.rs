@@ -451,7 +451,7 @@ impl Yard {
 
     /// Looks once at everything that is due.
     pub(crate) async fn sweep(&self, executor: &Executor) {
-        Box::pin(executor.sweep(&self.snapshot, &self.tenant)).await;
+        Box::pin(executor.sweep(&self.snapshot, &self.tenant)).await.ok();
     }
 
     /// Waits until a run is settled.

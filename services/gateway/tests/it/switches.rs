@@ -180,7 +180,7 @@ async fn an_approved_run_does_not_run_under_a_switch_and_is_not_lost() {
     // Several sweeps pass it by.
     let sweeps = world.part(0).executor.clone();
     for _ in 0..3 {
-        sweeps.sweep(&world.part(0).tenants.find(&acme()).unwrap(), &acme()).await;
+        sweeps.sweep(&world.part(0).tenants.find(&acme()).unwrap(), &acme()).await.unwrap();
     }
     assert_eq!(show(&ana, &run).await["state"], "approved");
     assert_eq!(versions(&world, "a").await, 0);

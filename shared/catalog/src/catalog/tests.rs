@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CompiledTool, ErasedCall, ErasedTool, ToolDefinition};
+use crate::{CompiledTool, ErasedCall, ErasedTool, ToolDefinition, ToolSource};
 use domain::{Effect, ToolName};
 use serde_json::json;
 use std::time::Duration;
@@ -106,6 +106,19 @@ fn the_digest_names_tenant_and_definitions() {
 }
 
 #[test]
+fn tenants_with_the_same_definitions_share_everything_but_their_targets() {
+    let (acme, other) = (catalog("acme", &[]), catalog("other", &[]));
+    assert!(Arc::ptr_eq(acme.parts(), other.parts()));
+    for (one, two) in acme.entries().iter().zip(other.entries()) {
+        assert!(Arc::ptr_eq(one.shape(), two.shape()), "{}", one.name());
+        assert!(!Arc::ptr_eq(one, two), "each has its own targets");
+    }
+    assert!(!Arc::ptr_eq(acme.parts(), catalog("acme", &["k8s_delete"]).parts()));
+    let defaults = Catalog::build(&Tenant::parse("acme").unwrap(), tools(), &[set("k8s")], CatalogRules::default());
+    assert!(!Arc::ptr_eq(acme.parts(), defaults.unwrap().parts()));
+}
+
+#[test]
 fn the_digest_names_what_a_server_calls_its_tool() {
     let digest = |own: &str| {
         let source = ToolSource::Server { id: "wiki".into(), tool: own.into() };
@@ -123,7 +136,7 @@ fn the_digest_names_what_a_server_calls_its_tool() {
 #[test]
 fn a_cached_list_is_keyed_by_every_bit_of_its_catalogs_digest() {
     let catalog = catalog("acme", &[]);
-    assert_eq!(domain::json::hex(&catalog.key()), catalog.digest());
+    assert_eq!(domain::json::hex(&catalog.key()), catalog.shared_digest());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The sweep: takes no input, finds what is due in the store, and does what is to be done about it.
 //!
-//! It runs on every replica, again and again. Whoever is first does the work; the compare-and-set sees to that.
+//! Any replica may do it at any time. Whoever is first does the work; the compare-and-set sees to that.
 
 use super::carry_out::{PROBED, found_done, found_failed};
 use super::standing::may_be_under_way;
@@ -13,28 +13,24 @@ use domain::run::{Ending, Run, RunEvent, RunState};
 use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
-use store::VersionedRun;
+use store::{StoreError, VersionedRun};
 use tracing::{Instrument, Span};
 
 /// How many runs are looked at in one sweep of one tenant.
 const AT_ONCE: usize = 128;
-/// How many runs that are not over are seen of one tenant, due or not.
-const MOST_OPEN: usize = 1_000;
 /// How many of the oldest runs are looked at in one tidying.
 const TIDIED_AT_ONCE: usize = 256;
 /// When an unknown outcome is looked at again after it became unknown; then only a person can settle it.
 const PROBES: [Duration; 3] = [Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
 
 impl Executor {
-    /// Looks at everything of one tenant that is due.
-    pub async fn sweep(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant) {
-        let due = match self.store.of(tenant).runs().due(MOST_OPEN).await {
-            Ok(due) => due,
-            // A store that is away is told of elsewhere; the next sweep tries again.
-            Err(_) => return,
-        };
-        self.open_runs.note(tenant, &due);
-        for id in due.by_now().take(AT_ONCE) {
+    /// Looks at everything of one tenant that is due, and tells when somebody has to look again; `None` if all its runs are
+    /// over, [`store::NEVER_DUE`] if only a person can go on.
+    pub async fn sweep(&self, snapshot: &Arc<Snapshot>, tenant: &Tenant) -> Result<Option<Moment>, StoreError> {
+        let runs = self.store.of(tenant).runs();
+        let mut due = runs.due(AT_ONCE).await?;
+        let by_now: Vec<RunId> = due.by_now().collect();
+        for &id in &by_now {
             let Err(failure) = self.look(snapshot, tenant, id).await else { continue };
             tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
             if failure.code == Code::RecordNotAuthentic
@@ -43,6 +39,10 @@ impl Executor {
                 tracing::debug!(run = %id, %error, "a run that is not authentic is looked at again");
             }
         }
+        if !by_now.is_empty() {
+            due = runs.due(1).await?;
+        }
+        Ok(due.runs.first().map(|(_, at)| *at))
     }
 
     /// Takes what the store has forgotten out of the lists of a tenant's runs and sessions, and out of their counts.

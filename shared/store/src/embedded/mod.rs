@@ -149,7 +149,7 @@ impl Embedded {
 /// Whether a step can only be done in a transaction.
 fn writes(op: &Op) -> bool {
     match op {
-        Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
+        Op::Count { .. } | Op::Rerank { .. } | Op::Place { .. } | Op::TakeOut { .. } | Op::Forget { .. } => true,
         // Openings over the rate are seen in a snapshot; any others fall through to the writer.
         Op::Enter(_) => false,
         Op::Get { .. }

@@ -190,7 +190,12 @@ pub(super) fn answer(snapshot: &ReadTransaction, op: &Op, now: Moment) -> Result
             None => return Ok(None),
         },
         Op::Total { key } => OpResult::Count(total(&snapshot.open_table(COUNTERS)?, key)?),
-        Op::Count { .. } | Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
+        Op::Count { .. }
+        | Op::Rerank { .. }
+        | Op::Place { .. }
+        | Op::TakeOut { .. }
+        | Op::Forget { .. }
+        | Op::Publish { .. } => {
             return Ok(None);
         }
     }))

@@ -144,6 +144,15 @@ impl Tables<'_> {
                 }
                 OpResult::Done
             }
+            Op::Place { index, members, lower } => {
+                for (member, rank) in members {
+                    let old = self.places.get((index.as_str(), member.as_str()))?.map(|old| old.value());
+                    if !lower || old.is_none_or(|old| *rank < old) {
+                        self.place(index, member, Score::At(*rank), now)?;
+                    }
+                }
+                OpResult::Done
+            }
             Op::Enter(step) => OpResult::Entered(self.enter(step, now)?),
             Op::Count { key, window } => OpResult::Count(self.count(key, *window, now)?),
             Op::Range { index, from, to, limit } => {

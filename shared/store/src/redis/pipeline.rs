@@ -82,6 +82,16 @@ pub(super) fn encode<'o>(
                     add.arg(rank).arg(member);
                 }
             }
+            Op::Place { index, members, lower } => {
+                let add = pipe.cmd("ZADD").arg(index);
+                if *lower {
+                    // Adds who is not there; who is there gets a lower rank or keeps the one it has.
+                    add.arg("LT");
+                }
+                for (member, rank) in members {
+                    add.arg(rank).arg(member);
+                }
+            }
             Op::TakeOut { index, members } => {
                 pipe.cmd("ZREM").arg(index).arg(members);
             }
@@ -192,7 +202,9 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, &'static str> {
         Op::Read { .. } => entries(value).map(OpResult::Entries),
         Op::Total { .. } => from::<Option<i64>>(value)
             .map(|total| OpResult::Count(total.and_then(|total| u64::try_from(total).ok()).unwrap_or_default())),
-        Op::Rerank { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => Ok(OpResult::Done),
+        Op::Rerank { .. } | Op::Place { .. } | Op::TakeOut { .. } | Op::Forget { .. } | Op::Publish { .. } => {
+            Ok(OpResult::Done)
+        }
         Op::Now => {
             let (secs, micros): (u64, u64) = from(value)?;
             Ok(OpResult::Now(Moment::from_millis(secs.saturating_mul(1000).saturating_add(micros / 1000))))

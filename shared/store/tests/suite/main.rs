@@ -16,6 +16,8 @@ mod cluster_faults;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod duties;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod files;

@@ -124,3 +124,27 @@ fn a_folder_that_cannot_be_read_takes_nobody_away() {
 
     assert_eq!((names(&after), after.problems.len()), (vec!["acme"], 1));
 }
+
+#[test]
+fn a_file_that_is_as_it_was_is_not_read_again() {
+    let dir = folder(&[("acme.yaml", "tenant: acme"), ("beta.yaml", "tenant: beta")]);
+    let old = fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(60));
+    let age = |name: &str| File::options().write(true).open(dir.path().join(name)).unwrap().set_times(old).unwrap();
+    ["acme.yaml", "beta.yaml"].map(age);
+    let mut reading = FolderReading::default();
+    let first = TenantFiles::read_changed(dir.path(), &KNOWN, &mut reading).unwrap();
+    assert!(!reading.is_unsettled());
+    assert_eq!(TenantFiles::read_changed(dir.path(), &KNOWN, &mut reading), None, "nothing is different");
+
+    fs::write(dir.path().join("beta.yaml"), "tenant: beta\nmode: write").unwrap();
+    let second = TenantFiles::read_changed(dir.path(), &KNOWN, &mut reading).unwrap();
+
+    let (acme, beta) = (Tenant::parse("acme").unwrap(), Tenant::parse("beta").unwrap());
+    assert!(Arc::ptr_eq(&first.tenants[&acme], &second.tenants[&acme]), "it was not parsed again");
+    assert_eq!(second.tenants[&beta].config.mode, domain::SessionMode::Write);
+    assert!(reading.is_unsettled(), "what was just written may be written again within the same tick of the clock");
+    assert_eq!(TenantFiles::read_changed(dir.path(), &KNOWN, &mut reading), None, "read again, and the same");
+    fs::remove_file(dir.path().join("acme.yaml")).unwrap();
+    let third = TenantFiles::read_changed(dir.path(), &KNOWN, &mut reading).unwrap();
+    assert_eq!(names(&third), ["beta"]);
+}

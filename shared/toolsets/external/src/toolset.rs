@@ -87,7 +87,10 @@ impl Toolset for ExternalToolset {
         let servers = TenantServers::of(&config).map_err(AttachError::new)?.servers;
         let servers = servers.iter().map(|used| self.configure(&config, used)).collect();
         self.upstreams.replace(attach.tenant, servers);
-        self.upstreams.touch(attach.tenant);
+        // A tenant that was not attached before gets what the store has first ([`Upstreams::recall`]), and is asked then.
+        if attach.before.is_some() {
+            self.upstreams.touch(attach.tenant);
+        }
         Ok(Arc::new(TenantExternal { upstreams: self.upstreams.clone(), tenant: attach.tenant.clone() }))
     }
 

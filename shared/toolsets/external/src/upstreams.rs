@@ -139,6 +139,18 @@ impl Upstreams {
         futures_util::future::join_all(looks).await;
     }
 
+    /// Reads what the store has of those of a tenant's servers of which nothing is known yet, and asks none of them. Tells
+    /// whether any of them offers something. A store that does not answer leaves everything as it was.
+    pub async fn recall(&self, tenant: &Tenant) -> bool {
+        let unread = self.members_of(tenant).into_values().filter(|member| member.view().known.offer.is_none());
+        let looks = unread.map(|member| async move {
+            let _flight = member.flight.lock().await;
+            self.look_or_tell(&member, RefreshPolicy::No).await;
+            member.view().entries().next().is_some()
+        });
+        futures_util::future::join_all(looks).await.contains(&true)
+    }
+
     /// Asks one server for its list now, however fresh the one that is kept, and waits for what comes of it. A server
     /// that was asked a moment ago, or failed a moment ago, is left in peace; its standing says which.
     pub async fn relist(&self, tenant: &Tenant, server: &str) -> Result<(), Failure> {

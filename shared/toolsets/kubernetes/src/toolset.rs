@@ -189,6 +189,10 @@ impl AttachedToolset for TenantKubernetes {
         self.entries.clone()
     }
 
+    fn can_be_let_go(&self) -> bool {
+        self.simulated.is_none()
+    }
+
     fn health(&self) -> HealthFuture<'_> {
         Box::pin(async {
             let mut all = Vec::new();
