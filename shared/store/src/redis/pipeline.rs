@@ -18,6 +18,7 @@ pub(super) fn routed_by(op: &Op) -> Option<&str> {
         Op::Range { index, .. }
         | Op::RangeBack { index, .. }
         | Op::Rerank { index, .. }
+        | Op::Place { index, .. }
         | Op::TakeOut { index, .. } => Some(index),
         Op::Read { stream, .. } => Some(stream),
         Op::Forget { keys } => keys.first().map(String::as_str),
