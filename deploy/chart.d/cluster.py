@@ -254,7 +254,7 @@ def first_call(work, given, http, metrics):
     check("the pod's user is the image's", (pod.user, pod.group) == (image.config["process"]["user"]["uid"], image.config["process"]["user"]["gid"]))
     mounts, env = pod.mounts(), pod.env()
     with open(work / "replica.log", "wb") as log:
-        replica = image.start("replica", pod.args(), env=env, mounts=mounts, log=log)
+        replica = image.start("replica", pod.args(), env=env, mounts=mounts, log=log, host=pod.pod["metadata"]["name"])
     try:
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             path = pod.container[probe]["httpGet"]["path"]
