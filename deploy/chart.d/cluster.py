@@ -254,7 +254,7 @@ def first_call(work, given, http, metrics):
     check("the pod's user is the image's", (pod.user, pod.group) == (image.config["process"]["user"]["uid"], image.config["process"]["user"]["gid"]))
     mounts, env = pod.mounts(), pod.env()
     with open(work / "replica.log", "wb") as log:
-        replica = image.start("replica", pod.args(), env=env, mounts=mounts, log=log)
+        replica = image.start("replica", pod.args(), env=env, mounts=mounts, log=log, host=pod.pod["metadata"]["name"])
     try:
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             path = pod.container[probe]["httpGet"]["path"]
@@ -264,6 +264,10 @@ def first_call(work, given, http, metrics):
         tools = ask(http, token, "tools/list", {})
         names = [tool["name"] for tool in tools["result"]["tools"]]
         check("a first tools/list", "k8s_get" in names, names)
+        inside = ask(http, token, "tools/list", {}, host=f"{NAME}.{SPACE}.svc:8080")
+        check("it is also known by the name of its Service", "result" in inside, inside)
+        other = ask(http, token, "tools/list", {}, host="other.example")
+        check("and by no other", "bad_origin" in json.dumps(other), other)
         called = ask(http, token, "tools/call", {"name": "k8s_get", "arguments": {"kind": "pods", "namespace": SPACE}})
         check("a first tool call: k8s_get sees the pods of the release", NAME in json.dumps(called), called)
         refused = ask(http, token, "tools/call", {"name": "k8s_get", "arguments": {"kind": "secrets", "namespace": SPACE}})
@@ -306,9 +310,9 @@ def token_of(image, work, given, tenant):
     return said.strip()
 
 
-def ask(port, token, method, params):
+def ask(port, token, method, params, host=HOST):
     # As a proxy in front of it would send it.
-    headers = {"Host": HOST, "Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    headers = {"Host": host, "Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     return json.loads(request(port, "POST", "/mcp", body, headers)[1])
 

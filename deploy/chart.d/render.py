@@ -136,6 +136,7 @@ def pod_is_bounded(objects):
     grace, wait = pod["terminationGracePeriodSeconds"], container["lifecycle"]["preStop"]["sleep"]["seconds"]
     check("the grace period fits the wait, requests, background work and the end", grace >= wait + 2 * drain + 15, grace)
     check("no variable of a Service is taken for a setting", pod["enableServiceLinks"] is False)
+    check("its root file system is read-only", container["securityContext"]["readOnlyRootFilesystem"] is True)
     paths = {container[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")}
     check("probes ask for /livez and /readyz", paths == {"/livez", "/readyz"} and container["readinessProbe"]["httpGet"]["path"] == "/readyz")
 

@@ -24,13 +24,14 @@ sys.path.insert(0, str(HERE))
 import reference  # noqa: E402
 
 # Pages outside docs, and where they are in the site.
-OUTSIDE = {"README.md": "README.md", "SECURITY.md": "SECURITY.md", "loadtests/README.md": "performance.md"}
+OUTSIDE = {"README.md": "README.md", "SECURITY.md": "SECURITY.md", "loadtests/README.md": "loadtests.md"}
 # Folders that get a page which lists them: what it says, and the folder.
 LISTS = {
     "decisions.md": ("Decisions", "Why things are the way they are. A page says what was to be decided, what was chosen and what was given up."),
     "toolsets.md": ("Toolsets", "Every tool with its arguments, effects and errors. The tests hold these pages to the code."),
     "alerts.md": ("Alerts", "A page for each alert: what it means, what to look at, what to do. [Operations](operations.md#alerts) says when each fires."),
 }
+IMAGES = (".png", ".svg", ".jpg", ".webp")
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.M | re.S)
 
@@ -116,6 +117,11 @@ class Site:
         full = ROOT / path
         if not full.exists():
             return None
+        if full.suffix in IMAGES:
+            to = f"files/{path}"
+            (self.src / to).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(full, self.src / to)
+            return to
         # Browsers show text and would download anything else.
         to = f"files/{path}.txt"
         if to not in self.copied:

@@ -70,6 +70,11 @@ def agent(port, data, environment):
         check(f"the program for authors of agents: {part}", part in done.stdout, done.stdout + done.stderr)
 
 
+def is_ready(port, log):
+    """Whether it answers and has said where its tokens are: it writes them after it listens."""
+    return request(port, "GET", "/health")[0] == 200 and "agent.token" in log.read_text()
+
+
 def main():
     work = pathlib.Path(tempfile.mkdtemp(prefix="quartermaster-walk."))
     port, data = free_port(), work / ".quartermaster"
@@ -78,7 +83,7 @@ def main():
         server = subprocess.Popen([str(BINARY), "dev", "--listen", f"127.0.0.1:{port}", "--data", str(data)], stdout=log, stderr=log)
     try:
         until = time.monotonic() + 30
-        while request(port, "GET", "/health")[0] != 200 and time.monotonic() < until:
+        while not is_ready(port, work / "dev.log") and time.monotonic() < until:
             time.sleep(0.05)
 
         def shell(step):

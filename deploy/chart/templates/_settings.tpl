@@ -28,6 +28,7 @@ upstreams.catalog: servers
 store.url: redis
 store.sentinel_password: redis.sentinelPasswordSecret
 console.enabled: console.enabled
+console.listen: nothing, it is served beside the tools
 console.address: console.address
 {{- end -}}
 
