@@ -162,21 +162,26 @@ impl Gateway {
         });
         // A store that is away is told of elsewhere, and no call is judged before the switches were read.
         gateway.store.switches().refresh().await.ok();
-        switches::watch(&gateway);
-        gateway.readiness.look(&gateway).await;
-        readiness::watch(&gateway);
-        let TenantSettings { reload_every, idle, .. } = gateway.settings.tenants;
-        gateway.tenants.watch(&gateway.tasks, reload_every, idle);
-        watch_servers(&gateway);
-        reseal(&gateway);
-        duties::watch(&gateway);
-        sealing::watch(&gateway);
-        usage::watch(&gateway);
-        archiving::watch(&gateway);
+        gateway.watch().await;
         if let Some(webhook) = webhook {
             webhooks::send(&gateway, webhook, events);
         }
         Ok(gateway)
+    }
+
+    /// Begins what goes on in the background.
+    async fn watch(self: &Arc<Gateway>) {
+        switches::watch(self);
+        self.readiness.look(self).await;
+        readiness::watch(self);
+        let TenantSettings { reload_every, idle, .. } = self.settings.tenants;
+        self.tenants.watch(&self.tasks, reload_every, idle);
+        watch_servers(self);
+        reseal(self);
+        duties::watch(self);
+        sealing::watch(self);
+        usage::watch(self);
+        archiving::watch(self);
     }
 
     /// The challenge that goes with a failure, if its kind has one.

@@ -107,13 +107,16 @@ pub enum ConfigOrigin {
     Suspended,
 }
 
+/// The toolsets of one tenant, with its targets.
+pub type AttachedToolsets = Arc<[Arc<dyn AttachedToolset>]>;
+
 /// One tenant as it is served.
 #[derive(Clone)]
 struct ServedTenant {
     snapshot: Arc<Snapshot>,
     config: Arc<TenantConfig>,
     /// Its toolsets, with its targets. Swapped together with the rest.
-    attached: Arc<[Arc<dyn AttachedToolset>]>,
+    attached: AttachedToolsets,
     origin: ConfigOrigin,
     /// Who uses it, and when it was last used; stays through all its versions.
     used: Arc<TenantUse>,
@@ -265,7 +268,7 @@ impl TenantRegistry {
     }
 
     /// Everything a tenant is attached to.
-    pub fn all_attached(&self, tenant: &Tenant) -> Arc<[Arc<dyn AttachedToolset>]> {
+    pub fn all_attached(&self, tenant: &Tenant) -> AttachedToolsets {
         let state = self.state.load();
         state.served.get(tenant).map_or_else(|| Arc::from([]), |served| Arc::clone(&served.attached))
     }

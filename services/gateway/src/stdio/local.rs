@@ -135,9 +135,9 @@ impl LocalClient {
             }
             Some((id, era, None)) => {
                 let cancellable = era == Era::Modern || message.session.is_none();
-                connection.answer(id, cancellable, in_span(message.answer())).await;
+                connection.answer(id, cancellable, Box::pin(in_span(message.answer()))).await;
             }
-            None => in_span(message.answer()).await,
+            None => Box::pin(in_span(message.answer())).await,
         }
     }
 

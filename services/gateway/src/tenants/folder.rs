@@ -48,8 +48,10 @@ mod linux {
                 | WatchFlags::MOVED_TO
                 | WatchFlags::ATTRIB
                 | WatchFlags::ONLYDIR;
-            let watched = folders.iter().map(|folder| inotify::add_watch(self.events.get_ref(), folder, flags).is_ok());
-            watched.fold(true, |all, one| all && one)
+            // One that cannot be watched keeps none of the others from it.
+            let refused =
+                folders.iter().filter(|folder| inotify::add_watch(self.events.get_ref(), folder, flags).is_err());
+            refused.count() == 0
         }
 
         /// Waits until something happened, and forgets what it was.

@@ -4,8 +4,8 @@
 
 use super::snapshot::{SnapshotInputs, build, open_config, suspended_config};
 use super::{
-    ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry, TenantUse, TenantsState,
-    dormancy, known_names, lock, over_http,
+    AttachedToolsets, ConfigOrigin, ReconcileState, RefusedConfig, ServedTenant, StoredConfig, TenantRegistry,
+    TenantUse, TenantsState, dormancy, known_names, lock, over_http,
 };
 use crate::clock::SystemClock;
 use catalog::CatalogEntry;
@@ -19,7 +19,6 @@ use std::sync::Arc;
 use store::TenantText;
 use telemetry::metrics;
 use tenancy::{ConfiguredTenant, Problem, TenantConfig, TenantFiles};
-use toolset::AttachedToolset;
 
 impl TenantRegistry {
     /// Reads what has changed in the folder. The store's earlier answers stay valid. Tells whether some file has to be
@@ -280,7 +279,7 @@ impl TenantRegistry {
     pub(super) fn rebuild_catalog(
         &self,
         next: &mut TenantsState,
-        (config, attached, used): (Arc<TenantConfig>, Arc<[Arc<dyn AttachedToolset>]>, Arc<TenantUse>),
+        (config, attached, used): (Arc<TenantConfig>, AttachedToolsets, Arc<TenantUse>),
         origin: ConfigOrigin,
     ) -> Result<(), CatalogError> {
         let tenant = config.tenant.clone();

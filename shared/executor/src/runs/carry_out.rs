@@ -145,7 +145,7 @@ impl Executor {
         match prepare(snapshot, tenant, &run, &self.switches_of(tenant, run.changed_at)) {
             Err(ending) if somebody_held_it => self.write_lost(tenant, &lease, claim, doubted(ending)).await,
             Err(ending) => self.write_end(tenant, &lease, claim, ending).await,
-            Ok(_) => self.execute(tenant, lease, claim, ready, snapshot).await,
+            Ok(_) => Box::pin(self.execute(tenant, lease, claim, ready, snapshot)).await,
         }
     }
 
