@@ -195,7 +195,7 @@ impl TenantRegistry {
     /// The same for a request. If the tenant has just appeared, it waits for the store's answer instead of failing.
     pub async fn get_when_read(self: &Arc<TenantRegistry>, tenant: &Tenant) -> Result<Arc<Snapshot>, Failure> {
         let is_waiting = self.state.load().waiting.contains(tenant);
-        if is_waiting && let Err(error) = self.refresh(tenant).await {
+        if is_waiting && let Err(error) = Box::pin(self.refresh(tenant)).await {
             tracing::warn!(%tenant, error = &error as &dyn std::error::Error, "the tenant cannot be served yet");
         }
         self.get(tenant)
