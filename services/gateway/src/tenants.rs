@@ -245,7 +245,7 @@ impl TenantRegistry {
             return Ok(snapshot);
         }
         let is_waiting = self.state.load().files.contains_key(tenant);
-        if is_waiting && let Err(error) = self.refresh(tenant).await {
+        if is_waiting && let Err(error) = Box::pin(self.refresh(tenant)).await {
             tracing::warn!(%tenant, error = &error as &dyn std::error::Error, "the tenant cannot be served yet");
         }
         self.get(tenant)

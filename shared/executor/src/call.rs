@@ -26,7 +26,8 @@ impl Executor {
         let mut count = CallCount::new(&request.caller);
         let rate = self.admission.rate(snapshot.policy.calls_per_minute);
         if let Err(exceeded) = self.admission.call(&request.caller, rate) {
-            let refusal = Outcome::Failed(self.refuse(snapshot, &request, exceeded).await);
+            // In a box, as is everything that most calls do not do: each of them would carry its size along.
+            let refusal = Outcome::Failed(Box::pin(self.refuse(snapshot, &request, exceeded)).await);
             count.ended(&refusal);
             return refusal;
         }
@@ -41,7 +42,6 @@ impl Executor {
                     }
                     Err(failure) => Err(failure),
                 },
-                // In a box, because every other call would carry its size along.
                 NameMatch::Virtual(which) => Box::pin(self.call_virtual(snapshot, which, request, &mut count)).await,
                 NameMatch::Nothing if snapshot.withheld.contains(&request.tool) => Err(withheld(&request.tool)),
                 NameMatch::Nothing => Err(unknown_tool(snapshot, &request.tool)),

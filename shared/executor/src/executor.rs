@@ -24,9 +24,13 @@ pub struct Leases {
     pub renew_every: Duration,
 }
 
-/// Carries out calls.
+/// Carries out calls. A clone is another handle to the same one, since every call takes some.
 #[derive(Clone)]
-pub struct Executor {
+pub struct Executor(Arc<ExecutorParts>);
+
+/// What it is made of. Only the modules of this crate see it.
+#[derive(Clone)]
+pub struct ExecutorParts {
     pub(crate) store: Store,
     pub(crate) tasks: Tasks,
     pub(crate) lives: SessionConfig,
@@ -51,10 +55,18 @@ pub struct Executor {
     pub(crate) unrecorded: Arc<UnrecordedTally>,
 }
 
+impl std::ops::Deref for Executor {
+    type Target = ExecutorParts;
+
+    fn deref(&self) -> &ExecutorParts {
+        &self.0
+    }
+}
+
 impl Executor {
     /// An executor on this store; sessions live this long, and what is digested is keyed with these keys.
     pub fn new(store: Store, tasks: Tasks, lives: SessionConfig, keys: Arc<ServiceKeys>, leases: Leases) -> Executor {
-        Executor {
+        Executor(Arc::new(ExecutorParts {
             store,
             tasks,
             lives,
@@ -69,31 +81,37 @@ impl Executor {
             usage: Arc::default(),
             audited_bytes: 64 << 10,
             unrecorded: Arc::default(),
-        }
+        }))
+    }
+
+    fn with(self, change: impl FnOnce(&mut ExecutorParts)) -> Executor {
+        let mut parts = Arc::unwrap_or_clone(self.0);
+        change(&mut parts);
+        Executor(Arc::new(parts))
     }
 
     /// The same executor, whose audit log keeps at most so many bytes of arguments, and of a result.
     #[must_use]
     pub fn with_audited_bytes(self, audited_bytes: usize) -> Executor {
-        Executor { audited_bytes, ..self }
+        self.with(|parts| parts.audited_bytes = audited_bytes)
     }
 
     /// The same executor, telling of its runs.
     #[must_use]
     pub fn telling(self, notices: RunEvents) -> Executor {
-        Executor { notices, ..self }
+        self.with(|parts| parts.notices = notices)
     }
 
     /// The same executor, for toolsets that raise these codes.
     #[must_use]
     pub fn with_codes(self, codes: Vec<Code>) -> Executor {
-        Executor { codes: codes.into(), ..self }
+        self.with(|parts| parts.codes = codes.into())
     }
 
     /// The same executor, with these limits for each caller and tenant.
     #[must_use]
     pub fn with_limits(self, limits: CallLimits) -> Executor {
-        Executor { admission: Arc::new(CallAdmission::new(limits)), ..self }
+        self.with(|parts| parts.admission = Arc::new(CallAdmission::new(limits)))
     }
 
     /// Admits a request that is no call: it has a rate of its own, and as many at once as calls, counted apart from them.
@@ -135,13 +153,18 @@ impl Executor {
 
     /// Who acts, as the audit log names them.
     pub(crate) fn actor(&self, caller: &Caller) -> Actor {
-        let token = caller.token.map(|token| self.keys.token_digest(&caller.tenant, &token));
-        Actor { principal: caller.principal.clone(), kind: kind_of(caller), scopes: caller.scopes, token }
+        let (principal, kind, token) = (caller.principal.clone(), kind_of(caller), self.token_mark(caller));
+        Actor { principal, kind, scopes: caller.scopes, token }
+    }
+
+    /// What stands in the audit log for the token a caller came in with.
+    pub(crate) fn token_mark(&self, caller: &Caller) -> Option<String> {
+        caller.token.map(|token| self.keys.token_digest(&caller.tenant, &token))
     }
 }
 
 /// Agents call tools; a token that decides runs and calls nothing is a person's.
-fn kind_of(caller: &Caller) -> ActorKind {
+pub(crate) fn kind_of(caller: &Caller) -> ActorKind {
     if !caller.scopes.allow(TokenScope::ToolsRead) && caller.scopes.allow(TokenScope::RunsDecide) {
         ActorKind::Person
     } else {

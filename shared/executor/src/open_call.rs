@@ -2,7 +2,7 @@
 //! once, whatever becomes of the call.
 
 use crate::clean::audited;
-use crate::executor::Executor;
+use crate::executor::{Executor, kind_of};
 use crate::failures::no_store;
 use crate::request::{CallRequest, Handle, no_session};
 use crate::snapshot::{SecretsNow, Snapshot};
@@ -72,14 +72,13 @@ impl Executor {
             reviewed: is_reviewed(snapshot, call),
             most_waiting: snapshot.approvals.most_waiting,
         });
-        let actor = self.actor(&call.caller);
         let most = if snapshot.audit.contents { self.audited_bytes } else { 0 };
         let keeping = KeptContents { secrets: snapshot.secrets.clone(), most };
         let opening = CallOpening {
             call,
-            kind: actor.kind,
+            kind: kind_of(&call.caller),
             args: self.keys.audit_digest(&call.caller.tenant, call.digest()),
-            token: actor.token,
+            token: self.token_mark(&call.caller),
             contents: Some(keeping.of(arguments)),
             client: request.client.as_deref(),
             target,
@@ -99,14 +98,14 @@ impl Executor {
             Ok(CallBeginning::Opened(begun)) => *begun,
             Ok(CallBeginning::Exceeded(exceeded, left)) => {
                 self.admission.calls_exceeded(&call.caller, exceeded, left);
-                return Err(self.refuse(snapshot, request, exceeded).await);
+                return Err(Box::pin(self.refuse(snapshot, request, exceeded)).await);
             }
             Err(error) => {
                 if let StoreError::QuotaReached(quota) = &error {
-                    self.note_refusal(snapshot, request, error.code(), quota.to_string()).await;
+                    Box::pin(self.note_refusal(snapshot, request, error.code(), quota.to_string())).await;
                 }
                 if error.refuses_writes() && is_plain_read(snapshot, call, asks) {
-                    return self.open_unrecorded((shelf, keeping), snapshot, call, request).await;
+                    return Box::pin(self.open_unrecorded((shelf, keeping), snapshot, call, request)).await;
                 }
                 return Err(no_store(&error));
             }
@@ -133,7 +132,7 @@ impl Executor {
         match evidence {
             Ok(evidence) => Ok((open, evidence, past)),
             Err(failure) => {
-                open.close(&Outcome::Failed(failure.clone())).await;
+                Box::pin(open.close(&Outcome::Failed(failure.clone()))).await;
                 Err(failure)
             }
         }

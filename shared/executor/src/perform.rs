@@ -204,7 +204,7 @@ impl Executor {
                 Outcome::Failed(failure) => PerformOutcome::Failed(failure),
             };
             match (entry, taints(&performed)) {
-                (OpenEntry::Call(open), true) => match self.taint_first(open, &permit.call().caller).await {
+                (OpenEntry::Call(open), true) => match Box::pin(self.taint_first(open, &permit.call().caller)).await {
                     Ok(()) => performed,
                     Err(failure) => PerformOutcome::Failed(failure),
                 },

@@ -4,7 +4,7 @@
 //! its own commit. What is here: closing, noting what stands alone, and reading.
 //! Not here: the chain of links over the entries, which is made by the sealer.
 
-use crate::entry::{AuditEntry, CloseFacts, Phase};
+use crate::entry::{AuditEntry, CloseFacts, EntryEnd, EntryRecord, Phase};
 use crate::ops::EntryStep;
 use crate::place::entries_of;
 use crate::{EntryPlace, StoreError, StreamName, TenantStore, random_bits};
@@ -52,14 +52,15 @@ impl AuditStore {
 
     /// Closes a call whose answer need not wait for the audit log: a read. Waits only when the queue is full.
     pub async fn close(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
-        let entry = self.closing(receipt, facts);
-        self.queue(&entry).await
+        let step = self.closing(receipt, facts)?;
+        self.0.store().writer().queue(self.0.tenant(), &self.0.space, step).await
     }
 
     /// Closes a call and waits until that is written.
     pub async fn close_now(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<(), StoreError> {
-        let entry = self.closing(receipt, facts);
-        self.note(&entry).await.map(|_| ())
+        let step = self.closing(receipt, facts)?;
+        let entered = self.0.store().writer().enter(self.0.tenant(), &self.0.space, step, Vec::new()).await?;
+        entered.place().map(|_| ())
     }
 
     /// Writes an entry that stands alone, such as a refusal or an administrator's doing.
@@ -127,13 +128,23 @@ impl AuditStore {
         Ok((StreamName::audit(), line.to_bytes()))
     }
 
-    fn closing(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> AuditEntry {
+    /// The closing entry, written straight from what is known, without a copy of any of it.
+    fn closing(&self, receipt: OpenAuditEntry, facts: &CloseFacts) -> Result<EntryStep, StoreError> {
         self.0.store().receipts().fetch_sub(1, Ordering::Relaxed);
-        let OpenAuditEntry { call, session, tool, trace } = receipt;
-        let mut outcome = facts.clone();
-        let (decision, contents, client) = (outcome.decision.take(), outcome.contents.take(), outcome.client.take());
-        let (call, tool, outcome) = (Some(call), Some(tool), Some(outcome));
-        AuditEntry { call, session, tool, trace, decision, outcome, contents, client, ..AuditEntry::new(Phase::Close) }
+        crate::failpoint::audit_close()?;
+        let id = AuditId::from_random(random_bits()?);
+        let mut line = EntryRecord {
+            session: receipt.session.map(|id| id.to_string()),
+            call: Some(receipt.call.to_string()),
+            tool: Some(receipt.tool.as_str()),
+            decision: facts.decision.as_ref(),
+            outcome: Some(EntryEnd::of(facts)),
+            trace: receipt.trace.as_deref(),
+            client: facts.client.as_deref(),
+            ..EntryRecord::new(self.0.tenant(), id, self.0.store().replica(), Phase::Close)
+        };
+        line.contents = facts.contents.as_ref().map(|contents| self.0.seal_contents(&line, contents)).transpose()?;
+        Ok(EntryStep { body: line.to_bytes(), judged: None })
     }
 }
 

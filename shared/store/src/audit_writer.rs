@@ -19,6 +19,7 @@ use crate::seal::Unsealed;
 use crate::store::Backend;
 use crate::{EntryPlace, StoreError, StreamName};
 use domain::Tenant;
+use futures_util::FutureExt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,6 +87,16 @@ struct EntryQueue {
 }
 
 impl EntryQueue {
+    /// Puts an entry last, and tells the task if somebody waits for it.
+    fn add(&mut self, entry: WaitingEntry) {
+        if entry.reply.is_some() {
+            self.wake.notify_one();
+        } else {
+            self.since.get_or_insert_with(Instant::now);
+        }
+        self.waiting.push_back(entry);
+    }
+
     fn is_urgent(&self) -> bool {
         self.waiting.len() >= BATCH || self.waiting.iter().any(|entry| entry.reply.is_some())
     }
@@ -179,7 +190,11 @@ impl AuditWriter {
 
     /// Queues an entry that nobody waits for, waiting for room no longer than the deadline.
     pub(crate) async fn queue(&self, tenant: &Tenant, space: &KeySpace, step: EntryStep) -> Result<(), StoreError> {
-        let queued = self.push(tenant, space, step, Vec::new(), None);
+        let mut queued = std::pin::pin!(self.push(tenant, space, step, Vec::new(), None));
+        // As a rule it is queued at once, and nothing has to watch the time.
+        if let Some(queued) = queued.as_mut().now_or_never() {
+            return queued;
+        }
         timeout(self.parts.deadline, queued).await.map_err(|_| StoreError::Timeout)?
     }
 
@@ -193,11 +208,21 @@ impl AuditWriter {
     ) -> Result<(), StoreError> {
         // Without a runtime, as when one ends, nobody could write.
         let name = (Handle::try_current().map_err(|_| closed())?.id(), tenant.clone());
-        let room = match self.parts.open_queues()?.of.get(&name) {
-            Some(queue) => Arc::clone(&queue.room),
-            None => Arc::new(Semaphore::new(QUEUE_BYTES as usize)),
-        };
         let bytes = u32::try_from(step.body.len()).unwrap_or(u32::MAX).min(QUEUE_BYTES);
+        let room = {
+            let mut queues = self.parts.open_queues()?;
+            match queues.of.get_mut(&name) {
+                Some(queue) => {
+                    // Nearly always there is room, and whoever waits for some has had what was free reserved.
+                    if let Ok(held) = Arc::clone(&queue.room).try_acquire_many_owned(bytes) {
+                        queue.add(WaitingEntry { step, reads, reply, _room: held });
+                        return Ok(());
+                    }
+                    Arc::clone(&queue.room)
+                }
+                None => Arc::new(Semaphore::new(QUEUE_BYTES as usize)),
+            }
+        };
         let held = Arc::clone(&room).acquire_many_owned(bytes).await.map_err(|_| closed())?;
         let entry = WaitingEntry { step, reads, reply, _room: held };
         let mut fresh = None;
@@ -209,12 +234,7 @@ impl AuditWriter {
                 fresh = Some((WriterTask { parts, name, space, held, done: false }, woken));
                 EntryQueue { waiting: VecDeque::new(), since: None, room, wake }
             });
-            if entry.reply.is_some() {
-                queue.wake.notify_one();
-            } else {
-                queue.since.get_or_insert_with(Instant::now);
-            }
-            queue.waiting.push_back(entry);
+            queue.add(entry);
         }
         // Not under the lock: a runtime that is ending drops the task at once, and that takes the queue out.
         if let Some((task, wake)) = fresh {

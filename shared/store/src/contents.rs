@@ -36,6 +36,13 @@ pub(crate) struct StoredContents {
     sealed: String,
 }
 
+impl StoredContents {
+    /// About how many bytes they are written with.
+    pub(crate) fn len(&self) -> usize {
+        self.digest.len() + self.sealed.len() + 64
+    }
+}
+
 /// The contents of an entry, opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedContents {

@@ -32,7 +32,8 @@ pub(crate) fn audit_open() -> Result<(), StoreError> {
     Ok(())
 }
 
-fn audit_close() -> Result<(), StoreError> {
+/// Before the entry of a call that has ended.
+pub(crate) fn audit_close() -> Result<(), StoreError> {
     fail::fail_point!("audit_close", |_| Err(StoreError::unavailable("a test wants it so")));
     Ok(())
 }

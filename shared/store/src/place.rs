@@ -54,6 +54,11 @@ pub(crate) fn entries_of((item, body): (StreamId, Vec<u8>)) -> Vec<(EntryPlace, 
     (0..).zip(lines).map(|(index, line)| (EntryPlace { item, index }, line.to_vec())).collect()
 }
 
+/// The same of an item that is only looked at.
+pub(crate) fn lines_of(item: StreamId, body: &[u8]) -> impl Iterator<Item = (EntryPlace, &[u8])> {
+    (0..).zip(body.split(|byte| *byte == b'\n')).map(move |(index, line)| (EntryPlace { item, index }, line))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

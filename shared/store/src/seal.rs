@@ -10,7 +10,7 @@
 use crate::chain::{Chain, ChainLink, LinkBatch};
 use crate::commit::{Commit, Committed, RecordVersion};
 use crate::ops::{Op, StreamWalk};
-use crate::place::entries_of;
+use crate::place::lines_of;
 use crate::{RecordKey, StoreError, StoredRecord, StreamName, TenantStore};
 use domain::Tenant;
 use serde::{Deserialize, Serialize};
@@ -52,11 +52,11 @@ impl TenantStore {
         let items = self.read(&StreamName::audit(), last, limit.clamp(1, MOST_ITEMS)).await?;
         let mut chain = seal.as_ref().map_or_else(|| Chain::of(self.tenant()), Chain::behind);
         let mut links: Vec<ChainLink> = Vec::new();
-        for item in items {
+        for (item, body) in &items {
             if links.len() >= MANY_ENTRIES {
                 break;
             }
-            links.extend(entries_of(item).iter().map(|(place, body)| chain.add(*place, body)));
+            links.extend(lines_of(*item, body).map(|(place, line)| chain.add(place, line)));
         }
         let (Some(seal), Some(batch)) = (links.last(), LinkBatch::of(&links)) else { return Ok(NOTHING) };
         match self.commit(advance(version, seal, &batch)?).await? {

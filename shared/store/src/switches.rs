@@ -99,13 +99,19 @@ impl SwitchStore {
 
     /// Reads the record if this process never did: no call is judged before.
     pub async fn ensure_read(&self) -> Result<(), StoreError> {
-        let unread = || self.state().standing == RecordStanding::Unread;
-        if !unread() {
-            return Ok(());
-        }
+        // In a box, because every call asks and one reads.
+        if self.is_unread() { Box::pin(self.read_first()).await } else { Ok(()) }
+    }
+
+    async fn read_first(&self) -> Result<(), StoreError> {
         // Of many that come at once, one reads.
         let _busy = self.0.switch_memory().busy.lock().await;
-        if unread() { self.look().await.map(drop) } else { Ok(()) }
+        if self.is_unread() { self.look().await.map(drop) } else { Ok(()) }
+    }
+
+    fn is_unread(&self) -> bool {
+        let state = self.0.switch_memory().state.read().unwrap_or_else(PoisonError::into_inner);
+        state.standing == RecordStanding::Unread
     }
 
     /// Reads the record. A store that does not answer leaves everything as it is. Tells whether anything is different.

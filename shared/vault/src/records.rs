@@ -71,7 +71,7 @@ impl RecordCipher for RecordSealer {
     fn seal(&self, place: &RecordPlace<'_>, body: &[u8]) -> Option<Vec<u8>> {
         let key = self.keys.first()?;
         let own = self.kept.get(key, place)?;
-        sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(place)), body.to_vec())
+        sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(place)), body)
     }
 
     fn open(&self, place: &RecordPlace<'_>, sealed: &[u8]) -> Option<OpenedBody> {

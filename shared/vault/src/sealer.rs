@@ -76,7 +76,7 @@ impl Sealer {
     pub fn seal(&self, tenant: &Tenant, name: &str, value: &SecretText) -> Result<Vec<u8>, SealError> {
         let key = self.keys.first().ok_or(SealError::NotSealed)?;
         let own = key.of(tenant).ok_or(SealError::NotSealed)?;
-        let body = value.expose().as_bytes().to_vec();
+        let body = value.expose().as_bytes();
         sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(tenant, name)), body).ok_or(SealError::NotSealed)
     }
 
@@ -106,14 +106,17 @@ pub(crate) fn sealed_with(
     shape: u8,
     key: &SealingKey,
     place: Vec<u8>,
-    mut body: Vec<u8>,
+    body: &[u8],
 ) -> Option<Vec<u8>> {
-    let nonce = own.seal_in_place_append_tag(Aad::from(place), &mut body).ok()?;
-    let mut blob = Vec::with_capacity(BODY_AT + body.len());
+    let mut blob = Vec::with_capacity(BODY_AT + body.len() + AES_256_GCM.tag_len());
     blob.push(shape);
     blob.extend_from_slice(&key.id);
-    blob.extend_from_slice(nonce.as_ref());
-    blob.append(&mut body);
+    // Its place is kept for it, since it is drawn while the body behind it is sealed.
+    blob.extend_from_slice(&[0; NONCE_LEN]);
+    blob.extend_from_slice(body);
+    let (nonce, tag) = own.seal_in_place_separate_tag(Aad::from(place), &mut blob[BODY_AT..]).ok()?;
+    blob[NONCE_AT..BODY_AT].copy_from_slice(nonce.as_ref());
+    blob.extend_from_slice(tag.as_ref());
     Some(blob)
 }
 

@@ -159,7 +159,8 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest) -> Result<(Arc<C
     let token = token.inspect_err(|_| metrics::AUTH_FAILURES.add(["no_token"], 1))?;
     let verified = match known {
         Some(known) => known,
-        None => gateway.verifier.new_caller(token, now).await,
+        // In a box: a token is verified once, and every request would carry the size of it along.
+        None => Box::pin(gateway.verifier.new_caller(token, now)).await,
     };
     // Neither a good token nor an issuer that is away speaks against the address.
     if let Some(address) = counted

@@ -6,7 +6,7 @@
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{body, reply};
-use crate::protocol::{self, ClientConnection, Frame, Instructions, McpAnswer, McpMessage, McpRequest, sink, stream};
+use crate::protocol::{self, ClientConnection, Frame, Instructions, McpAnswer, McpMessage, McpRequest, stream};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::{StatusCode, Version};
 use actix_web::web::{Data, Path, Payload};
@@ -37,13 +37,13 @@ pub async fn post(
         Ok(body) => body,
         Err(status) => return empty(status, &authed),
     };
-    let (sink, frames) = accepts.stream.then(sink::channel).unzip();
     let (headers, session) = (Some(headers(&request)), session(&request));
     let selection = selection.as_ref().map(|path| path.as_str());
     let connection = telemetry::collects_spans().then(|| connection(&gateway, &request));
     let (exchange, instructions) = (authed.exchange(&gateway), Instructions::Toolsets);
-    let message = McpRequest { exchange, headers, session, selection, sink, connection, instructions };
-    respond(&gateway, &authed, protocol::answer(message, &body).await, frames, None)
+    let takes_frames = accepts.stream;
+    let message = McpRequest { exchange, headers, session, selection, takes_frames, connection, instructions };
+    respond(&gateway, &authed, protocol::answer(message, &body).await, None)
 }
 
 /// `DELETE /mcp`: the session ends, for every replica.
@@ -59,7 +59,7 @@ pub async fn delete(authed: AuthedRequest, request: HttpRequest, gateway: Data<G
     };
     match closed.await {
         Ok(()) => empty(StatusCode::NO_CONTENT, &authed),
-        Err(failure) => respond(&gateway, &authed, exchange.refuse(Era::Modern, None, failure), None, None),
+        Err(failure) => respond(&gateway, &authed, exchange.refuse(Era::Modern, None, failure), None),
     }
 }
 
@@ -71,9 +71,8 @@ pub async fn get(authed: AuthedRequest, request: HttpRequest, gateway: Data<Gate
     if !body::accepts(request.headers()).stream {
         return empty(StatusCode::NOT_ACCEPTABLE, &authed);
     }
-    let (sink, frames) = sink::channel();
-    let answer = stream::follow_session(&authed.exchange(&gateway), session, sink).await;
-    respond(&gateway, &authed, answer, Some(frames), Some(mcp::sse::RETRY))
+    let answer = stream::follow_session(&authed.exchange(&gateway), session).await;
+    respond(&gateway, &authed, answer, Some(mcp::sse::RETRY))
 }
 
 /// Any other method on the endpoint.
@@ -109,15 +108,9 @@ fn method_not_allowed(authed: &AuthedRequest) -> HttpResponse {
 }
 
 /// An answer of the protocol as an HTTP response; a stream begins with `first`.
-fn respond(
-    gateway: &Gateway,
-    authed: &AuthedRequest,
-    answer: McpAnswer,
-    frames: Option<Receiver<Frame>>,
-    first: Option<Bytes>,
-) -> HttpResponse {
-    match (answer, frames) {
-        (McpAnswer::Message(McpMessage { reply, failure, session, .. }), _) => {
+fn respond(gateway: &Gateway, authed: &AuthedRequest, answer: McpAnswer, first: Option<Bytes>) -> HttpResponse {
+    match answer {
+        McpAnswer::Message(McpMessage { reply, failure, session, .. }) => {
             let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
             let mut response = reply::start(status, &authed.trace_id).content_type("application/json").body(reply.body);
             if let Some(value) = session.and_then(|id| HeaderValue::from_str(&id.to_string()).ok()) {
@@ -128,10 +121,10 @@ fn respond(
             }
             response
         }
-        (McpAnswer::Streaming, Some(frames)) => event_stream(authed, frames, first),
-        (McpAnswer::Accepted, _) => empty(StatusCode::ACCEPTED, authed),
-        (McpAnswer::Cancelled, _) => HttpResponse::Accepted().finish(),
-        (McpAnswer::NeedsStream, _) | (McpAnswer::Streaming, None) => empty(StatusCode::NOT_ACCEPTABLE, authed),
+        McpAnswer::Streaming(frames) => event_stream(authed, frames, first),
+        McpAnswer::Accepted => empty(StatusCode::ACCEPTED, authed),
+        McpAnswer::Cancelled => HttpResponse::Accepted().finish(),
+        McpAnswer::NeedsStream => empty(StatusCode::NOT_ACCEPTABLE, authed),
     }
 }
 

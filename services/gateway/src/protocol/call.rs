@@ -1,7 +1,7 @@
 //! `tools/call`: one message as a rule, frames only when there is something to report before the answer.
 //!
 //! Until the first progress, or ten seconds without an answer, the form of the answer is open. Then the call goes on
-//! behind the sink, and its answer is the last frame.
+//! behind a queue of frames, and its answer is the last frame.
 
 use crate::protocol::cancel::{self, CancelRegistration};
 use crate::protocol::exchange::{McpAnswer, McpExchange, McpMessage, McpRequest};
@@ -39,7 +39,7 @@ pub(super) struct ToolsCall {
 
 type OutcomeFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// Carries out a call, and answers it in one message or through the sink.
+/// Carries out a call, and answers it in one message or by frames.
 pub(super) async fn call(request: &McpRequest<'_>, call: ToolsCall, operation: &mut McpOperation) -> McpAnswer {
     let found = request.exchange.snapshot.catalog.find(&call.name);
     if call.era == Era::Modern
@@ -49,24 +49,31 @@ pub(super) async fn call(request: &McpRequest<'_>, call: ToolsCall, operation: &
     }
     // The work may go on when this answer has begun, so it notes its own end.
     let call_operation = operation.of_call();
-    let (frames, progress) = mpsc::channel(sink::QUEUE);
+    // Nobody reports progress to a client that did not ask for it.
+    let (frames, progress) = call.meta.progress_token.is_some().then(|| mpsc::channel(sink::QUEUE)).unzip();
     let cancel = CancellationToken::new();
     let registered = cancel::register(request, call.era, &call.id, &cancel);
     let (era, id, trace_id) = (call.era, call.id.clone(), request.exchange.trace_id.clone());
     let work = work(request, call, &found, WorkParts { frames, cancel, operation: call_operation });
     let mut pending = PendingCall { era, id, trace_id, work, progress, _registered: registered };
-    let Some(sink) = &request.sink else {
+    if !request.takes_frames {
         let outcome = pending.work.await;
         return answer(era, &pending.id, outcome, &pending.trace_id);
-    };
+    }
     let first = tokio::select! {
         biased;
         outcome = &mut pending.work => return answer(era, &pending.id, outcome, &pending.trace_id),
-        Some(frame) = pending.progress.recv() => Some(frame),
+        Some(frame) = next_of(&mut pending.progress) => Some(frame),
         () = tokio::time::sleep(SILENCE) => None,
     };
-    request.exchange.gateway.tasks.spawn("call stream", pending.send_to(sink.clone(), first).in_current_span());
-    McpAnswer::Streaming
+    let (sink, frames) = sink::channel();
+    request.exchange.gateway.tasks.spawn("call stream", pending.send_to(sink, first).in_current_span());
+    McpAnswer::Streaming(frames)
+}
+
+/// The next report of a call, if any is to come.
+async fn next_of(progress: &mut Option<mpsc::Receiver<Bytes>>) -> Option<Bytes> {
+    progress.as_mut()?.recv().await
 }
 
 /// What a client of MCP is answered when a call has ended.
@@ -95,7 +102,7 @@ fn refused_by_tool(request: &McpRequest<'_>, call: &ToolsCall, found: &NameMatch
 
 /// What goes with a call into the background.
 struct WorkParts {
-    frames: mpsc::Sender<Bytes>,
+    frames: Option<mpsc::Sender<Bytes>>,
     cancel: CancellationToken,
     operation: McpOperation,
 }
@@ -121,7 +128,10 @@ fn work(request: &McpRequest<'_>, call: ToolsCall, found: &NameMatch<'_>, parts:
             Era::Legacy(_) => executor::ClientEra::Legacy,
             Era::Modern => executor::ClientEra::Modern,
         },
-        progress: meta.progress_token.map_or_else(Progress::default, |token| progress(token, frames)),
+        progress: meta
+            .progress_token
+            .zip(frames)
+            .map_or_else(Progress::default, |(token, frames)| progress(token, frames)),
         cancel,
         hold: meta.hold_ms.map(Duration::from_millis),
         idempotency_key: meta.idempotency_key,
@@ -165,7 +175,8 @@ struct PendingCall {
     id: Id,
     trace_id: String,
     work: OutcomeFuture,
-    progress: mpsc::Receiver<Bytes>,
+    /// What it reports meanwhile, if the client wants to know.
+    progress: Option<mpsc::Receiver<Bytes>>,
     _registered: Option<CancelRegistration>,
 }
 
@@ -179,7 +190,7 @@ impl PendingCall {
         loop {
             tokio::select! {
                 biased;
-                Some(frame) = self.progress.recv() => {
+                Some(frame) = next_of(&mut self.progress) => {
                     if let Some(frame) = pace.take(frame)
                         && !sink.send(frame).await
                         && self.era == Era::Modern
@@ -189,7 +200,7 @@ impl PendingCall {
                 }
                 outcome = &mut self.work => {
                     let mut last = pace.last();
-                    while let Ok(frame) = self.progress.try_recv() {
+                    while let Some(Ok(frame)) = self.progress.as_mut().map(mpsc::Receiver::try_recv) {
                         last = Some(frame);
                     }
                     if let Some(frame) = last {

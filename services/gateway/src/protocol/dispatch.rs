@@ -77,7 +77,8 @@ impl McpRequest<'_> {
         };
         let RequestEnvelope { era, id, request, meta } = match incoming {
             Incoming::Request(envelope) => *envelope,
-            Incoming::Notification(notification) => return self.notified(notification).await,
+            // In a box, as is everything that calls and lists do not do: each of them would carry its size along.
+            Incoming::Notification(notification) => return Box::pin(self.notified(notification)).await,
             // The service never asks a client anything, so nobody waits for this.
             Incoming::Response(_) if self.session.is_some() => return McpAnswer::Accepted,
             Incoming::Response(_) => return exchange.refuse_with(&Refusal::unexpected_response(), None),
@@ -89,10 +90,12 @@ impl McpRequest<'_> {
             Err(failure) => return exchange.refuse(era, Some(id), failure),
         };
         let result = match request {
-            Request::Ping => self.check_session(era).await.map(|()| Bytes::from_static(mcp::encode::empty_result())),
+            Request::Ping => {
+                Box::pin(self.check_session(era)).await.map(|()| Bytes::from_static(mcp::encode::empty_result()))
+            }
             Request::Initialize { requested, client } => {
                 let client = call::client_name(&client).or_else(|| exchange.client.clone());
-                return self.initialize(id, &requested, selection, client).await;
+                return Box::pin(self.initialize(id, &requested, selection, client)).await;
             }
             Request::Discover => Ok(mcp::encode::discover_result(self.instructions(true).as_deref()).into()),
             Request::ToolsList { cursor } => self.list(era, selection, cursor.as_deref()).await,
@@ -100,9 +103,9 @@ impl McpRequest<'_> {
                 return call::call(self, ToolsCall { era, id, name, arguments, meta, selection }, operation).await;
             }
             Request::Listen { tools_list_changed } => {
-                return match &self.sink {
-                    Some(sink) => stream::listen(exchange, sink.clone(), id, tools_list_changed),
-                    None => McpAnswer::NeedsStream,
+                return match self.takes_frames {
+                    true => stream::listen(exchange, id, tools_list_changed),
+                    false => McpAnswer::NeedsStream,
                 };
             }
         };
@@ -170,7 +173,7 @@ impl McpRequest<'_> {
         let catalog = &snapshot.catalog;
         let (page, session) = match self.handle(era) {
             handle @ Handle::Transport(_) => {
-                let session = gateway.executor.session(snapshot, caller, &handle).await?.session;
+                let session = Box::pin(gateway.executor.session(snapshot, caller, &handle)).await?.session;
                 let view = ListAudience::Growing { grown: session.grown };
                 (list::page(gateway, catalog, &session.loaded, view, era, cursor)?, Some(session.id))
             }

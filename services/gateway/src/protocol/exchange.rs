@@ -2,12 +2,13 @@
 
 use crate::app::Gateway;
 use crate::protocol::method_span::ClientConnection;
-use crate::protocol::sink::Sink;
+use crate::protocol::sink::Frame;
 use domain::{Caller, Code, Failure, SessionId, TokenScope};
 use executor::{Handle, SlotGuard, Snapshot};
 use mcp::{Era, FinishedReply, Id, ProtocolHeaders, Refusal};
 use serde_json::json;
 use std::sync::Arc;
+use tokio::sync::mpsc::Receiver;
 
 /// Who asks, and against what the request is judged.
 #[derive(Clone)]
@@ -81,8 +82,8 @@ pub struct McpRequest<'a> {
     pub session: Option<String>,
     /// The toolsets that the address fixes, as they stand in it.
     pub selection: Option<&'a str>,
-    /// Where frames go that come before an answer; `None` if the client can take none.
-    pub sink: Option<Sink>,
+    /// Whether the client can take frames that come before an answer.
+    pub takes_frames: bool,
     /// How the client is connected, if somebody collects spans and the transport knows.
     pub connection: Option<ClientConnection>,
     /// What the client is told about the service when it connects.
@@ -121,8 +122,8 @@ impl McpRequest<'_> {
 pub enum McpAnswer {
     /// One message.
     Message(McpMessage),
-    /// The answer and everything before it goes to the sink.
-    Streaming,
+    /// The answer and everything before it comes from this queue.
+    Streaming(Receiver<Frame>),
     /// The message was accepted and wants no answer.
     Accepted,
     /// The client cancelled the request, and the legacy protocol wants no answer to it.

@@ -5,7 +5,7 @@
 //! turn's logic).
 //!
 //! A transport is an adapter: it finds out who calls, makes an [`McpExchange`], and writes the [`McpAnswer`] and the frames
-//! of the [`Sink`] in its own form. HTTP is `http::mcp` and `http::sessions`; lines on stdin and stdout are `stdio::local`. So nothing in this folder names a web framework, which a
+//! of a stream in its own form. HTTP is `http::mcp` and `http::sessions`; lines on stdin and stdout are `stdio::local`. So nothing in this folder names a web framework, which a
 //! test checks.
 //!
 //! It is a folder and not a crate, because a request needs the tenants of this process and those are the gateway's
@@ -27,4 +27,4 @@ pub mod turn;
 pub use dispatch::{answer, answer_decoded};
 pub use exchange::{Instructions, McpAnswer, McpExchange, McpMessage, McpRequest};
 pub use method_span::ClientConnection;
-pub use sink::{Frame, Sink};
+pub use sink::Frame;

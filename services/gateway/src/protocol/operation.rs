@@ -39,7 +39,7 @@ impl McpOperation {
     pub(super) fn end(&self, answer: &McpAnswer) {
         let code = match answer {
             McpAnswer::Message(McpMessage { rpc_code, .. }) => rpc_code.map(|code| code.to_string()),
-            McpAnswer::Streaming | McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream => None,
+            McpAnswer::Streaming(_) | McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream => None,
         };
         if !self.noted_elsewhere && !self.method.is_empty() {
             self.note(self.method, "", code.as_deref().unwrap_or_default());

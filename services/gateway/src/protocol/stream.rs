@@ -5,7 +5,7 @@
 
 use crate::app::Gateway;
 use crate::protocol::exchange::{McpAnswer, McpExchange};
-use crate::protocol::sink::{KEEP_ALIVE, Sink};
+use crate::protocol::sink::{self, KEEP_ALIVE, Sink};
 use domain::{Caller, Code, Failure, SessionId, Tenant, TokenScope};
 use executor::{Handle, SlotGuard};
 use mcp::{Era, Id};
@@ -22,11 +22,12 @@ const VERIFY_EVERY: Duration = Duration::from_secs(60);
 const STILL_THERE: Duration = Duration::from_secs(300);
 
 /// `subscriptions/listen`: notices about the tenant's catalog, in the modern era.
-pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: bool) -> McpAnswer {
+pub(super) fn listen(exchange: &McpExchange, id: Id, list_changed: bool) -> McpAnswer {
     let place = match exchange.gateway.executor.admit_stream(&exchange.caller) {
         Ok(place) => place,
         Err(failure) => return exchange.refuse(Era::Modern, Some(id), failure),
     };
+    let (sink, frames) = sink::channel();
     let mut changes = exchange.gateway.tenants.changes();
     let (gateway, caller) = (Arc::clone(&exchange.gateway), Arc::clone(&exchange.caller));
     exchange.gateway.tasks.spawn("listen", async move {
@@ -49,11 +50,11 @@ pub(super) fn listen(exchange: &McpExchange, sink: Sink, id: Id, list_changed: b
         }
         sink.send(mcp::frames::listen_end(&id)).await;
     });
-    McpAnswer::Streaming
+    McpAnswer::Streaming(frames)
 }
 
 /// Sends the notices of one legacy session. The newest stream of a session is the only one.
-pub async fn follow_session(exchange: &McpExchange, session: String, sink: Sink) -> McpAnswer {
+pub async fn follow_session(exchange: &McpExchange, session: String) -> McpAnswer {
     let McpExchange { gateway, caller, snapshot, .. } = exchange;
     if let Err(failure) = exchange.require(TokenScope::ToolsRead) {
         return exchange.refuse(Era::Modern, None, failure);
@@ -82,8 +83,9 @@ pub async fn follow_session(exchange: &McpExchange, session: String, sink: Sink)
         return exchange.refuse(Era::Modern, None, Failure::new(error.code(), "the state store did not answer"));
     }
     let follower = Follower { gateway: Arc::clone(gateway), caller: Arc::clone(caller), id, owner, _place: place };
+    let (sink, frames) = sink::channel();
     gateway.tasks.spawn("session stream", follower.run(sink, watch));
-    McpAnswer::Streaming
+    McpAnswer::Streaming(frames)
 }
 
 struct Follower {

@@ -4,7 +4,7 @@
 //! decide runs. The one legacy session of a connection opens with `initialize` and ends with the input.
 
 use crate::app::Gateway;
-use crate::protocol::{self, Frame, Instructions, McpAnswer, McpExchange, McpMessage, McpRequest, sink, stream};
+use crate::protocol::{self, Frame, Instructions, McpAnswer, McpExchange, McpMessage, McpRequest, stream};
 use crate::stdio::connection::Connection;
 use crate::stdio::lines::LineWriter;
 use domain::{Caller, Code, Failure, Moment};
@@ -179,15 +179,14 @@ impl LocalMessage {
     async fn answer(self) {
         let Some(exchange) = self.exchange().await else { return };
         let LocalMessage { service, session, decoded, writer, .. } = self;
-        let (sink, frames) = sink::channel();
         let (selection, instructions) = (service.welcome.selection.as_deref(), service.welcome.instructions.clone());
-        let (headers, connection, sink) = (None, None, Some(sink));
-        let request = McpRequest { exchange, headers, session, selection, sink, connection, instructions };
+        let (headers, connection, takes_frames) = (None, None, true);
+        let request = McpRequest { exchange, headers, session, selection, takes_frames, connection, instructions };
         match protocol::answer_decoded(request, |_| decoded).await {
             McpAnswer::Message(McpMessage { reply, .. }) => {
                 writer.send(reply.body).await;
             }
-            McpAnswer::Streaming => forward(frames, &writer).await,
+            McpAnswer::Streaming(frames) => forward(frames, &writer).await,
             McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream => {}
         }
     }
@@ -202,7 +201,7 @@ impl LocalMessage {
             headers: None,
             session: None,
             selection: service.welcome.selection.as_deref(),
-            sink: None,
+            takes_frames: false,
             connection: None,
             instructions,
         };
@@ -213,9 +212,8 @@ impl LocalMessage {
         };
         writer.send(reply.body).await;
         let session = session?.to_string();
-        let (sink, frames) = sink::channel();
-        match stream::follow_session(&exchange, session.clone(), sink).await {
-            McpAnswer::Streaming => {
+        match stream::follow_session(&exchange, session.clone()).await {
+            McpAnswer::Streaming(frames) => {
                 gateway.tasks.spawn("stdio notices", async move { forward(frames, &writer).await });
             }
             McpAnswer::Message(_) | McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream => {

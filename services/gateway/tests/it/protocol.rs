@@ -3,9 +3,7 @@
 use crate::here::{DEFAULT, FIXED, GROWN, World};
 use crate::stock::{self, TENANT};
 use gateway::app::Gateway;
-use gateway::protocol::{
-    self, Frame, Instructions, McpAnswer, McpExchange, McpMessage, McpRequest, Sink, sink, stream, turn,
-};
+use gateway::protocol::{self, Frame, Instructions, McpAnswer, McpExchange, McpMessage, McpRequest, stream, turn};
 use gateway::settings::Settings;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -45,18 +43,17 @@ async fn exchange(world: &World, tenant: &str) -> McpExchange {
     McpExchange { gateway, caller, snapshot, trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(), client: None }
 }
 
-/// The adapter of a transport that carries one message per line. It has no headers and one sink for everything.
+/// The adapter of a transport that carries one message per line. It has no headers.
 struct Lines {
     exchange: McpExchange,
     session: Option<String>,
-    sink: Sink,
-    frames: Receiver<Frame>,
+    /// Where frames come from, once an answer was a stream.
+    frames: Option<Receiver<Frame>>,
 }
 
 impl Lines {
     fn open(exchange: McpExchange) -> Lines {
-        let (sink, frames) = sink::channel();
-        Lines { exchange, session: None, sink, frames }
+        Lines { exchange, session: None, frames: None }
     }
 
     /// Hands over one line.
@@ -66,7 +63,7 @@ impl Lines {
             headers: None,
             session: self.session.clone(),
             selection: None,
-            sink: Some(self.sink.clone()),
+            takes_frames: true,
             connection: None,
             instructions: Instructions::Toolsets,
         };
@@ -87,14 +84,13 @@ impl Lines {
         result["structuredContent"].clone()
     }
 
-    /// Opens a legacy session, and lets its notices come to the sink.
+    /// Opens a legacy session, and lets its notices come as frames.
     async fn initialize(&mut self) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "lines", "version": "1" } });
         let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         let message = message(self.handle(&request).await);
         let session = message.session.expect("a session should be opened").to_string();
-        let answer = stream::follow_session(&self.exchange, session.clone(), self.sink.clone()).await;
-        assert!(matches!(answer, McpAnswer::Streaming));
+        self.frames = Some(frames(stream::follow_session(&self.exchange, session.clone()).await));
         self.session = Some(session);
         let ready = self.handle(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
         assert!(matches!(ready, McpAnswer::Accepted));
@@ -103,7 +99,8 @@ impl Lines {
     /// The next line that is no answer to a line.
     async fn frame(&mut self) -> Value {
         loop {
-            match in_time("a frame", self.frames.recv()).await.expect("the sink should be open") {
+            let frames = self.frames.as_mut().expect("an answer should be a stream");
+            match in_time("a frame", frames.recv()).await.expect("the queue should be open") {
                 Frame::Message(message) => return serde_json::from_slice(&message).unwrap(),
                 Frame::KeepAlive => {}
             }
@@ -111,10 +108,19 @@ impl Lines {
     }
 }
 
+fn frames(answer: McpAnswer) -> Receiver<Frame> {
+    match answer {
+        McpAnswer::Streaming(frames) => frames,
+        other @ (McpAnswer::Message(_) | McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream) => {
+            panic!("a stream should be the answer, and not {other:?}")
+        }
+    }
+}
+
 fn message(answer: McpAnswer) -> McpMessage {
     match answer {
         McpAnswer::Message(message) => message,
-        other @ (McpAnswer::Streaming | McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream) => {
+        other @ (McpAnswer::Streaming(_) | McpAnswer::Accepted | McpAnswer::Cancelled | McpAnswer::NeedsStream) => {
             panic!("one message should be the answer, and not {other:?}")
         }
     }
@@ -153,7 +159,7 @@ async fn the_modern_era_needs_no_http_server() {
     assert_eq!(names(&lines.ask("tools/list", json!({ "_meta": meta })).await), FIXED);
     let listen = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
     let listen = json!({ "jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": listen });
-    assert!(matches!(lines.handle(&listen).await, McpAnswer::Streaming));
+    lines.frames = Some(frames(lines.handle(&listen).await));
     assert_eq!(lines.frame().await["method"], "notifications/subscriptions/acknowledged");
     world.configure("acme", "default_toolsets: []");
     assert_eq!(lines.frame().await["method"], "notifications/tools/list_changed");

@@ -6,7 +6,7 @@ use domain::{AuditId, Code, Principal, Scopes, Tenant};
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Most entries fit, so that the buffer seldom grows.
+/// Most entries fit without their contents, so that the buffer seldom grows.
 const USUAL: usize = 640;
 
 #[derive(Serialize)]
@@ -86,7 +86,8 @@ impl<'a> EntryRecord<'a> {
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         telemetry::metrics::AUDIT_RECORDS.add([self.phase], 1);
-        let mut bytes = Vec::with_capacity(USUAL);
+        let sealed = self.contents.as_ref().map_or(0, StoredContents::len);
+        let mut bytes = Vec::with_capacity(USUAL + sealed);
         // Only maps with odd keys and failing writers can fail here, and there are neither.
         let written = serde_json::to_writer(&mut bytes, self);
         debug_assert!(written.is_ok());

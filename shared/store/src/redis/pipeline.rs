@@ -114,26 +114,40 @@ fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
     cmd
 }
 
-/// A call of `enter.lua` by its digest.
+/// A call of `enter.lua` by its digest. The entries go as one text and what they are judged by goes once for all of a
+/// caller: the script is the dearest thing that a call asks of the server, and it is so by the number of its words.
 fn entering(step: &EnterStep, digest: &str) -> Cmd {
     let EnterStep { stream, minute, window, usage, entries } = step;
-    let texts = [digest, stream, minute, usage].iter().map(|text| text.len()).sum::<usize>();
-    let bodies = entries.iter().map(|entry| entry.body.len() + 128).sum::<usize>();
-    let mut cmd = sized("EVALSHA", 7 + 5 * entries.len(), texts + bodies + 24);
-    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage).arg(millis(*window));
-    for entry in entries {
-        cmd.arg(&entry.body);
-        match &entry.judged {
-            Some(CallAllowance { caller, tenant_most, caller_most, quota }) => {
-                cmd.arg(caller).arg(tenant_most).arg(caller_most);
-                cmd.arg(quota.map_or_else(String::new, |most| most.to_string()));
-            }
-            None => {
-                cmd.arg("").arg("").arg("").arg("");
-            }
+    let mut text = Vec::with_capacity(entries.iter().map(|entry| entry.body.len() + 1).sum());
+    let (mut whose, mut judges): (Vec<u8>, Vec<(&CallAllowance, u32)>) =
+        (Vec::with_capacity(entries.len()), Vec::new());
+    for (number, entry) in entries.iter().enumerate() {
+        if number > 0 {
+            text.push(b'\n');
         }
+        text.extend_from_slice(&entry.body);
+        whose.push(entry.judged.as_ref().map_or(0, |judged| judge_of(&mut judges, judged)));
+    }
+    let texts = [digest, stream, minute, usage].iter().map(|text| text.len()).sum::<usize>();
+    let mut cmd = sized("EVALSHA", 9 + 5 * judges.len(), texts + text.len() + whose.len() + 128 * judges.len() + 24);
+    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage).arg(millis(*window)).arg(text).arg(whose);
+    for (CallAllowance { caller, tenant_most, caller_most, quota }, openings) in judges {
+        cmd.arg(caller).arg(tenant_most).arg(caller_most);
+        cmd.arg(quota.map_or_else(String::new, |most| most.to_string())).arg(openings);
     }
     cmd
+}
+
+/// Counts an opening under what it is judged by, and tells the number of that, from 1. A batch has fewer entries than a
+/// byte has values.
+fn judge_of<'a>(judges: &mut Vec<(&'a CallAllowance, u32)>, judged: &'a CallAllowance) -> u8 {
+    let known = judges.iter().position(|(known, _)| *known == judged);
+    let at = known.unwrap_or_else(|| {
+        judges.push((judged, 0));
+        judges.len() - 1
+    });
+    judges[at].1 += 1;
+    u8::try_from(at + 1).unwrap_or(u8::MAX)
 }
 
 pub(super) fn fetch(key: &str) -> Cmd {
@@ -215,9 +229,18 @@ fn answer(op: &Op, value: Value) -> Result<OpResult, &'static str> {
 
 fn entered(step: &EnterStep, value: Value) -> Result<EnterResult, &'static str> {
     let mut values = from::<Vec<Value>>(value)?.into_iter();
-    let (item, left): (String, u64) = (from(values.next().ok_or(SHAPE)?)?, from(values.next().ok_or(SHAPE)?)?);
+    let mut next = || values.next().ok_or(SHAPE);
+    let (item, left, before): (String, u64, u64) = (from(next()?)?, from(next()?)?, from(next()?)?);
     let item = if item.is_empty() { None } else { Some(StreamId::parse(&item).ok_or(SHAPE)?) };
-    let verdicts: Vec<EntryVerdict> = values.map(|value| verdict(from(value)?)).collect::<Result<_, _>>()?;
+    let mut verdicts: Vec<EntryVerdict> = values.map(|value| verdict(from(value)?)).collect::<Result<_, _>>()?;
+    // Every one was written, and the calls among them were counted in their order.
+    if verdicts.is_empty() {
+        let mut calls = before;
+        verdicts.extend(step.entries.iter().map(|entry| {
+            calls += u64::from(entry.judged.is_some());
+            EntryVerdict::Written(if entry.judged.is_some() { calls } else { 0 })
+        }));
+    }
     let written = verdicts.iter().any(|verdict| matches!(verdict, EntryVerdict::Written(_)));
     if verdicts.len() != step.entries.len() || written != item.is_some() {
         return Err(SHAPE);
