@@ -32,6 +32,8 @@ mod records;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
+mod refusals;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod seal;
