@@ -544,7 +544,7 @@ mod tests {
             RecordKey::stream_owner(session),
             RecordKey::run(run),
             RecordKey::run_brief(run),
-            RecordKey::job(job.clone()),
+            RecordKey::job(job),
             RecordKey::job_output(job, number),
             RecordKey::runner(runner),
             RecordKey::release(text, text, text),
