@@ -13,6 +13,7 @@ use redis::{
 };
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 const SENTINEL_PORT: u16 = 26_379;
 const NODE_PORT: u16 = 6_379;
@@ -47,7 +48,7 @@ impl fmt::Display for NodeAddress {
 
 /// How nodes are reached, whatever their addresses: credentials, TLS and the number of the database.
 #[derive(Clone)]
-pub(super) struct NodeSettings(ConnectionInfo);
+pub(super) struct NodeSettings(Arc<ConnectionInfo>);
 
 impl NodeSettings {
     /// A client of the node at an address.
@@ -62,7 +63,7 @@ impl NodeSettings {
             ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) | _ => ConnectionAddr::Tcp(host, port),
         };
         let settings = self.0.redis_settings().clone().set_protocol(protocol);
-        Client::open(self.0.clone().set_addr(addr).set_redis_settings(settings))
+        Client::open(ConnectionInfo::clone(&self.0).set_addr(addr).set_redis_settings(settings))
     }
 }
 
@@ -131,7 +132,7 @@ fn sentinel(
     if !config.sentinel_password.is_empty() {
         settings = settings.set_password(&config.sentinel_password);
     }
-    let asked = NodeSettings(asked.0.set_redis_settings(settings));
+    let asked = NodeSettings(Arc::new(ConnectionInfo::clone(&asked.0).set_redis_settings(settings)));
     Ok(Topology::Sentinel { sentinels, asked, master: master.to_owned(), nodes })
 }
 
@@ -218,11 +219,11 @@ impl TlsFiles {
 
     fn apply(&self, info: ConnectionInfo) -> Result<NodeSettings, StoreOpenError> {
         let (Some(files), ConnectionAddr::TcpTls { .. }) = (&self.0, info.addr()) else {
-            return Ok(NodeSettings(info));
+            return Ok(NodeSettings(Arc::new(info)));
         };
         let client =
             Client::build_with_tls(info, files.clone()).map_err(|error| StoreOpenError::TlsFile(error.into()))?;
-        Ok(NodeSettings(client.get_connection_info().clone()))
+        Ok(NodeSettings(Arc::new(client.get_connection_info().clone())))
     }
 }
 

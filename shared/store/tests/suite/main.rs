@@ -34,6 +34,8 @@ mod records;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
+mod refusals;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod seal;
