@@ -130,7 +130,7 @@ fn a_file_that_is_as_it_was_is_not_read_again() {
     let dir = folder(&[("acme.yaml", "tenant: acme"), ("beta.yaml", "tenant: beta")]);
     let old = fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(60));
     let age = |name: &str| File::options().write(true).open(dir.path().join(name)).unwrap().set_times(old).unwrap();
-    ["acme.yaml", "beta.yaml"].map(age);
+    ["acme.yaml", "beta.yaml"].into_iter().for_each(age);
     let mut reading = FolderReading::default();
     let first = TenantFiles::read_changed(dir.path(), &KNOWN, &mut reading).unwrap();
     assert!(!reading.is_unsettled());
