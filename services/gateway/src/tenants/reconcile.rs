@@ -14,7 +14,7 @@ use domain::Tenant;
 use executor::SecretsNow;
 use external::{ServerCatalog, TenantExternal};
 use memory::TenantMemory;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use store::TenantText;
 use telemetry::metrics;
@@ -110,8 +110,9 @@ impl TenantRegistry {
                     .extend(old.refused.get_key_value(tenant).map(|(tenant, why)| (tenant.clone(), why.clone())));
             }
         }
-        let gone = old.served.keys().chain(old.files.keys());
-        for tenant in gone.filter(|tenant| !next.served.contains_key(*tenant) && !next.files.contains_key(*tenant)) {
+        let is_gone = |tenant: &&Tenant| !next.served.contains_key(*tenant) && !next.files.contains_key(*tenant);
+        let gone: BTreeSet<&Tenant> = old.served.keys().chain(old.files.keys()).filter(is_gone).collect();
+        for tenant in gone {
             self.parts.toolsets.detach(tenant);
             self.parts.vault.drop_tenant(tenant);
             if let Some(ended) = lock(&self.listeners).remove(tenant) {
