@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients console smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -178,6 +178,12 @@ ring_clients() {
     need_binary
     use_node
     deploy/clients/run
+}
+
+# The console in a real browser, against a real OpenID provider.
+ring_console() {
+    need_binary
+    deploy/console/run
 }
 
 ring_smoke() {

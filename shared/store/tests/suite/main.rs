@@ -9,6 +9,8 @@ mod batches;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod browsers;
+#[cfg(test)]
 mod carried;
 #[cfg(test)]
 mod documents;
@@ -44,5 +46,7 @@ mod tenant_text;
 mod trimming;
 #[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod waiting;
 #[cfg(test)]
 mod wakes;
