@@ -76,7 +76,7 @@ await step("the tutorial by mouse: read, type the name, approve, see it done", a
   await picture(page, "run");
   await page.locator("#typed").fill("not-it");
   await page.locator("#approve button:enabled").click();
-  expect(await page.getByText("the typed name is not that of the object").isVisible(), "another name approves nothing");
+  await page.getByText("the typed name is not that of the object").waitFor();
   expect(await stateOf(page) === "pending_approval", "and the run waits");
   await page.locator("#typed").fill("checkout");
   await page.locator("#approve button:enabled").click();
@@ -111,7 +111,7 @@ await step("by keyboard only", async () => {
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.locator('#run[data-state="rejected"]').waitFor();
-  expect(await page.getByText("scale it tomorrow").first().isVisible(), "the reason is in the timeline");
+  await page.getByText("scale it tomorrow").first().waitFor();
 });
 
 await step("without JavaScript", async () => {
@@ -140,10 +140,10 @@ await step("sign-in at an OpenID provider, back to the run that was asked for", 
   await visit.getByRole("link", { name: "Sign in with Example Login" }).click();
   await signInAtIssuer(visit, "ana.approver");
   await visit.waitForURL(runPage(run));
-  expect(await visit.getByText("ana.approver").first().isVisible(), "signed in as who they are");
+  await visit.getByText("ana.approver").first().waitFor();
   // The callback of a sign-in that is over does nothing.
   await visit.goto(`${inbox}/callback?code=x&state=y`);
-  expect(await visit.getByText("this sign-in is over").isVisible(), "a used sign-in is refused");
+  await visit.getByText("this sign-in is over").waitFor();
   await visit.goto(runPage(run));
   // Two browsers, one decision: the loser learns who won.
   await page.goto(runPage(run));
@@ -177,17 +177,18 @@ await step("a disruptive run wants a fresh proof of who approves", async () => {
   await visit.getByRole("link", { name: "Sign in with Example Login" }).click();
   await signInAtIssuer(visit, "ben.approver");
   await visit.waitForURL(inbox);
-  const run = await shop.ask("k8s_delete", { kind: "ConfigMap", name: "shop-settings" }).catch(() => undefined)
-    ?? await shop.ask("k8s_rollout", { action: "restart", kind: "Deployment", name: "checkout" });
+  const run = await shop.ask("k8s_scale", { kind: "Deployment", name: "cart-worker", replicas: 0 });
   await new Promise((done) => setTimeout(done, 21000));
   await visit.goto(runPage(run));
-  const disrupts = await visit.locator("#run").getAttribute("data-effect") === "disrupt";
-  if (disrupts) {
-    await visit.locator("#step-up").click();
-    await signInAtIssuer(visit, "ben.approver");
-    await visit.waitForURL(runPage(run));
-    await visit.locator("#typed").waitFor();
-  } else console.log("   (no disruptive run could be made here)");
+  expect(await visit.locator("#approve").count() === 0, "the old proof is not enough");
+  await accessible(visit, "step-up");
+  await picture(visit, "run-step-up");
+  await visit.locator("#step-up").click();
+  await signInAtIssuer(visit, "ben.approver");
+  await visit.waitForURL(runPage(run));
+  await visit.locator("#typed").fill("cart-worker");
+  await visit.locator("#approve button:enabled").click();
+  await visit.locator('#run[data-state="succeeded"]').waitFor();
   await fresh.close();
 });
 
@@ -207,11 +208,12 @@ await step("a cut stream says so and takes the decisions away; a wrong clock cha
   const minutes = (text) => Number(/(\d+) min/.exec(text)?.[1] ?? 0) + 60 * Number(/(\d+) h/.exec(text)?.[1] ?? 0);
   expect(Math.abs(minutes(expires) - minutes(honest)) <= 1, `${expires} and ${honest}`);
   await visit.locator("#reject button:enabled").waitFor();
-  await skewed.setOffline(true);
+  // The server falls silent, as behind a broken line: nothing ends, and nothing comes.
+  process.kill(Number(process.env.QM_SERVER_PID), "SIGSTOP");
   await visit.locator("body[data-stale]").waitFor({ timeout: 40000 });
   expect(await visit.locator("#reject button").isDisabled(), "decisions are off");
   await picture(visit, "run-stale");
-  await skewed.setOffline(false);
+  process.kill(Number(process.env.QM_SERVER_PID), "SIGCONT");
   await visit.locator("body:not([data-stale])").waitFor({ timeout: 40000 });
   await visit.locator("#reject button:enabled").waitFor();
   await skewed.close();
@@ -219,8 +221,8 @@ await step("a cut stream says so and takes the decisions away; a wrong clock cha
 
 await step("hostile text is visible, and nothing of it runs", async () => {
   const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\u2066<form action=https://evil.example><button>Approve</button></form>javascript:alert(3)";
-  const memory = await agent(["memory"]);
-  const run = await memory.ask("memory_remember", { path: "tenant/runbooks/hostile", type: "note", content: hostile + "x".repeat(20000), evidence: hostile });
+  const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "hostile", namespace: "shop" }, data: { text: hostile, long: "x".repeat(100000) } };
+  const run = await shop.ask("k8s_apply", { manifest: JSON.stringify(manifest) });
   for (const address of [inbox, runPage(run), `${inbox}/runs?object=${encodeURIComponent(hostile)}&requester=${encodeURIComponent(hostile)}`]) {
     await page.goto(address);
     const found = await page.evaluate(() => ({
@@ -249,35 +251,20 @@ await step("every other screen is accessible and fits 320 pixels", async () => {
   await own.waitForURL(`${inbox}/mine`);
   expect(await own.locator(".run").count() > 0, "an owner sees what the agent asked for");
   await picture(own, "mine-full");
-  await own.goto(shown.admin);
-  await own.getByText("The right that is missing is").waitFor();
-  await accessible(own, "missing right");
-  await picture(own, "missing-right");
   await owner.close();
-});
-
-await step("the first page is small", async () => {
-  const measured = await context(browser);
-  await measured.addCookies(await people.cookies());
-  const visit = await measured.newPage();
-  const session = await measured.newCDPSession(visit);
-  await session.send("Network.enable");
-  const sizes = new Map();
-  const kinds = new Map();
-  session.on("Network.responseReceived", (event) => kinds.set(event.requestId, event.response.url));
-  session.on("Network.loadingFinished", (event) => sizes.set(event.requestId, event.encodedDataLength));
-  await visit.goto(inbox, { waitUntil: "load" });
-  await visit.waitForTimeout(500);
-  let whole = 0;
-  let files = 0;
-  for (const [id, bytes] of sizes) { whole += bytes; if ((kinds.get(id) ?? "").includes("/assets/")) files += bytes; }
-  console.log(`   first page ${whole} bytes on the wire, scripts and styles ${files}`);
-  expect(whole > 0 && whole <= 40 * 1024 && files <= 25 * 1024, `${whole} and ${files}`);
-  await measured.close();
+  const admins = await context(browser);
+  const admin = await admins.newPage();
+  await admin.goto(`${inbox}/sign-in`);
+  await admin.getByRole("link", { name: "Sign in with Example Login" }).click();
+  await signInAtIssuer(admin, "carl.admin");
+  await admin.getByText("The right that is missing is").waitFor();
+  await accessible(admin, "missing right");
+  await picture(admin, "missing-right");
+  await admins.close();
 });
 
 await step("ten thousand waiting runs cost a page what ten do", async () => {
-  const some = Number(process.env.QM_WAITING ?? 10000);
+  const some = Number(process.env.WAITING_RUNS ?? 10000);
   const agents = await Promise.all(moreTokens().map((token) => agent(["memory"], token)));
   const cookie = (await people.cookies()).map((one) => `${one.name}=${one.value}`).join("; ");
   const time = async () => {
@@ -306,6 +293,26 @@ await step("ten thousand waiting runs cost a page what ten do", async () => {
   console.log(`   a page takes ${few.toFixed(1)} ms with a few, ${many.toFixed(1)} ms with ${count}: ${(many / few).toFixed(2)}`);
   expect(many <= 1.5 * few + 1, "more waiting runs cost more");
   await picture(page, "inbox-many");
+});
+
+await step("the first page is small", async () => {
+  const measured = await context(browser);
+  await measured.addCookies(await people.cookies());
+  const visit = await measured.newPage();
+  const session = await measured.newCDPSession(visit);
+  await session.send("Network.enable");
+  const sizes = new Map();
+  const kinds = new Map();
+  session.on("Network.responseReceived", (event) => kinds.set(event.requestId, event.response.url));
+  session.on("Network.loadingFinished", (event) => sizes.set(event.requestId, event.encodedDataLength));
+  await visit.goto(inbox, { waitUntil: "load" });
+  await visit.waitForTimeout(500);
+  let whole = 0;
+  let files = 0;
+  for (const [id, bytes] of sizes) { whole += bytes; if ((kinds.get(id) ?? "").includes("/assets/")) files += bytes; }
+  console.log(`   first page ${whole} bytes on the wire, scripts and styles ${files}`);
+  expect(whole > 0 && whole <= 40 * 1024 && files <= 25 * 1024, `${whole} and ${files}`);
+  await measured.close();
 });
 
 expect(violations.length === 0, `the policy was violated: ${violations.join("\n")}`);

@@ -17,7 +17,7 @@ let lastTime = Number(document.body.dataset.now);
 let stale = false;
 
 const read = async () => {
-  const answer = await fetch(location.href, { headers: { "X-Requested-With": "live" }, redirect: "manual", cache: "no-store" });
+  const answer = await fetch(document.body.dataset.page ?? location.href, { headers: { "X-Requested-With": "live" }, redirect: "manual", cache: "no-store" });
   if (!answer.ok) throw new Error(String(answer.status));
   return new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
 };
@@ -113,6 +113,8 @@ if (address) {
     setServerTime(lastTime);
     if (stale) refresh(); else asOf("As of");
   });
+  // What moved while nobody listened, between the drawing of the page and now, or during a break, is read now.
+  stream.addEventListener("open", () => { lastHeard = Date.now(); refresh(); });
   stream.addEventListener("changed", () => { lastHeard = Date.now(); refresh(); });
   stream.addEventListener("out", () => { stream.close(); location.reload(); });
   stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED) old(); });

@@ -84,6 +84,8 @@ pub struct PageFrame {
     pub now: Moment,
     /// Whether the page listens for changes.
     pub live: bool,
+    /// Where the page is read again, if not where the browser is: what was posted is not.
+    pub address: Option<String>,
 }
 
 /// The whole page.
@@ -104,7 +106,7 @@ pub fn page(frame: &PageFrame, content: &Markup) -> Markup {
                     script type="module" src=(assets::address(script)) {}
                 }
             }
-            body data-now=(frame.now.millis()) data-live=[live] data-title=(frame.title) {
+            body data-now=(frame.now.millis()) data-live=[live] data-page=[&frame.address] {
                 a.skip href="#main" { "Skip to the content" }
                 (header(frame, waiting))
                 @if frame.live {

@@ -153,7 +153,7 @@ fn risks(view: &RunView) -> Markup {
             section.risks aria-labelledby="risks-title" {
                 h2 #risks-title { "Risks" }
                 ul {
-                    @if disrupts { li { strong { "Disruptive: " } "it takes something away, or puts service at risk." } }
+                    @if disrupts && view.warnings.is_empty() { li { strong { "Disruptive: " } "it takes something away, or puts service at risk." } }
                     @for warning in &view.warnings { li { (untrusted(warning)) } }
                     @if view.tainted {
                         li { "The session had read text from outside before it asked. That text may have talked the agent into this." }

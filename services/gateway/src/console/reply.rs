@@ -30,7 +30,8 @@ pub(super) fn start(status: StatusCode, trace_id: &str) -> HttpResponseBuilder {
         .insert_header(("Cross-Origin-Resource-Policy", "same-origin"))
         .insert_header(("X-Content-Type-Options", "nosniff"))
         .insert_header(("X-Frame-Options", "DENY"))
-        .insert_header(("Referrer-Policy", "no-referrer"))
+        // Not `no-referrer`: with that, browsers say `Origin: null` for our own forms.
+        .insert_header(("Referrer-Policy", "same-origin"))
         .insert_header(("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()"))
         .insert_header((CACHE_CONTROL, "no-store"));
     builder
@@ -52,13 +53,15 @@ pub(super) struct DrawnPage {
     pub(super) title: String,
     pub(super) screen: Screen,
     pub(super) live: bool,
+    /// Where the page is read again, if the request was a form.
+    pub(super) address: Option<String>,
     pub(super) content: Markup,
 }
 
 impl DrawnPage {
     /// A page that was drawn as wanted.
     pub(super) fn ok(screen: Screen, title: impl Into<String>, live: bool, content: Markup) -> DrawnPage {
-        DrawnPage { status: StatusCode::OK, title: title.into(), screen, live, content }
+        DrawnPage { status: StatusCode::OK, title: title.into(), screen, live, address: None, content }
     }
 }
 
@@ -115,6 +118,7 @@ async fn framed(gateway: &Gateway, person: &ConsolePerson, page: DrawnPage) -> H
         counts: counted.map(|(waiting, _)| NavCounts { waiting }),
         now: counted.map_or(person.now, |(_, now)| now),
         live: page.live,
+        address: page.address,
     };
     html(page.status, &person.authed.trace_id, layout::page(&frame, &page.content))
 }
@@ -122,7 +126,7 @@ async fn framed(gateway: &Gateway, person: &ConsolePerson, page: DrawnPage) -> H
 /// A page for somebody who is not signed in.
 pub(super) fn outside(status: StatusCode, title: &str, now: Moment, trace_id: &str, content: &Markup) -> HttpResponse {
     let title = title.to_owned();
-    let frame = PageFrame { title, screen: Screen::Other, person: None, counts: None, now, live: false };
+    let frame = PageFrame { title, screen: Screen::Other, person: None, counts: None, now, live: false, address: None };
     html(status, trace_id, layout::page(&frame, content))
 }
 
@@ -131,7 +135,14 @@ pub(super) fn failed(failure: &Failure, trace_id: &str) -> DrawnPage {
     let status =
         StatusCode::from_u16(mcp::codes::rest_status(failure.code)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let view = message_of(failure, trace_id);
-    DrawnPage { status, title: view.title.clone(), screen: Screen::Other, live: false, content: message::page(&view) }
+    DrawnPage {
+        status,
+        title: view.title.clone(),
+        screen: Screen::Other,
+        live: false,
+        address: None,
+        content: message::page(&view),
+    }
 }
 
 /// What went wrong, in words.

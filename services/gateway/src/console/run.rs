@@ -23,7 +23,7 @@ use domain::text::visible_json;
 use domain::{Code, Effect, Failure};
 use serde::Deserialize;
 use serde_json::Value;
-use store::SignInMethod;
+use store::{RunBrief, SignInMethod};
 
 /// How many of the last runs are looked through for earlier ones on the same thing.
 const LOOKED_AT: usize = 200;
@@ -277,7 +277,8 @@ async fn drawn(
     let earlier = earlier(gateway, &person.authed, &run).await?;
     let view = view(gateway, person, &run, viewer, earlier, notice);
     let title = format!("{} {}", run.asked.tool, console::parts::state_in_words(run.state));
-    Ok(DrawnPage { status, ..DrawnPage::ok(Screen::Other, title, true, page::page(&view)) })
+    let address = Some(run_address(id));
+    Ok(DrawnPage { status, address, ..DrawnPage::ok(Screen::Other, title, true, page::page(&view)) })
 }
 
 /// The last runs on the same thing, among the newest of the tenant that this person may see.
@@ -289,7 +290,15 @@ async fn earlier(gateway: &Gateway, authed: &AuthedRequest, run: &Run) -> Result
     let briefs = runs.briefs(&ids).await.map_err(no_store)?;
     let object = briefs.iter().find(|brief| brief.id == run.id).and_then(|brief| brief.object.clone());
     let Some(object) = object.or_else(|| run.asked.object()) else { return Ok(Vec::new()) };
-    let same = briefs.iter().filter(|brief| brief.id != run.id && brief.object.as_ref() == Some(&object));
+    let name = object.rsplit('/').next().unwrap_or_default();
+    // Of a run that is over no arguments are kept, so its line tells what it was done to.
+    let named = |brief: &RunBrief| {
+        brief.object.is_none()
+            && brief.tool == run.asked.tool
+            && brief.summary.split([' ', '/', ',']).any(|word| word == name)
+    };
+    let same =
+        briefs.iter().filter(|brief| brief.id != run.id && (brief.object.as_ref() == Some(&object) || named(brief)));
     Ok(same.take(EARLIER).map(|brief| inbox::row(authed, brief)).collect())
 }
 

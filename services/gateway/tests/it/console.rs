@@ -2,9 +2,11 @@
 
 use crate::console_desk::{Browser, COOKIE, field, link, with_console};
 use crate::here::{World, in_process};
-use crate::runs_desk::{acme, ask, asker, asking, note, show};
+use crate::runs_desk::{acme, ask, asker, asking, id, note, show};
+use domain::RunId;
 use gateway::console::routes::{ConsoleAccess, ROUTES};
 use serde_json::Value;
+use store::{AuditEntry, Phase, RunCasOutcome};
 use testkit::{Plan, Request};
 
 const DECIDER: &str = "runs:decide audit:read";
@@ -89,7 +91,7 @@ async fn every_page_has_the_headers_that_keep_strangers_out() {
         for (name, value) in [
             ("cache-control", "no-store"),
             ("x-content-type-options", "nosniff"),
-            ("referrer-policy", "no-referrer"),
+            ("referrer-policy", "same-origin"),
             ("cross-origin-opener-policy", "same-origin"),
             ("cross-origin-resource-policy", "same-origin"),
         ] {
@@ -332,8 +334,22 @@ async fn a_stream_tells_of_changes_and_ends_with_the_session() {
 async fn what_agents_wrote_is_neither_markup_nor_hidden() {
     let world = world().await;
     let hostile = "<script>alert(1)</script><form action=//evil>\u{202e}\u{200b}<img src=x onerror=alert(2)>";
-    let client = asker(&world.tenant("acme").agent()).await;
-    let run = ask(&client, "hostile", hostile).await;
+    let asked = pending(&world, "hostile").await;
+    let runs = world.part(0).store.of(&acme()).runs();
+    let mut run = runs.find(id(&asked)).await.unwrap().0.unwrap().run;
+    // Whatever an agent can fill, and more: nothing may rest on what tools clean beforehand.
+    run.id = RunId::from_random([7; 16]);
+    run.asked.requester.subject = hostile.to_owned();
+    run.asked.arguments = serde_json::json!({ "name": hostile, hostile: [hostile] }).to_string();
+    run.asked.preview.summary = hostile.to_owned();
+    run.asked.preview.text = format!("+{hostile}\n-{hostile}");
+    run.asked.preview.warnings = vec![hostile.to_owned()];
+    run.asked.preview.hidden = vec![hostile.to_owned()];
+    run.asked.preview.arguments = None;
+    run.asked.assignment.agent = Some(hostile.to_owned());
+    let opened = runs.open(&run, None, u64::MAX, &AuditEntry::new(Phase::Transition)).await.unwrap();
+    assert!(matches!(opened, RunCasOutcome::Done(_)));
+    let run = run.id.to_string();
     let ana = Browser::signed_in(&world, 0, "ana", DECIDER).await;
     for path in ["/console", &format!("/console/runs/{run}"), "/console/runs"] {
         let text = ana.get(&world, 0, path).await.text();
