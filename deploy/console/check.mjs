@@ -239,6 +239,38 @@ await step("hostile text is visible, and nothing of it runs", async () => {
   await picture(page, "run-hostile");
 });
 
+await step("a form of others decides nothing, and nothing is decided by GET", async () => {
+  const run = await shop.ask("k8s_scale", { kind: "Deployment", name: "cart-worker", replicas: 8 });
+  await page.goto(runPage(run));
+  const [token, digest] = await page.evaluate(() => ["token", "digest"].map((name) => document.querySelector(`#reject [name=${name}]`).value));
+  const cookie = (await people.cookies()).map((one) => `${one.name}=${one.value}`).join("; ");
+  const send = (fields, headers, method = "POST") => fetch(`${runPage(run)}/reject`, {
+    method, redirect: "manual", body: method === "POST" ? new URLSearchParams(fields) : undefined, headers: { Cookie: cookie, ...headers },
+  });
+  const own = { "Sec-Fetch-Site": "same-origin" };
+  for (const [why, fields, headers] of [
+    ["another site", { token, digest }, { "Sec-Fetch-Site": "cross-site" }],
+    ["a neighbour", { token, digest }, { "Sec-Fetch-Site": "same-site" }],
+    ["another origin", { token, digest }, { Origin: "https://evil.example" }],
+    ["no word at all", { token, digest }, {}],
+    ["no token", { digest }, own],
+    ["another token", { token: "0".repeat(64), digest }, own],
+    ["another digest", { token, digest: "0".repeat(64) }, own],
+  ]) {
+    const answer = await send(fields, headers);
+    expect(answer.status >= 400 && answer.status < 500, `${why}: ${answer.status}`);
+  }
+  expect((await send({}, own, "GET")).status === 404, "a GET decides");
+  await page.goto(runPage(run));
+  expect(await stateOf(page) === "pending_approval", "the run still waits");
+  expect((await send({ token, digest, reason: "by a form of ours" }, own)).status === 303, "a form of ours decides");
+  const headers = (await fetch(inbox, { headers: { Cookie: cookie } })).headers;
+  expect(/require-trusted-types-for 'script'/.test(headers.get("content-security-policy")), "the policy");
+  for (const [name, value] of [["cache-control", "no-store"], ["x-content-type-options", "nosniff"], ["cross-origin-opener-policy", "same-origin"], ["cross-origin-resource-policy", "same-origin"]]) {
+    expect(headers.get(name) === value, `${name} is ${headers.get(name)}`);
+  }
+});
+
 await step("every other screen is accessible and fits 320 pixels", async () => {
   for (const [name, path] of [["runs", "/runs"], ["runs-none", "/runs?tool=no_such_tool"], ["mine", "/mine"], ["nothing", "/no-such-page"], ["no-run", "/runs/run_0000000000000000000000"]]) {
     await page.goto(`${inbox}${path}`);
