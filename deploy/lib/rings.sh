@@ -13,7 +13,7 @@ declare -A BESIDE=(
 # Those of them that only compute take what the others leave idle.
 IDLY=' docs '
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients site files smoke soak image chart)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients console site files smoke soak image chart)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -266,6 +266,12 @@ ring_clients() {
     need_binary
     use_node
     deploy/clients/run
+}
+
+# The console in a real browser, against a real OpenID provider.
+ring_console() {
+    need_binary
+    deploy/console/run
 }
 
 ring_smoke() {

@@ -3,6 +3,7 @@
 use crate::archiving;
 use crate::authenticity;
 use crate::clock::SystemClock;
+use crate::console::Console;
 use crate::duties::{self, Duties};
 use crate::http::address::AddressLimit;
 use crate::http::guard::OriginPolicy;
@@ -71,6 +72,8 @@ pub struct Gateway {
     pub duties: Duties,
     /// The audit logs this replica is at work on.
     pub sealing: Sealing,
+    /// The web console; `None` if it is off.
+    pub console: Option<Console>,
     /// Background work.
     pub tasks: Tasks,
     /// How long sessions live.
@@ -125,17 +128,13 @@ impl Gateway {
         let (notices, events) = RunEvents::channel();
         let notices = if webhook.is_some() { notices } else { RunEvents::default() };
         let leases = Leases { lease: settings.approvals.lease, renew_every: settings.approvals.renew_every };
-        let listen = &settings.listen;
-        let doors = OriginPolicy::new(
-            &settings.identity.resource,
-            &listen.hosts,
-            &listen.origins,
-            listen.address.ip().is_loopback(),
-        );
+        let console = Console::build(&settings).context("[console] cannot be used")?;
+        let doors = doors(&settings, console.as_ref());
         let gateway = Arc::new(Gateway {
             executor: Executor::new(store.clone(), tasks.clone(), lives, Arc::clone(&keys), leases)
                 .telling(notices)
                 .with_codes(codes)
+                .with_pages(console.as_ref().map(|console| console.address("/runs/")))
                 .with_limits(settings.limits.call_limits())
                 .with_audited_bytes(usize::try_from(settings.calls.audit_contents_bytes).unwrap_or(usize::MAX)),
             addresses: AddressLimit::of(&settings.listen),
@@ -157,6 +156,7 @@ impl Gateway {
             verifier,
             keys,
             doors,
+            console,
             tasks,
             lives,
         });
@@ -207,6 +207,17 @@ impl Gateway {
         let (host, path) = resource.split_at(path);
         format!("{host}{WELL_KNOWN}{path}")
     }
+}
+
+/// Which hosts and origins are answered: those of the tools, and that of the console.
+fn doors(settings: &Settings, console: Option<&Console>) -> OriginPolicy {
+    let listen = &settings.listen;
+    let (mut hosts, mut origins) = (listen.hosts.clone(), listen.origins.clone());
+    if let Some(console) = console {
+        hosts.extend(console.origin.split_once("://").map(|(_, host)| host.to_owned()));
+        origins.push(console.origin.clone());
+    }
+    OriginPolicy::new(&settings.identity.resource, &hosts, &origins, listen.address.ip().is_loopback())
 }
 
 /// What differs between a service and a process for one user.

@@ -1,7 +1,7 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
-//! whichever transport asks), [`routes`], then [`http`] handler by handler, and [`stdio`]. [`tenants`], [`duties`], [`sealing`],
+//! whichever transport asks), [`routes`], then [`http`] handler by handler, [`console`] and [`stdio`]. [`tenants`], [`duties`], [`sealing`],
 //! [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
 
 pub mod app;
@@ -10,6 +10,7 @@ mod authenticity;
 pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod console;
 pub mod duties;
 pub mod fixture;
 pub mod http;
@@ -20,6 +21,7 @@ pub mod protocol;
 pub mod reach;
 pub mod readiness;
 pub mod routes;
+mod run_desk;
 pub mod sealing;
 pub mod server;
 pub mod settings;

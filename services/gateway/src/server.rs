@@ -1,12 +1,13 @@
 //! The HTTP server: HTTP/1.1, bounded, drained.
 
 use crate::app::Gateway;
+use crate::console;
 use crate::http::metrics::scrape;
 use crate::http::{caller, trace};
 use crate::routes;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{Condition, from_fn};
-use actix_web::web::{self, Data, QueryConfig};
+use actix_web::web::{self, Data, QueryConfig, ServiceConfig};
 use actix_web::{App, HttpServer};
 use anyhow::Context;
 use std::net::{SocketAddr, TcpListener};
@@ -18,6 +19,8 @@ const CONNECTIONS: usize = 25_000;
 
 /// Connections of those who read metrics.
 const SCRAPERS: usize = 64;
+/// Threads of the console's own listener: people are few.
+const CONSOLE_WORKERS: usize = 2;
 /// How long what callers used may take to be written down at the end.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
@@ -28,6 +31,7 @@ pub struct RunningServer {
     gateway: Arc<Gateway>,
     serving: Listening,
     metrics: Option<Listening>,
+    console: Option<Listening>,
 }
 
 /// One listener and those who serve it.
@@ -62,10 +66,12 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
         workers => workers,
     };
     let traced = gateway.settings.telemetry.is_traced();
+    let beside = gateway.console.is_some() && gateway.settings.console.listen.is_empty();
     let server = HttpServer::new(move || {
         let queries = QueryConfig::default().error_handler(|error, request| caller::bad_query(&error, request).into());
         let spans = Condition::new(traced, from_fn(trace::in_span));
-        App::new().app_data(data.clone()).app_data(queries).wrap(spans).configure(routes::all)
+        let pages: fn(&mut ServiceConfig) = if beside { console::routes::all } else { no_pages };
+        App::new().app_data(data.clone()).app_data(queries).wrap(spans).configure(pages).configure(routes::all)
     })
     .workers(workers)
     .max_connections(CONNECTIONS)
@@ -77,7 +83,8 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
     .listen(listener)?
     .run();
     let serving = Listening { handle: server.handle(), ended: gateway.tasks.spawn("server", server) };
-    Ok(RunningServer { address, gateway: Arc::clone(gateway), serving, metrics: metrics(gateway)? })
+    let (metrics, console) = (metrics(gateway)?, console_apart(gateway)?);
+    Ok(RunningServer { address, gateway: Arc::clone(gateway), serving, metrics, console })
 }
 
 /// Listens for Prometheus, if it is told where.
@@ -101,14 +108,43 @@ fn metrics(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
     Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("metrics", server) }))
 }
 
+/// The tool port of a service whose console is off, or elsewhere.
+fn no_pages(_: &mut ServiceConfig) {}
+
+/// Listens for browsers, if the console has a listener of its own.
+fn console_apart(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
+    let address = &gateway.settings.console.listen;
+    if gateway.console.is_none() || address.is_empty() {
+        return Ok(None);
+    }
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on console.listen {address}"))?;
+    listener.set_nonblocking(true)?;
+    tracing::info!(address = %listener.local_addr()?, "the console is served");
+    let data = Data::from(Arc::clone(gateway));
+    let traced = gateway.settings.telemetry.is_traced();
+    let server = HttpServer::new(move || {
+        let spans = Condition::new(traced, from_fn(trace::in_span));
+        App::new().app_data(data.clone()).wrap(spans).configure(console::routes::all)
+    })
+    .workers(CONSOLE_WORKERS)
+    .max_connections(CONNECTIONS)
+    .client_request_timeout(gateway.settings.listen.request_timeout)
+    .h1_allow_half_closed(false)
+    .shutdown_timeout(gateway.settings.listen.drain.as_secs())
+    .disable_signals()
+    .listen(listener)?
+    .run();
+    Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("console", server) }))
+}
+
 impl RunningServer {
     /// Stops at once: whoever asks over HTTP is cut off, background work gets a moment, and what callers used and the
     /// audit entries are written down.
     pub async fn stop_now(self, moment: Duration) {
-        let RunningServer { gateway, serving, metrics, .. } = self;
+        let RunningServer { gateway, serving, metrics, console, .. } = self;
         gateway.readiness.drain();
         gateway.tasks.stopping().cancel();
-        for listening in std::iter::once(serving).chain(metrics) {
+        for listening in std::iter::once(serving).chain(metrics).chain(console) {
             listening.handle.stop(false).await;
         }
         gateway.tasks.drain(moment).await;
@@ -121,12 +157,12 @@ impl RunningServer {
     /// Stops in order: unready first, then streams and background work, then requests, then what callers used and the queue of
     /// audit entries.
     pub async fn stop(self) {
-        let RunningServer { gateway, serving, metrics, .. } = self;
+        let RunningServer { gateway, serving, metrics, console, .. } = self;
         gateway.readiness.drain();
         gateway.tasks.stopping().cancel();
         serving.stop().await;
-        if let Some(metrics) = metrics {
-            metrics.stop().await;
+        for listening in metrics.into_iter().chain(console) {
+            listening.stop().await;
         }
         if !gateway.tasks.drain(gateway.settings.listen.drain).await {
             tracing::warn!(left = gateway.tasks.len(), "some work was still under way at the end");

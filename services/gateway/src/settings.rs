@@ -2,9 +2,11 @@
 //!
 //! Each crate owns its section; this file only nests them and merges the layers.
 
+mod console;
 mod limits;
 mod otel;
 
+pub use console::{ConsoleIssuer, ConsoleSettings, GroupGrant};
 pub use limits::LimitSettings;
 
 use crate::network::ProxyNetwork;
@@ -40,6 +42,8 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// How replicas share the execution of runs.
     pub approvals: ApprovalSettings,
+    /// The web console.
+    pub console: ConsoleSettings,
     /// How runners and the service work together.
     pub runners: RunnerSettings,
     /// Where tenants are configured.
@@ -327,6 +331,7 @@ impl Settings {
             return wrong("listen.refused_per_address is zero, so no request could be let in");
         }
         self.limits.check()?;
+        self.console.check(self)?;
         self.audit.check().map_err(SettingsError::Wrong)?;
         if !(1..self.upstreams.helm_slots.max(2)).contains(&self.upstreams.helm_slots_per_tenant) {
             return wrong("upstreams.helm_slots_per_tenant must be at least 1 and below upstreams.helm_slots");

@@ -43,6 +43,15 @@ pub struct Webhook {
     client: egress::HttpClient,
 }
 
+/// Where links in notices lead: where the settings say, else to the console, if it is served.
+fn console_address(settings: &crate::settings::Settings) -> String {
+    let named = settings.approvals.console_url.clone();
+    if named.is_empty() && settings.console.enabled {
+        return format!("{}{}", settings.console.origin(&settings.identity.resource), console::BASE);
+    }
+    named
+}
+
 impl Webhook {
     /// The webhook of the settings; `None` if there is none.
     pub fn read(settings: &crate::settings::Settings) -> anyhow::Result<Option<Webhook>> {
@@ -59,7 +68,7 @@ impl Webhook {
             url: approvals.webhook_url.clone(),
             secret,
             format: approvals.webhook_format,
-            console: approvals.console_url.clone(),
+            console: console_address(settings),
             client: egress::operator_client(&egress::Config::default())?,
         }))
     }

@@ -213,6 +213,20 @@ impl RunRequest {
         }
     }
 
+    /// What it is done to, by the arguments that name things: cluster, namespace, kind, name and their like, with slashes
+    /// between them. `None` if no argument names more than a place.
+    pub fn object(&self) -> Option<String> {
+        const PLACES: [&str; 4] = ["cluster", "server", "namespace", "kind"];
+        const THINGS: [&str; 7] = ["name", "release", "rollout", "job", "path", "node", "runbook"];
+        const LONGEST: usize = 200;
+        let arguments: Value = serde_json::from_str(&self.arguments).unwrap_or_default();
+        let named = |key: &&str| arguments.get(*key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let things: Vec<&str> = THINGS.iter().filter_map(named).collect();
+        let words: Vec<&str> = PLACES.iter().filter_map(named).chain(things.iter().copied()).collect();
+        let object = visible(&words.join("/"));
+        (!things.is_empty() && object.len() <= LONGEST).then_some(object)
+    }
+
     /// What a call asks for at this moment, under the plainest terms: one person decides at once, and a rejection ends
     /// nothing. Whoever records a run sets the terms that are its own.
     pub fn new(call: &Call, asked_at: Moment) -> RunRequest {

@@ -39,6 +39,8 @@ pub struct ExecutorParts {
     pub(crate) notices: RunEvents,
     /// The codes that toolsets raise, to read the record of a failed run back.
     pub(crate) codes: Arc<[Code]>,
+    /// Where people find the pages of runs, if they have any; the run's id follows.
+    pub(crate) pages: Option<Arc<str>>,
     /// When sessions last said that they read text from outside.
     pub(crate) taints: Arc<TaintRefresh>,
     /// Whether nothing new may be recorded for a person to decide.
@@ -74,6 +76,7 @@ impl Executor {
             leases,
             notices: RunEvents::default(),
             codes: Arc::default(),
+            pages: None,
             taints: Arc::default(),
             closed: Arc::default(),
             admission: Arc::new(CallAdmission::new(CallLimits::default())),
@@ -100,6 +103,12 @@ impl Executor {
     #[must_use]
     pub fn telling(self, notices: RunEvents) -> Executor {
         self.with(|parts| parts.notices = notices)
+    }
+
+    /// The same executor, whose runs have pages for people below this address.
+    #[must_use]
+    pub fn with_pages(self, address: Option<String>) -> Executor {
+        Executor { pages: address.map(Into::into), ..self }
     }
 
     /// The same executor, for toolsets that raise these codes.

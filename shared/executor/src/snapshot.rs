@@ -70,6 +70,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Where the rule stands that would ask a person about such a call now.
+    pub fn asking_place(&self, tool: &str, about: Option<&str>) -> Option<RulePlace> {
+        self.place_of(true, policy::asking_rule_of(&self.policy, tool, about)?)
+    }
+
     /// Where a rule stands that asks a person, or denies.
     pub(crate) fn place_of(&self, asks: bool, rule: &Pattern) -> Option<RulePlace> {
         let line = self.rules.iter().find(|line| line.asks == asks && line.patterns.contains(rule))?;

@@ -97,17 +97,27 @@ impl Claims {
         if meant { Ok(()) } else { Err(TokenRefused::WrongAudience) }
     }
 
-    /// The caller these claims describe. The tenant comes last: its refusal tells that the rest was good.
-    pub(crate) fn caller(&self, expires_at: Moment) -> Result<Caller, TokenRefused> {
+    /// Whether the token is meant for several.
+    pub(crate) fn has_many_audiences(&self) -> bool {
+        self.aud.as_ref().and_then(Value::as_array).is_some_and(|many| many.len() > 1)
+    }
+
+    /// Whom these claims are about.
+    pub(crate) fn principal(&self) -> Result<Principal, TokenRefused> {
         let issuer = self.issuer()?.to_owned();
         let subject = text("sub", self.sub.as_ref())?;
         if subject.is_empty() || subject.len() > MOST_SUBJECT_BYTES || subject.chars().any(char::is_control) {
             return Err(TokenRefused::BadClaim { claim: "sub" });
         }
+        Ok(Principal::new(issuer, subject))
+    }
+
+    /// The caller these claims describe. The tenant comes last: its refusal tells that the rest was good.
+    pub(crate) fn caller(&self, expires_at: Moment) -> Result<Caller, TokenRefused> {
+        let principal = self.principal()?;
         let scopes = Scopes::parse(text("scope", self.scope.as_ref())?);
         let slug = self.tenant.as_ref().and_then(Value::as_str).ok_or(TokenRefused::BadTenant)?;
         let tenant = Tenant::parse(slug).map_err(|_| TokenRefused::BadTenant)?;
-        let principal = Principal::new(issuer, subject);
         // Other services may have a claim of that name, with another meaning.
         let labels = if scopes.allow(TokenScope::RunnerWork) { self.labels()? } else { Vec::new() };
         Ok(Caller { tenant, principal, scopes, expires_at, token: None, labels })

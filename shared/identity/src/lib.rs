@@ -1,7 +1,7 @@
 //! JWT and JWKS in, [`Caller`](domain::Caller) out.
 //!
 //! Reading order: [`config`] (whom we believe), [`verifier`] (the one verb, [`Verifier::caller`]), [`refused`] (every
-//! way it can say no); inside, `token` (the three parts), `issuer`, `keys`, `jwks` and `remote` (who signs, and with
+//! way it can say no), [`id_token`] (people who sign in with a browser); inside, `token` (the three parts), `issuer`, `keys`, `jwks` and `remote` (who signs, and with
 //! what), `claims` (what the token says), `bounds` (what its issuer may say), `known` (tokens seen before). [`mint`] makes tokens for development.
 //!
 //! A caller comes out of one place, after signature, issuer, audience, time, subject, scope and tenant were all found
@@ -13,6 +13,7 @@
 mod bounds;
 mod claims;
 pub mod config;
+pub mod id_token;
 mod issuer;
 mod jwks;
 mod keys;
@@ -25,6 +26,7 @@ mod token;
 pub mod verifier;
 
 pub use config::{Algorithm, Config, ConfigError, ConfigWarning, IssuerConfig};
+pub use id_token::{IdTokenChecks, SignedIn};
 pub use issuer::KeyFileError;
 pub use refused::TokenRefused;
 pub use verifier::{Verifier, VerifierError};

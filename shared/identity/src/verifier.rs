@@ -136,7 +136,11 @@ impl Verifier {
         Ok(VerifiedToken { caller, window, issuer: Arc::clone(issuer), key: key.fingerprint(), keep })
     }
 
-    fn issuer(&self, name: &str) -> Result<&Arc<Issuer>, TokenRefused> {
+    pub(crate) fn leeway(&self) -> Duration {
+        self.leeway
+    }
+
+    pub(crate) fn issuer(&self, name: &str) -> Result<&Arc<Issuer>, TokenRefused> {
         self.issuers.iter().find(|issuer| issuer.name == name).ok_or(TokenRefused::UnknownIssuer)
     }
 }

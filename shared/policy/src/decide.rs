@@ -145,9 +145,17 @@ pub fn asking_rule<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Pattern> {
     gate(policy, call).map(|gate| &gate.pattern)
 }
 
+/// The same for a call of which only the tool is known, and what it is about.
+pub fn asking_rule_of<'a>(policy: &'a Policy, tool: &str, about: Option<&str>) -> Option<&'a Pattern> {
+    gate_of(policy, tool, about).map(|gate| &gate.pattern)
+}
+
 fn gate<'a>(policy: &'a Policy, call: &Call) -> Option<&'a Gate> {
-    let about = call.about.as_deref();
-    let mut gates = policy.require_approval.iter().filter(|gate| gate.pattern.matches(call.tool.as_str(), about));
+    gate_of(policy, call.tool.as_str(), call.about.as_deref())
+}
+
+fn gate_of<'a>(policy: &'a Policy, tool: &str, about: Option<&str>) -> Option<&'a Gate> {
+    let mut gates = policy.require_approval.iter().filter(|gate| gate.pattern.matches(tool, about));
     // Of several rules the strictest counts.
     let first = gates.next()?;
     Some(if first.on_reject == OnReject::Fail {

@@ -13,8 +13,8 @@ pub mod permit;
 pub mod rule;
 
 pub use decide::{
-    Decision, DenyReason, Explanation, Policy, Question, asking_rule, decide, decide_load, explain, on_reject,
-    over_rate, question,
+    Decision, DenyReason, Explanation, Policy, Question, asking_rule, asking_rule_of, decide, decide_load, explain,
+    on_reject, over_rate, question,
 };
 pub use evidence::CallEvidence;
 pub use external::{Accept, ServerLimits, TrustedEffects};

@@ -34,6 +34,8 @@ pub enum Phase {
     Disclosed,
     /// Reads ran while nothing could be written.
     Unrecorded,
+    /// Somebody signed in with a browser, or out, or was refused.
+    SignIn,
 }
 
 impl Phase {
@@ -48,6 +50,7 @@ impl Phase {
             Phase::Denied => "denied",
             Phase::Disclosed => "disclosed",
             Phase::Unrecorded => "unrecorded",
+            Phase::SignIn => "sign_in",
         }
     }
 }

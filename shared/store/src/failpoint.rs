@@ -46,6 +46,6 @@ pub(crate) fn audit(entry: &AuditEntry) -> Result<(), StoreError> {
         (Phase::Transition, Some(run)) if run.to == RunState::Executing.as_str() => audit_open(),
         (Phase::Transition, Some(run)) if before.iter().all(|state| run.to != state.as_str()) => audit_close(),
         (Phase::Open | Phase::Transition | Phase::Fenced | Phase::Admin, _) => Ok(()),
-        (Phase::Denied | Phase::Disclosed | Phase::Unrecorded, _) => Ok(()),
+        (Phase::Denied | Phase::Disclosed | Phase::Unrecorded | Phase::SignIn, _) => Ok(()),
     }
 }

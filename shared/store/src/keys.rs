@@ -116,6 +116,21 @@ impl RecordKey {
         RecordKey(format!("usg:{day}"))
     }
 
+    /// A person who signed in with a browser, by the digest of what the browser holds.
+    pub fn browser_session(digest: &str) -> RecordKey {
+        RecordKey(format!("web:{digest}"))
+    }
+
+    /// A sign-in that was begun, by the digest of what the browser holds meanwhile; beside the tenants.
+    pub fn sign_in(digest: &str) -> RecordKey {
+        RecordKey(format!("weblogin:{digest}"))
+    }
+
+    /// A link that signs somebody in once, by the digest of its secret; beside the tenants.
+    pub fn sign_in_link(digest: &str) -> RecordKey {
+        RecordKey(format!("weblink:{digest}"))
+    }
+
     /// A sealed secret of the tenant.
     pub fn tenant_secret(name: &str) -> RecordKey {
         RecordKey(format!("sec:{name}"))
@@ -165,6 +180,9 @@ impl RecordKey {
                 | "exp"
                 | "job"
                 | "jobo"
+                | "web"
+                | "weblogin"
+                | "weblink"
         )
     }
 
@@ -361,6 +379,11 @@ impl IndexName {
     pub fn waiting(owner: &Principal, reviewed: bool) -> IndexName {
         let queue = if reviewed { "rev" } else { "wait" };
         IndexName { name: format!("{queue}:{}", fingerprint(owner)), lives: None, summed: Summed::No }
+    }
+
+    /// All runs that wait for a person, each with the rank 1; added up, so that their number is known without counting.
+    pub fn undecided() -> IndexName {
+        IndexName { name: "undecided".into(), lives: None, summed: Summed::Apart }
     }
 
     /// Rejected runs that ended a session's step and were not cleared since.

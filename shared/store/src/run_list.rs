@@ -35,6 +35,18 @@ pub struct RunBrief {
     pub asked_at: Moment,
     /// Until when it can be decided.
     pub expires_at: Moment,
+    /// What it is done to, by the names in its arguments.
+    pub object: Option<String>,
+    /// Whether the session had read text from outside.
+    pub tainted: bool,
+    /// How many people must say yes.
+    pub deciders: u32,
+    /// How many have said so.
+    pub yeses: u32,
+    /// Who decided last, if somebody did.
+    pub decided_by: Option<String>,
+    /// When it last changed.
+    pub changed_at: Moment,
 }
 
 impl RunBrief {
@@ -51,6 +63,12 @@ impl RunBrief {
             session: run.asked.session,
             asked_at: run.asked.asked_at,
             expires_at: run.asked.expires_at,
+            object: run.asked.object(),
+            tainted: run.asked.tainted,
+            deciders: run.asked.deciders,
+            yeses: u32::try_from(run.yeses()).unwrap_or(u32::MAX),
+            decided_by: run.decision().map(|answer| answer.by.subject.clone()),
+            changed_at: run.changed_at,
         }
     }
 }
@@ -70,28 +88,48 @@ struct StoredBrief {
     expires_at: Moment,
     /// Until when the run itself is kept.
     kept_until: Moment,
+    /// What follows was not written by earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tainted: bool,
+    #[serde(default = "one")]
+    deciders: u32,
+    #[serde(default)]
+    yeses: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided_by: Option<String>,
+    #[serde(default)]
+    changed_at: Option<Moment>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 const UNREADABLE: StoreError = StoreError::Corrupt { what: "the brief record of a run" };
 
 /// The brief that is written with a run that is kept for this long.
 pub(crate) fn beside(run: &Run, kept: Duration) -> Result<SideWrite, StoreError> {
-    let RunBrief { state, tool, effect, summary, requested, requester, session, asked_at, expires_at, .. } =
-        RunBrief::of(run);
-    let kept_until = run.changed_at.plus(kept);
-    let v = 1;
+    let brief = RunBrief::of(run);
     let shape = StoredBrief {
-        v,
-        state,
-        tool,
-        effect,
-        summary,
-        requested,
-        requester,
-        session,
-        asked_at,
-        expires_at,
-        kept_until,
+        v: 1,
+        state: brief.state,
+        tool: brief.tool,
+        effect: brief.effect,
+        summary: brief.summary,
+        requested: brief.requested,
+        requester: brief.requester,
+        session: brief.session,
+        asked_at: brief.asked_at,
+        expires_at: brief.expires_at,
+        kept_until: run.changed_at.plus(kept),
+        object: brief.object,
+        tainted: brief.tainted,
+        deciders: brief.deciders,
+        yeses: brief.yeses,
+        decided_by: brief.decided_by,
+        changed_at: Some(brief.changed_at),
     };
     let body = serde_json::to_vec(&shape).map_err(|_| UNREADABLE)?;
     Ok(SideWrite::Write(RecordKey::run_brief(run.id), body, None))
@@ -113,21 +151,26 @@ pub(crate) fn sizes(run: &Run) -> [IndexName; 2] {
 }
 
 fn read(id: RunId, record: &StoredRecord) -> Result<(RunBrief, Moment), StoreError> {
-    let StoredBrief {
-        state,
-        tool,
-        effect,
-        summary,
-        requested,
-        requester,
-        session,
-        asked_at,
-        expires_at,
-        kept_until,
-        ..
-    } = serde_json::from_slice(&record.body).map_err(|_| UNREADABLE)?;
-    let brief = RunBrief { id, state, tool, effect, summary, requested, requester, session, asked_at, expires_at };
-    Ok((brief, kept_until))
+    let stored: StoredBrief = serde_json::from_slice(&record.body).map_err(|_| UNREADABLE)?;
+    let brief = RunBrief {
+        id,
+        state: stored.state,
+        tool: stored.tool,
+        effect: stored.effect,
+        summary: stored.summary,
+        requested: stored.requested,
+        requester: stored.requester,
+        session: stored.session,
+        asked_at: stored.asked_at,
+        expires_at: stored.expires_at,
+        object: stored.object,
+        tainted: stored.tainted,
+        deciders: stored.deciders,
+        yeses: stored.yeses,
+        decided_by: stored.decided_by,
+        changed_at: stored.changed_at.unwrap_or(stored.asked_at),
+    };
+    Ok((brief, stored.kept_until))
 }
 
 impl RunStore {

@@ -375,7 +375,9 @@ fn places(run: &Run) -> Vec<IndexUpdate> {
         | RunState::ReconciledFailed => false,
     };
     let waits = waits.then(|| run.asked.asked_at.millis());
+    let undecided = (run.state == RunState::PendingApproval).then_some(1);
     vec![
+        IndexUpdate { index: IndexName::undecided(), member: member.clone(), rank: undecided.into() },
         IndexUpdate { index: IndexName::due(), member: member.clone(), rank: run.due().map(Moment::millis).into() },
         IndexUpdate { index: queue(run), member, rank: waits.into() },
     ]

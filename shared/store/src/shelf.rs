@@ -161,6 +161,11 @@ impl TenantStore {
         RunStore::new(self.clone())
     }
 
+    /// People of the tenant who signed in with a browser.
+    pub fn browsers(&self) -> crate::BrowserStore {
+        crate::BrowserStore::new(self.clone())
+    }
+
     /// The tenant's jobs for runners.
     pub fn jobs(&self) -> crate::JobStore {
         crate::JobStore::new(self.clone())

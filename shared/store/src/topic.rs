@@ -42,6 +42,8 @@ pub enum Topic {
     Job(JobId),
     /// There is a new job for runners of this label.
     Jobs(RunnerLabel),
+    /// A person signed out.
+    SignedOut,
 }
 
 impl Topic {
@@ -59,6 +61,7 @@ impl Topic {
             Topic::Servers => "u".to_owned(),
             Topic::Job(job) => format!("j:{job}"),
             Topic::Jobs(label) => format!("q:{label}"),
+            Topic::SignedOut => "b".to_owned(),
         }
     }
 
@@ -82,6 +85,7 @@ impl Topic {
             "u" if rest.is_empty() => Some(Topic::Servers),
             "j" => JobId::parse(rest).ok().map(Topic::Job),
             "q" => RunnerLabel::parse(rest).map(Topic::Jobs),
+            "b" if rest.is_empty() => Some(Topic::SignedOut),
             _ => None,
         }
     }
@@ -108,6 +112,7 @@ mod tests {
             Topic::Servers,
             Topic::Job(JobId::of("run_1")),
             Topic::Jobs(RunnerLabel::parse("shop-hosts").unwrap()),
+            Topic::SignedOut,
         ] {
             assert_eq!(Topic::parse(&topic.to_text()), Some(topic));
         }

@@ -3,10 +3,13 @@
 //! One process uses a folder at a time. It holds a lock on the file `lock`, which says who it is, so that a second one
 //! can name it instead of failing on the store. What a start writes, it writes after it has the lock.
 
+use crate::app::Gateway;
 use crate::clock::SystemClock;
+use crate::console::{self, LinkHolder};
 use crate::settings::Settings;
 use crate::stdio::Project;
 use anyhow::{Context, bail};
+use domain::{Principal, Tenant};
 use identity::mint::{MintedClaims, SigningKey, mint};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -40,6 +43,14 @@ const SERVICE: &str = "http://127.0.0.1:8080";
 /// The tokens: name and scopes.
 const HOLDERS: [(&str, &str); 3] =
     [("agent", "tools:read tools:write"), ("approver", "runs:decide audit:read"), ("admin", "tenant:admin audit:read")];
+
+/// The roles for which `dev` prints a link to the console: name, account and scopes.
+const ROLES: [(&str, &str, &str); 4] = [
+    ("approver", "approver@dev", "runs:decide audit:read"),
+    ("admin", "admin@dev", "tenant:admin audit:read"),
+    ("sre", "sre@dev", "runs:decide tenant:admin audit:read"),
+    ("owner", "agent@dev", "tools:read"),
+];
 
 const TENANT_FILE: &str = "\
 # The tenant of `quartermaster dev`. The service reads this file again when it changes.
@@ -93,6 +104,8 @@ pub(super) struct DataFolder {
     path: PathBuf,
     listen: SocketAddr,
     key: SigningKey,
+    /// Whether the web console is served from it.
+    console: bool,
     /// Held as long as this lives.
     _lock: File,
 }
@@ -108,7 +121,7 @@ impl DataFolder {
     ) -> anyhow::Result<DataFolder> {
         let prepared = prepare(path, command, listen, cluster);
         let (lock, key) = prepared.with_context(|| format!("cannot prepare the data folder {}", path.display()))?;
-        Ok(DataFolder { path: path.to_owned(), listen, key, _lock: lock })
+        Ok(DataFolder { path: path.to_owned(), listen, key, console: command == "dev", _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -141,6 +154,7 @@ impl DataFolder {
             ("store", section(vec![("url", String(store)), ("accept_unsafe", Boolean(true))])),
             ("identity", section(vec![("resource", String(self.address())), ("issuers", Array(vec![issuer]))])),
             ("calls", section(vec![("key_file", text(SECRET))])),
+            ("console", section(vec![("enabled", Boolean(self.console))])),
             (
                 "tenants",
                 section(vec![
@@ -155,6 +169,17 @@ impl DataFolder {
         let path = self.path.join("dev.toml");
         private(&path, format!("# Written by `quartermaster dev` at each start.\n{over}").as_bytes())?;
         Ok(Settings::read(Some(&path), std::env::vars())?)
+    }
+
+    /// A link to the console for each role; each signs in once.
+    pub(super) async fn sign_in_links(&self, gateway: &Gateway) -> anyhow::Result<Vec<(&'static str, String)>> {
+        let mut links = Vec::new();
+        for (role, account, scopes) in ROLES {
+            let principal = Principal::new(ISSUER, account);
+            let holder = LinkHolder { tenant: Tenant::parse(TENANT)?, principal, scopes: scopes.to_owned() };
+            links.extend(console::sign_in_link(gateway, &holder).await?.map(|link| (role, link)));
+        }
+        Ok(links)
     }
 
     /// Writes the tokens of the folder's tenant.

@@ -18,19 +18,20 @@ pub(super) fn run(args: &Dev) -> anyhow::Result<CommandOutcome> {
     }
     let folder = DataFolder::open(&args.data, "dev", args.listen, args.cluster.as_deref())?;
     let settings = folder.settings(args.store.as_deref())?;
-    runtime()?.block_on(serve::serve(settings, |gateway| {
+    runtime()?.block_on(serve::serve(settings, async |gateway| {
         folder.write_tokens()?;
         if args.conformance {
             let tenant = Tenant::parse(fixture::TENANT)?;
             folder.write_token(fixture::TENANT, fixture::TENANT, "tools:read")?;
             fixture::install(gateway, &tenant)?;
         }
-        say(&banner(args, &folder, gateway));
+        let links = folder.sign_in_links(gateway).await?;
+        say(&banner(args, &folder, gateway, &links));
         Ok(())
     }))
 }
 
-fn banner(args: &Dev, folder: &DataFolder, gateway: &Arc<Gateway>) -> String {
+fn banner(args: &Dev, folder: &DataFolder, gateway: &Arc<Gateway>, links: &[(&str, String)]) -> String {
     let (address, data) = (folder.address(), folder.path().display());
     let store = gateway.store.backend();
     let cluster = match &args.cluster {
@@ -42,6 +43,11 @@ fn banner(args: &Dev, folder: &DataFolder, gateway: &Arc<Gateway>) -> String {
         let names: Vec<&str> = tenant.catalog.toolsets().iter().map(|set| set.name.as_str()).collect();
         names.join(", ")
     });
+    let lines: String = links.iter().map(|(role, link)| format!("  {role:<10} {link}\n")).collect();
+    let console = match links {
+        [] => String::new(),
+        _ => format!("\nThe console; each link signs in once, for twelve hours:\n\n{lines}"),
+    };
     format!(
         "
 Quartermaster is ready, for development only.
@@ -53,7 +59,7 @@ Quartermaster is ready, for development only.
   tokens     {data}/agent.token      calls tools
              {data}/approver.token   decides runs
              {data}/admin.token      configures the tenant, accepts external tools, manages documents
-
+{console}
 A first call:
 
   curl -s {address} -H \"Authorization: Bearer $(cat {data}/agent.token)\" \\

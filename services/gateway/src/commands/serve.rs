@@ -13,13 +13,13 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(super) fn run(args: &Serve) -> anyhow::Result<CommandOutcome> {
     let settings = Settings::read(Some(&args.config), std::env::vars())
         .with_context(|| format!("{} cannot be used", args.config.display()))?;
-    runtime()?.block_on(serve(settings, |_| Ok(())))
+    runtime()?.block_on(serve(settings, async |_| Ok(())))
 }
 
 /// Serves until a signal says stop. `ready` is called once, when the server listens.
 pub(super) async fn serve(
     settings: Settings,
-    ready: impl FnOnce(&Arc<Gateway>) -> anyhow::Result<()>,
+    ready: impl AsyncFnOnce(&Arc<Gateway>) -> anyhow::Result<()>,
 ) -> anyhow::Result<CommandOutcome> {
     let replica = format!("pid-{}", std::process::id());
     let http = egress::telemetry_sender().context("cannot build the HTTP client")?;
@@ -34,7 +34,7 @@ pub(super) async fn serve(
     if let Some(exporter) = metrics.clone() {
         measure::send(&gateway, exporter);
     }
-    ready(&gateway)?;
+    ready(&gateway).await?;
     tokio::select! {
         _ = term.recv() => {}
         _ = int.recv() => {}

@@ -18,7 +18,7 @@ enum RequestKind {
 }
 
 /// Counts a request of a verified caller; holds its place until it is answered.
-pub(super) fn admit(
+pub(crate) fn admit(
     gateway: &Gateway,
     request: &HttpRequest,
     caller: &Caller,
@@ -40,7 +40,7 @@ fn kind(method: &Method, path: &str) -> RequestKind {
     if posted && path.starts_with("/v1/sessions/") && path.ends_with("/calls") {
         return RequestKind::Call;
     }
-    if posted && (path.starts_with("/v1/runs/") || path.starts_with("/runs/")) {
+    if posted && ["/v1/runs/", "/runs/", "/console/runs/"].iter().any(|start| path.starts_with(start)) {
         return RequestKind::Decision;
     }
     RequestKind::Plain

@@ -1,7 +1,7 @@
 //! The doors: HTTP in, the executor's answer out. A handler translates and delegates; it decides nothing.
 
 pub mod address;
-mod admission;
+pub(crate) mod admission;
 pub mod audit;
 pub mod body;
 pub mod caller;

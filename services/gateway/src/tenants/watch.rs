@@ -154,6 +154,7 @@ impl TenantRegistry {
                 | Topic::StreamOwner { .. }
                 | Topic::Document
                 | Topic::Switches
+                | Topic::SignedOut
                 | Topic::Job(_)
                 | Topic::Jobs(_),
             ) => Ok(()),

@@ -184,14 +184,13 @@ fn the_commands_are_those_of_the_binary() {
 fn every_route_is_under_an_address_of_the_map() {
     let said: Vec<String> =
         table(&map(), "Addresses and commands", 0).into_iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
-    for route in gateway::routes::ROUTES {
-        assert!(said.iter().any(|address| route.path.starts_with(address.as_str())), "{}", route.path);
+    let pages = gateway::console::routes::ROUTES.iter().map(|route| route.path);
+    let paths: Vec<&str> = gateway::routes::ROUTES.iter().map(|route| route.path).chain(pages).collect();
+    for path in &paths {
+        assert!(said.iter().any(|address| path.starts_with(address.as_str())), "{path}");
     }
     for address in said {
-        assert!(
-            gateway::routes::ROUTES.iter().any(|route| route.path.starts_with(&address)),
-            "nothing is at {address}"
-        );
+        assert!(paths.iter().any(|path| path.starts_with(&address)), "nothing is at {address}");
     }
 }
 

@@ -26,6 +26,10 @@ mod catalog_api;
 #[cfg(test)]
 mod config_commands;
 #[cfg(test)]
+mod console;
+#[cfg(test)]
+mod console_desk;
+#[cfg(test)]
 mod corpora;
 #[cfg(test)]
 mod dev_files;

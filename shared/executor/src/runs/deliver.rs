@@ -20,6 +20,7 @@ impl Executor {
         replayed: bool,
     ) -> Result<Outcome, Failure> {
         let outcome = report::to_agent(&held.run, replayed, &self.codes);
+        let outcome = report::with_page(outcome, self.pages.as_deref());
         let taints = match &outcome {
             Outcome::Done(output) => output.tainting,
             Outcome::Failed(failure) => quotes(failure.code),

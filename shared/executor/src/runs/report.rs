@@ -71,6 +71,21 @@ pub fn to_agent(run: &Run, replayed: bool, codes: &[Code]) -> Outcome {
     }
 }
 
+/// The same for an agent whose people have pages: what waits says where its page is, to be handed on to them.
+pub(crate) fn with_page(outcome: Outcome, pages: Option<&str>) -> Outcome {
+    match (outcome, pages) {
+        (Outcome::Waiting(mut waiting), Some(pages)) => {
+            let mut told: Value = serde_json::from_str(&waiting.json).unwrap_or_default();
+            if told["run"].is_object() {
+                told["run"]["page"] = json!(format!("{pages}{}", waiting.id));
+                waiting.json = told.to_string();
+            }
+            Outcome::Waiting(waiting)
+        }
+        (outcome, _) => outcome,
+    }
+}
+
 fn about(run: &Run, code: Code, message: String) -> Failure {
     Failure::new(code, message).details(json!({ "run": facts(run, false) }))
 }

@@ -4,5 +4,6 @@ mod bounds;
 mod fixed;
 mod fuzz;
 mod hostile;
+mod id_token;
 mod published;
 mod support;

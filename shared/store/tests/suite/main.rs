@@ -10,6 +10,8 @@ mod batches;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod browsers;
+#[cfg(test)]
 mod carried;
 #[cfg(test)]
 mod cluster_faults;
@@ -55,6 +57,8 @@ mod tls;
 mod trimming;
 #[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod waiting;
 #[cfg(test)]
 mod wakes;
 #[cfg(test)]

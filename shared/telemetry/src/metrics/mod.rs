@@ -75,6 +75,7 @@ instruments! {
     UPSTREAM_TOKENS: Counter<2>;
     TOOLS_QUARANTINED: Gauge<1>;
     AUTH_FAILURES: Counter<1>;
+    SIGN_INS: Counter<2>;
     CROSS_TENANT_DENIED: Counter<0>;
     RATE_LIMITED: Counter<2>;
     AUDIT_RECORDS: Counter<1>;

@@ -198,6 +198,9 @@ metrics! {
     AUTH_FAILURES = Counter "quartermaster_auth_failures_total" "quartermaster.auth.failures" "{request}"
         ["reason"],
         "Requests that were refused before a call because nobody was proven to send them.";
+    SIGN_INS = Counter "quartermaster_console_sign_ins_total" "quartermaster.console.sign_ins" "{sign_in}"
+        ["method", "result"],
+        "Sign-ins to the console by how they were made and how they ended, and sign-outs.";
     CROSS_TENANT_DENIED = Counter "quartermaster_cross_tenant_denied_total" "quartermaster.cross_tenant.denied"
         "{request}" [],
         "Genuine tokens for a tenant that their issuer may not name.";
