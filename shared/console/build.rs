@@ -19,6 +19,7 @@ const ASSETS: [(&str, &str); 6] = [
     ("live.js", "text/javascript; charset=utf-8"),
 ];
 
+#[expect(clippy::disallowed_methods, reason = "cargo tells a build script by variables where it works")]
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("assets");
     let out = PathBuf::from(env::var("OUT_DIR")?);

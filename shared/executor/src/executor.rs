@@ -108,7 +108,7 @@ impl Executor {
     /// The same executor, whose runs have pages for people below this address.
     #[must_use]
     pub fn with_pages(self, address: Option<String>) -> Executor {
-        Executor { pages: address.map(Into::into), ..self }
+        self.with(|parts| parts.pages = address.map(Into::into))
     }
 
     /// The same executor, for toolsets that raise these codes.
