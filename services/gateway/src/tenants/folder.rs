@@ -49,8 +49,9 @@ mod linux {
                 | WatchFlags::ATTRIB
                 | WatchFlags::ONLYDIR;
             // One that cannot be watched keeps none of the others from it.
-            let refused =
-                folders.iter().filter(|folder| inotify::add_watch(self.events.get_ref(), folder, flags).is_err());
+            let refused = folders
+                .iter()
+                .filter(|folder| inotify::add_watch(self.events.get_ref(), folder.as_path(), flags).is_err());
             refused.count() == 0
         }
 

@@ -31,7 +31,7 @@ impl Executor {
         let mut due = runs.due(AT_ONCE).await?;
         let by_now: Vec<RunId> = due.by_now().collect();
         for &id in &by_now {
-            let Err(failure) = self.look(snapshot, tenant, id).await else { continue };
+            let Err(failure) = Box::pin(self.look(snapshot, tenant, id)).await else { continue };
             tracing::debug!(run = %id, code = failure.code.as_str(), "a due run could not be looked at");
             if failure.code == Code::RecordNotAuthentic
                 && let Err(error) = self.store.of(tenant).runs().set_aside(id).await
