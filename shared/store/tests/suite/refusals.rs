@@ -1,10 +1,10 @@
 //! What a node of a cluster may answer instead of doing what it was told, and an answer that gets lost. A real node stands
 //! behind a proxy that has single calls of scripts answered otherwise.
 
-use crate::bench::{config, session_id, tenant};
+use crate::bench::{call, config, opening, session_id, tenant};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::{Commit, Committed, Config, RecordKey, RecordVersion, Store, StoreError, StreamName, TenantStore};
@@ -23,6 +23,8 @@ enum Injected {
 #[derive(Default)]
 struct Script {
     next: Mutex<Option<Injected>>,
+    /// Whether that is for the reading of a record, and not for the calls of scripts.
+    reads: AtomicBool,
     calls: AtomicUsize,
 }
 
@@ -91,11 +93,15 @@ fn pass_on(client: TcpStream, mut node: TcpStream, script: &Script) -> std::io::
             whole.extend(&word);
             words.push(word);
         }
-        if words.first().is_none_or(|word| word != b"EVALSHA\r\n") {
+        let name = words.first().map_or(&b""[..], Vec::as_slice);
+        if name == b"EVALSHA\r\n" {
+            script.calls.fetch_add(1, Ordering::Relaxed);
+        }
+        let reads = script.reads.load(Ordering::Relaxed);
+        if name != if reads { &b"HMGET\r\n"[..] } else { &b"EVALSHA\r\n"[..] } {
             node.write_all(&whole)?;
             continue;
         }
-        script.calls.fetch_add(1, Ordering::Relaxed);
         let mut next = script.next.lock().unwrap();
         match next.take() {
             None => node.write_all(&whole)?,
@@ -187,4 +193,19 @@ async fn what_got_no_answer_is_never_sent_again() {
     assert_eq!(node.calls(), before + 1);
     assert!(matches!(acme.commit(write(1)).await.unwrap(), Committed::Conflict(version, _) if version.number() == 2));
     assert!(node.server.runs());
+}
+
+#[tokio::test]
+async fn of_a_batch_only_the_refused_step_is_sent_again() {
+    let node = Proxied::start();
+    let store = Store::open(&node.config()).await.unwrap();
+    let acme = store.of(&tenant("acme"));
+    acme.begin(&opening(&call(1, Some(session_id(8))))).await.unwrap().opened().unwrap();
+    let before = node.calls();
+    node.script.reads.store(true, Ordering::Relaxed);
+    node.inject(Injected::Refused("TRYAGAIN later".to_owned(), 1));
+    acme.begin(&opening(&call(2, Some(session_id(8))))).await.unwrap().opened().unwrap();
+    assert!(node.script.next.lock().unwrap().is_none(), "the read was refused");
+    assert_eq!(node.calls(), before + 1, "the entry was written already");
+    assert_eq!(acme.audit().page(None, 10).await.unwrap().len(), 2);
 }
