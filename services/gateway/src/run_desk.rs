@@ -140,7 +140,7 @@ pub(crate) async fn decide(
         return Err(Failure::new(Code::TooLarge, format!("a reason has at most {LONGEST_REASON} bytes")));
     }
     let decision = RunDecision { verdict, reason };
-    gateway.executor.answer(&authed.snapshot, &authed.caller, parse(id)?, decision).await
+    Box::pin(gateway.executor.answer(&authed.snapshot, &authed.caller, parse(id)?, decision)).await
 }
 
 /// Takes a pending run back, for the one who asked for it.

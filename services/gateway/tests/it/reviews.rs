@@ -76,7 +76,7 @@ async fn a_no_says_why_and_ends_no_step() {
     let person = yard.caller("ana", "runs:decide");
     for reason in [None, Some(String::new()), Some(" \n".to_owned())] {
         let said = RunDecision { verdict: Verdict::Reject, reason };
-        let refused = executor(&world).answer(&yard.snapshot, &person, proposed.id, said).await.unwrap_err();
+        let refused = Box::pin(executor(&world).answer(&yard.snapshot, &person, proposed.id, said)).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidArgument);
     }
     assert_eq!(yard.run(&world.part(0).store, proposed.id).await.state, RunState::PendingApproval);
@@ -87,6 +87,6 @@ async fn a_no_says_why_and_ends_no_step() {
 
     let urgent = yard.ask(executor(&world), SET, 2).await;
     let said = RunDecision { verdict: Verdict::Reject, reason: None };
-    let run = executor(&world).answer(&yard.snapshot, &person, urgent, said).await.unwrap();
+    let run = Box::pin(executor(&world).answer(&yard.snapshot, &person, urgent, said)).await.unwrap();
     assert_eq!((run.state, run.asked.on_reject), (RunState::Rejected, OnReject::Fail), "other runs are as they were");
 }
