@@ -157,6 +157,7 @@ impl Rounds {
             tidy_up(&self.gateway, &duty, roster.now).await?;
         }
         self.switch_off().await;
+        self.look_at_those_that_appeared();
         self.tidy_those_in_use().await;
         Ok(())
     }
@@ -208,6 +209,30 @@ impl Rounds {
                 }
             }
         }
+    }
+
+    /// Looks soon at tenants that have just appeared: whoever served them before may have left something undone.
+    fn look_at_those_that_appeared(&self) {
+        // Until the first walk is over, it may come by at them itself.
+        if self.gateway.duties.walks() == 0 {
+            return;
+        }
+        let appeared = self.gateway.tenants.take_appeared();
+        if appeared.is_empty() {
+            return;
+        }
+        let (gateway, stopping) = (Arc::clone(&self.gateway), self.gateway.tasks.stopping().clone());
+        let looks = async move {
+            for tenant in &appeared {
+                if gateway.duties.rank(tenant, &gateway.replica) == 0
+                    && let Err(error) = look_at(&gateway, tenant).await
+                {
+                    tracing::debug!(%tenant, %error, "a tenant cannot be looked at");
+                }
+                tokio::time::sleep(PACES.0).await;
+            }
+        };
+        self.gateway.tasks.spawn("appeared", stopping.run_until_cancelled_owned(looks));
     }
 
     async fn tidy_those_in_use(&mut self) {
@@ -278,6 +303,10 @@ async fn walk(gateway: &Arc<Gateway>) {
         tokio::time::sleep(PACES.0).await;
     }
     loop {
+        if gateway.duties.walks() == 0 {
+            // The first walk comes by at all that are there by now.
+            drop(gateway.tenants.take_appeared());
+        }
         let names = gateway.tenants.names();
         let own: Vec<&Tenant> =
             names.iter().filter(|tenant| gateway.duties.rank(tenant, &gateway.replica) == 0).collect();

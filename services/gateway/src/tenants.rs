@@ -184,6 +184,8 @@ pub struct TenantRegistry {
     changes: broadcast::Sender<Tenant>,
     /// Tenants that were served and are no more, until somebody has seen to what waits in them.
     gone: Mutex<BTreeSet<Tenant>>,
+    /// Tenants that have appeared, until somebody has looked whether something was left undone in them.
+    appeared: Mutex<BTreeSet<Tenant>>,
     /// What listeners are started with, once there are any.
     tasks: OnceLock<Tasks>,
     listeners: Mutex<HashMap<Tenant, CancellationToken>>,
@@ -201,6 +203,7 @@ impl TenantRegistry {
             refresh_locks: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
             gone: Mutex::default(),
+            appeared: Mutex::default(),
             tasks: OnceLock::new(),
             listeners: Mutex::default(),
         }
@@ -437,6 +440,11 @@ impl TenantRegistry {
             Err(StoreError::NotAuthentic { why, .. }) => Ok(StoredConfig::NotAuthentic(why)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Tenants that have appeared here, since this was last asked.
+    pub fn take_appeared(&self) -> BTreeSet<Tenant> {
+        std::mem::take(&mut *lock(&self.appeared))
     }
 
     /// Tenants that were served here and are no more, since this was last asked.

@@ -321,6 +321,11 @@ impl TenantRegistry {
         // A dormant tenant whose file is gone may have runs that wait, too.
         let dormant = old.files.keys().filter(|tenant| !old.served.contains_key(*tenant));
         lock(&self.gone).extend(dormant.filter(|tenant| !next.files.contains_key(*tenant)).cloned());
+        let is_new = |tenant: &&Tenant| !old.files.contains_key(*tenant) && !old.served.contains_key(*tenant);
+        lock(&self.appeared).extend(next.served.keys().filter(is_new).cloned());
+        if !Arc::ptr_eq(&old.files, &next.files) {
+            lock(&self.appeared).extend(next.files.keys().filter(is_new).cloned());
+        }
         self.state.store(Arc::new(next));
         for tenant in changed {
             tracing::info!(%tenant, "the tenant's tools changed");
