@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients examples smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -178,6 +178,12 @@ ring_clients() {
     need_binary
     use_node
     deploy/clients/run
+}
+
+# Agents with the libraries that people use, each from the first look to an approved change.
+ring_examples() {
+    need_binary
+    deploy/examples/run
 }
 
 ring_smoke() {

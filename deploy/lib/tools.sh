@@ -26,6 +26,17 @@ JETTY_RUNNER_VERSION=9.4.57.v20241219
 HELM_VERSION=4.3.1
 MOTO_VERSION=5.2.5
 JAEGER_VERSION=1.76.0
+OPENAI_VERSION=3.51.0
+ANTHROPIC_VERSION=2.9.0
+OPENAI_AGENTS_VERSION=0.24.0
+PYDANTIC_AI_VERSION=2.66.0
+LANGGRAPH_VERSION=1.2.22
+LANGCHAIN_VERSION=1.4.7
+LANGCHAIN_OPENAI_VERSION=1.7.3
+LANGCHAIN_MCP_VERSION=0.3.2
+VERCEL_AI_VERSION=7.0.170
+VERCEL_MCP_VERSION=2.0.97
+VERCEL_OPENAI_VERSION=3.0.90
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -81,6 +92,27 @@ pip_into() { # REQUIREMENT... FOLDER
 # python_mcp_packages: a folder with the Python SDK and FastMCP.
 python_mcp_packages() {
     tool "clients-python-$PYTHON_MCP_VERSION-$FASTMCP_VERSION" pip_into "mcp==$PYTHON_MCP_VERSION" "fastmcp==$FASTMCP_VERSION"
+}
+
+# example_agents: a folder with what the Python agents of docs/examples use, besides LangChain.
+example_agents() {
+    tool "agents-$OPENAI_VERSION-$ANTHROPIC_VERSION-$OPENAI_AGENTS_VERSION-$PYDANTIC_AI_VERSION" pip_into \
+        "mcp==$PYTHON_MCP_VERSION" "openai==$OPENAI_VERSION" "anthropic==$ANTHROPIC_VERSION" \
+        "openai-agents==$OPENAI_AGENTS_VERSION" "pydantic-ai-slim[mcp,openai]==$PYDANTIC_AI_VERSION"
+}
+
+# example_langchain: a folder with LangChain, whose adapters need an older SDK of MCP than the others.
+example_langchain() {
+    tool "langchain-$LANGGRAPH_VERSION-$LANGCHAIN_VERSION-$LANGCHAIN_OPENAI_VERSION-$LANGCHAIN_MCP_VERSION" pip_into \
+        "langgraph==$LANGGRAPH_VERSION" "langchain==$LANGCHAIN_VERSION" "langchain-openai==$LANGCHAIN_OPENAI_VERSION" \
+        "langchain-mcp-adapters==$LANGCHAIN_MCP_VERSION"
+}
+
+# example_modules: a folder with what the TypeScript agents of docs/examples use.
+example_modules() {
+    tool "agents-js-$TS_CLIENT_VERSION-$VERCEL_AI_VERSION-$VERCEL_MCP_VERSION-$VERCEL_OPENAI_VERSION" npm_into \
+        "@modelcontextprotocol/client@$TS_CLIENT_VERSION" "ai@$VERCEL_AI_VERSION" "@ai-sdk/mcp@$VERCEL_MCP_VERSION" \
+        "@ai-sdk/openai-compatible@$VERCEL_OPENAI_VERSION"
 }
 
 # moto_packages: a folder with an S3-compatible service, its client and the library for signatures.
