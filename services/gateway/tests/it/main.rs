@@ -72,6 +72,8 @@ mod k8s_yard;
 #[cfg(test)]
 mod ladder;
 #[cfg(test)]
+mod languagetool;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod limits;
