@@ -2,7 +2,7 @@
 #
 # A ring is a function `ring_NAME`: it returns, or ends with an error, or calls `skip`.
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients examples smoke)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients examples openapi smoke)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -184,6 +184,13 @@ ring_clients() {
 ring_examples() {
     need_binary
     deploy/examples/run
+}
+
+# The description of the API: fuzzed on the running service, and clients made from it.
+ring_openapi() {
+    need_binary
+    need_command curl curl
+    deploy/openapi/run
 }
 
 ring_smoke() {

@@ -37,6 +37,12 @@ LANGCHAIN_MCP_VERSION=0.3.2
 VERCEL_AI_VERSION=7.0.170
 VERCEL_MCP_VERSION=2.0.97
 VERCEL_OPENAI_VERSION=3.0.90
+SCHEMATHESIS_VERSION=4.32.5
+OPENAPI_PYTHON_VERSION=0.29.1
+OPENAPI_TYPESCRIPT_VERSION=7.13.0
+OPENAPI_FETCH_VERSION=0.17.0
+TYPESCRIPT_VERSION=5.9.3
+NODE_TYPES_VERSION=24.19.2
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -113,6 +119,19 @@ example_modules() {
     tool "agents-js-$TS_CLIENT_VERSION-$VERCEL_AI_VERSION-$VERCEL_MCP_VERSION-$VERCEL_OPENAI_VERSION" npm_into \
         "@modelcontextprotocol/client@$TS_CLIENT_VERSION" "ai@$VERCEL_AI_VERSION" "@ai-sdk/mcp@$VERCEL_MCP_VERSION" \
         "@ai-sdk/openai-compatible@$VERCEL_OPENAI_VERSION"
+}
+
+# openapi_packages: a folder with the fuzzer of descriptions and the maker of Python clients.
+openapi_packages() {
+    tool "openapi-python-$SCHEMATHESIS_VERSION-$OPENAPI_PYTHON_VERSION" pip_into \
+        "schemathesis==$SCHEMATHESIS_VERSION" "openapi-python-client==$OPENAPI_PYTHON_VERSION"
+}
+
+# openapi_modules: a folder with the maker of TypeScript clients, and the compiler that checks their use.
+openapi_modules() {
+    tool "openapi-js-$OPENAPI_TYPESCRIPT_VERSION-$OPENAPI_FETCH_VERSION-$TYPESCRIPT_VERSION" npm_into \
+        "openapi-typescript@$OPENAPI_TYPESCRIPT_VERSION" "openapi-fetch@$OPENAPI_FETCH_VERSION" \
+        "typescript@$TYPESCRIPT_VERSION" "@types/node@$NODE_TYPES_VERSION"
 }
 
 # moto_packages: a folder with an S3-compatible service, its client and the library for signatures.

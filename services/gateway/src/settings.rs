@@ -219,7 +219,7 @@ pub struct RunbookSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
-    #[error("cannot read {path}")]
+    #[error("cannot read the settings {path}; `quartermaster init` writes a folder with settings to begin with")]
     Unreadable {
         /// Which file.
         path: PathBuf,

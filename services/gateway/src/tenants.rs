@@ -295,6 +295,11 @@ impl TenantRegistry {
         self.parts.toolsets.sections(&ServerCatalog::none())
     }
 
+    /// The codes that tools of toolsets raise.
+    pub fn codes(&self) -> Vec<domain::Code> {
+        self.parts.toolsets.codes()
+    }
+
     /// Looks at everything once: the folder, and the store for tenants about which it has not answered yet.
     pub async fn look(self: &Arc<TenantRegistry>) {
         let before = self.state.load_full();

@@ -15,6 +15,7 @@ use domain::run::{Run, RunState, Verdict};
 use domain::{Caller, Code, Failure, Moment, Principal, RunId, TokenScope};
 use executor::runs::{RunWait, WaitUntil, report};
 use executor::{RunDecision, ServiceKeys};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,9 +29,10 @@ const MOST_SCANNED: usize = 1_000;
 const READ_AT_ONCE: usize = 100;
 
 /// The query of a list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunsQuery {
+    #[schemars(with = "Option<crate::openapi::shapes::RunState>")]
     state: Option<RunState>,
     session: Option<String>,
     tool: Option<String>,
@@ -93,7 +95,7 @@ fn read_cursor(keys: &ServiceKeys, caller: &Caller, text: &str) -> Result<(Momen
 }
 
 /// The query of one run.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunQuery {
     #[serde(default)]
@@ -154,9 +156,10 @@ pub async fn arguments(authed: AuthedRequest, id: Path<String>, gateway: Data<Ga
     answer(&gateway, &authed, exact.await)
 }
 
-#[derive(Debug, Deserialize)]
+/// What a person decides with.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RejectionReason {
+pub(crate) struct DecisionRequest {
     #[serde(default)]
     reason: Option<String>,
 }
@@ -196,7 +199,7 @@ async fn decide(
 ) -> HttpResponse {
     let decided = async {
         executor::may_decide(&authed.caller)?;
-        let RejectionReason { reason } = sessions::read(request, payload, gateway).await?;
+        let DecisionRequest { reason } = sessions::read(request, payload, gateway).await?;
         if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
             return Err(Failure::new(Code::TooLarge, format!("a reason has at most {LONGEST_REASON} bytes")));
         }
@@ -216,15 +219,17 @@ pub async fn cancel(authed: AuthedRequest, id: Path<String>, gateway: Data<Gatew
     answer(&gateway, &authed, cancelled.await)
 }
 
-#[derive(Debug, Deserialize)]
+/// How a person settles an unknown outcome.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SettleRequest {
+pub(crate) struct SettleRequest {
     outcome: SettledOutcome,
 }
 
-#[derive(Debug, Deserialize, PartialEq)]
+/// What really happened.
+#[derive(Debug, Deserialize, PartialEq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum SettledOutcome {
+pub(crate) enum SettledOutcome {
     Succeeded,
     Failed,
 }

@@ -36,6 +36,8 @@ mod drain;
 #[cfg(test)]
 mod error_log;
 #[cfg(test)]
+mod first_minutes;
+#[cfg(test)]
 mod guarantees;
 #[cfg(test)]
 mod helm_story;
@@ -95,6 +97,8 @@ mod metrics;
 mod modern;
 #[cfg(test)]
 mod new_toolset;
+mod openapi;
+#[cfg(test)]
 mod operator_bounds;
 #[cfg(test)]
 mod plain;
