@@ -7,13 +7,13 @@
 declare -A BESIDE=(
     [unit]='docs'
     [control_plane]='upstreams archive monitoring tracing'
-    [conformance]='clients site files'
+    [conformance]='clients site files examples openapi'
     [soak]='image chart'
 )
 # Those of them that only compute take what the others leave idle.
 IDLY=' docs '
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients console site files smoke soak image chart)
+RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients console examples openapi site files smoke soak image chart)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -272,6 +272,19 @@ ring_clients() {
 ring_console() {
     need_binary
     deploy/console/run
+}
+
+# Agents with the libraries that people use, each from the first look to an approved change.
+ring_examples() {
+    need_binary
+    deploy/examples/run
+}
+
+# The description of the API: fuzzed on the running service, and clients made from it.
+ring_openapi() {
+    need_binary
+    need_command curl curl
+    deploy/openapi/run
 }
 
 ring_smoke() {

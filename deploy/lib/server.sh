@@ -63,6 +63,8 @@ start_server() {
     SERVER_PID=$!
     STARTED+=("$SERVER_PID")
     await "server \`$name\`" "$SERVER_PID" healthy "$SERVER_PORT"
+    # It answers a moment before the last of these is written.
+    await "the tokens of \`$name\`" "$SERVER_PID" test -s "$SERVER_DATA/admin.token"
 }
 
 # stop PID: asks, waits up to 30 s, and fails unless the process left by itself with success.

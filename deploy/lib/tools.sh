@@ -36,6 +36,23 @@ JSONSCHEMA_VERSION=4.26.0
 PLAYWRIGHT_VERSION=1.65.1
 AXE_VERSION=4.14.0
 OIDC_PROVIDER_VERSION=9.13.3
+OPENAI_VERSION=3.51.0
+ANTHROPIC_VERSION=2.9.0
+OPENAI_AGENTS_VERSION=0.24.0
+PYDANTIC_AI_VERSION=2.66.0
+LANGGRAPH_VERSION=1.2.22
+LANGCHAIN_VERSION=1.4.7
+LANGCHAIN_OPENAI_VERSION=1.7.3
+LANGCHAIN_MCP_VERSION=0.3.2
+VERCEL_AI_VERSION=7.0.170
+VERCEL_MCP_VERSION=2.0.97
+VERCEL_OPENAI_VERSION=3.0.90
+SCHEMATHESIS_VERSION=4.32.5
+OPENAPI_PYTHON_VERSION=0.29.1
+OPENAPI_TYPESCRIPT_VERSION=7.13.0
+OPENAPI_FETCH_VERSION=0.17.0
+TYPESCRIPT_VERSION=5.9.3
+NODE_TYPES_VERSION=24.19.2
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
@@ -97,6 +114,40 @@ python_mcp_packages() {
 check_packages() {
     tool "checks-$PYYAML_VERSION-$JSONSCHEMA_VERSION-$CYCLONEDX_VERSION" pip_into "pyyaml==$PYYAML_VERSION" \
         "jsonschema==$JSONSCHEMA_VERSION" "cyclonedx-python-lib[json-validation]==$CYCLONEDX_VERSION"
+}
+
+# example_agents: a folder with what the Python agents of docs/examples use, besides LangChain.
+example_agents() {
+    tool "agents-$OPENAI_VERSION-$ANTHROPIC_VERSION-$OPENAI_AGENTS_VERSION-$PYDANTIC_AI_VERSION" pip_into \
+        "mcp==$PYTHON_MCP_VERSION" "openai==$OPENAI_VERSION" "anthropic==$ANTHROPIC_VERSION" \
+        "openai-agents==$OPENAI_AGENTS_VERSION" "pydantic-ai-slim[mcp,openai]==$PYDANTIC_AI_VERSION"
+}
+
+# example_langchain: a folder with LangChain, whose adapters need an older SDK of MCP than the others.
+example_langchain() {
+    tool "langchain-$LANGGRAPH_VERSION-$LANGCHAIN_VERSION-$LANGCHAIN_OPENAI_VERSION-$LANGCHAIN_MCP_VERSION" pip_into \
+        "langgraph==$LANGGRAPH_VERSION" "langchain==$LANGCHAIN_VERSION" "langchain-openai==$LANGCHAIN_OPENAI_VERSION" \
+        "langchain-mcp-adapters==$LANGCHAIN_MCP_VERSION"
+}
+
+# example_modules: a folder with what the TypeScript agents of docs/examples use.
+example_modules() {
+    tool "agents-js-$TS_CLIENT_VERSION-$VERCEL_AI_VERSION-$VERCEL_MCP_VERSION-$VERCEL_OPENAI_VERSION" npm_into \
+        "@modelcontextprotocol/client@$TS_CLIENT_VERSION" "ai@$VERCEL_AI_VERSION" "@ai-sdk/mcp@$VERCEL_MCP_VERSION" \
+        "@ai-sdk/openai-compatible@$VERCEL_OPENAI_VERSION"
+}
+
+# openapi_packages: a folder with the fuzzer of descriptions and the maker of Python clients.
+openapi_packages() {
+    tool "openapi-python-$SCHEMATHESIS_VERSION-$OPENAPI_PYTHON_VERSION" pip_into \
+        "schemathesis==$SCHEMATHESIS_VERSION" "openapi-python-client==$OPENAPI_PYTHON_VERSION"
+}
+
+# openapi_modules: a folder with the maker of TypeScript clients, and the compiler that checks their use.
+openapi_modules() {
+    tool "openapi-js-$OPENAPI_TYPESCRIPT_VERSION-$OPENAPI_FETCH_VERSION-$TYPESCRIPT_VERSION" npm_into \
+        "openapi-typescript@$OPENAPI_TYPESCRIPT_VERSION" "openapi-fetch@$OPENAPI_FETCH_VERSION" \
+        "typescript@$TYPESCRIPT_VERSION" "@types/node@$NODE_TYPES_VERSION"
 }
 
 # moto_packages: a folder with an S3-compatible service, its client and the library for signatures.

@@ -100,8 +100,10 @@ impl Gateway {
 
     async fn build_with(settings: Settings, parts: GatewayParts) -> anyhow::Result<Arc<Gateway>> {
         measure::begin(&settings);
-        let secret = std::fs::read(&settings.calls.key_file)
-            .with_context(|| format!("cannot read calls.key_file {}", settings.calls.key_file.display()))?;
+        let secret = std::fs::read(&settings.calls.key_file).with_context(|| {
+            let todo = "put 32 random bytes there, the same on every replica (`quartermaster init` writes such a file)";
+            format!("cannot read calls.key_file {}: {todo}", settings.calls.key_file.display())
+        })?;
         let keys = Arc::new(ServiceKeys::derive(&secret).context("calls.key_file cannot be used")?);
         let http = egress::operator_client(&egress::Config::default()).context("cannot build the HTTP client")?;
         for warning in settings.identity.warnings() {

@@ -25,6 +25,8 @@ pub enum OutputFormat {
     Json,
 }
 
+/// The token of an agent, in a data folder.
+pub(crate) const AGENT_TOKEN: &str = "agent.token";
 /// The token of somebody who decides runs, in a data folder.
 pub(crate) const APPROVER_TOKEN: &str = "approver.token";
 /// The token of somebody who administers the tenant, in a data folder.
@@ -35,6 +37,10 @@ pub(crate) const ADMIN_TOKEN: &str = "admin.token";
 pub enum Command {
     /// Run everything in one process for development: embedded store, tenant `dev`, tokens created on first start.
     Dev(Dev),
+    /// Play the tutorial as an agent against a running `dev`: find a fault, ask for the fix, wait for your approval.
+    Demo(DemoCommand),
+    /// Write the skeleton of a production installation: settings, keys, one tenant, and what to do next.
+    Init(Init),
     /// Run in production with a settings file.
     Serve(Serve),
     /// Speak MCP on standard input and output: tools in this process, or those of a hosted service (--url).
@@ -43,8 +49,8 @@ pub enum Command {
     Check(CheckCommand),
     /// Show whether a call would be allowed, need approval or be denied, and by which rule and line.
     Explain(Explain),
-    /// Print the JSON Schema of a tenant file, for editors.
-    Schema,
+    /// Print the JSON Schema of a tenant file, for editors; with --openapi the description of the HTTP API.
+    Schema(SchemaCommand),
     /// Create a token for development and tests.
     Token(TokenCommand),
     /// Show the catalog: toolsets, tools, effects and their token costs.
@@ -76,6 +82,7 @@ impl Command {
     /// Where a command that asks the service is told its address and token, and the token it takes by default.
     pub(crate) fn service(&mut self) -> Option<(&mut Option<String>, &mut Option<PathBuf>, &'static str)> {
         match self {
+            Command::Demo(DemoCommand { url, token_file, .. }) => Some((url, token_file, AGENT_TOKEN)),
             Command::Runs(RunsCommand { url, token_file, .. }) => Some((url, token_file, APPROVER_TOKEN)),
             Command::Servers(ServersCommand { url, token_file, .. })
             | Command::Switch(SwitchCommand { url, token_file, .. })
@@ -83,11 +90,12 @@ impl Command {
             | Command::Audit(AuditCommand { url, token_file, .. })
             | Command::Memory(MemoryCommand { url, token_file, .. }) => Some((url, token_file, ADMIN_TOKEN)),
             Command::Dev(_)
+            | Command::Init(_)
             | Command::Serve(_)
             | Command::Stdio(_)
             | Command::Check(_)
             | Command::Explain(_)
-            | Command::Schema
+            | Command::Schema(_)
             | Command::Token(_)
             | Command::Tools(_)
             | Command::Runner(_)
@@ -116,6 +124,42 @@ pub struct Dev {
     /// Add the fixture tenant of the protocol's conformance suite. Loopback only.
     #[arg(long)]
     pub conformance: bool,
+}
+
+/// `demo`.
+#[derive(Debug, clap::Args)]
+pub struct DemoCommand {
+    /// The address of `dev`. Default: what stands beside the token, else http://127.0.0.1:8080.
+    #[arg(long)]
+    pub url: Option<String>,
+    /// A file with a token that calls tools. Default: agent.token of `dev` here.
+    #[arg(long)]
+    pub token_file: Option<PathBuf>,
+    /// Do not wait for a person: decide with approver.token, which stands beside the agent's token.
+    #[arg(long)]
+    pub approve: bool,
+}
+
+/// `init`.
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// The folder to create.
+    #[arg(default_value = "quartermaster")]
+    pub folder: PathBuf,
+    /// The name of the first tenant.
+    #[arg(long, default_value = "acme")]
+    pub tenant: String,
+    /// The address that agents use, ending in /mcp; tokens name it as their audience.
+    #[arg(long, default_value = "http://127.0.0.1:8080/mcp")]
+    pub resource: String,
+}
+
+/// `schema`.
+#[derive(Debug, clap::Args)]
+pub struct SchemaCommand {
+    /// Print the OpenAPI description of the HTTP API instead, as GET /v1/openapi.json returns it.
+    #[arg(long)]
+    pub openapi: bool,
 }
 
 /// `stdio`.

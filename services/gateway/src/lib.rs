@@ -1,7 +1,7 @@
 //! The gateway: the HTTP server and the `quartermaster` binary. Wires everything, decides nothing.
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
-//! whichever transport asks), [`routes`], then [`http`] handler by handler, [`console`] and [`stdio`]. [`tenants`], [`duties`], [`sealing`],
+//! whichever transport asks), [`routes`], [`openapi`], then [`http`] handler by handler, [`console`] and [`stdio`]. [`tenants`], [`duties`], [`sealing`],
 //! [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
 
 pub mod app;
@@ -17,6 +17,7 @@ pub mod http;
 pub mod in_flight;
 mod measure;
 pub mod network;
+pub mod openapi;
 pub mod protocol;
 pub mod reach;
 pub mod readiness;

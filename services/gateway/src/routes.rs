@@ -95,6 +95,7 @@ pub static ROUTES: &[ApiRoute] = &[
     post("/v1/tenant/servers/{server}/accept", ADMIN, || web::to(servers::accept)),
     post("/v1/tenant/servers/{server}/refresh", ADMIN, || web::to(servers::refresh)),
     get("/v1/schemas/tenant.json", RouteAccess::Caller, || web::to(schemas::tenant)),
+    get("/v1/openapi.json", RouteAccess::Caller, || web::to(schemas::openapi)),
     get("/v1/audit", AUDIT, || web::to(audit::list)),
     get("/v1/audit/checkpoints", AUDIT, || web::to(audit::checkpoints::list)),
     get("/v1/usage", AUDIT, || web::to(usage::show)),

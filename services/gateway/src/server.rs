@@ -3,7 +3,7 @@
 use crate::app::Gateway;
 use crate::console;
 use crate::http::metrics::scrape;
-use crate::http::{caller, trace};
+use crate::http::{caller, tokenless, trace};
 use crate::routes;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{Condition, from_fn};
@@ -32,6 +32,9 @@ pub struct RunningServer {
     serving: Listening,
     metrics: Option<Listening>,
     console: Option<Listening>,
+    /// Where the listener without tokens is, if there is one.
+    pub tokenless: Option<SocketAddr>,
+    tokenless_serving: Option<Listening>,
 }
 
 /// One listener and those who serve it.
@@ -83,8 +86,38 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
     .listen(listener)?
     .run();
     let serving = Listening { handle: server.handle(), ended: gateway.tasks.spawn("server", server) };
+    let (tokenless, tokenless_serving) = without_tokens(gateway, workers)?.unzip();
     let (metrics, console) = (metrics(gateway)?, console_apart(gateway)?);
-    Ok(RunningServer { address, gateway: Arc::clone(gateway), serving, metrics, console })
+    let gateway = Arc::clone(gateway);
+    Ok(RunningServer { address, gateway, serving, metrics, console, tokenless, tokenless_serving })
+}
+
+/// Listens for those who bring no token, if the settings say where.
+fn without_tokens(gateway: &Arc<Gateway>, workers: usize) -> anyhow::Result<Option<(SocketAddr, Listening)>> {
+    let Some(configured) = gateway.settings.tokenless.listener()? else { return Ok(None) };
+    let address = configured.address;
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("cannot listen on tokenless.listen {address}"))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    tracing::warn!(%address, tenant = %configured.tenant, "whoever reaches this address reads as the tenant, without a token");
+    let data = Data::from(Arc::clone(gateway));
+    let open = Data::new(tokenless::TokenlessPolicy::new(&configured, address, &gateway.settings.tokenless.hosts));
+    let (listen, traced) = (&gateway.settings.listen, gateway.settings.telemetry.is_traced());
+    let server = HttpServer::new(move || {
+        let spans = Condition::new(traced, from_fn(trace::in_span));
+        App::new().app_data(data.clone()).app_data(open.clone()).wrap(spans).configure(tokenless::routes)
+    })
+    .workers(workers)
+    .max_connections(CONNECTIONS)
+    .client_request_timeout(listen.request_timeout)
+    .h1_allow_half_closed(false)
+    .shutdown_timeout(listen.drain.as_secs())
+    .disable_signals()
+    .listen(listener)?
+    .run();
+    let serving = Listening { handle: server.handle(), ended: gateway.tasks.spawn("tokenless", server) };
+    Ok(Some((address, serving)))
 }
 
 /// Listens for Prometheus, if it is told where.
@@ -141,10 +174,10 @@ impl RunningServer {
     /// Stops at once: whoever asks over HTTP is cut off, background work gets a moment, and what callers used and the
     /// audit entries are written down.
     pub async fn stop_now(self, moment: Duration) {
-        let RunningServer { gateway, serving, metrics, console, .. } = self;
+        let RunningServer { gateway, serving, metrics, console, tokenless_serving, .. } = self;
         gateway.readiness.drain();
         gateway.tasks.stopping().cancel();
-        for listening in std::iter::once(serving).chain(metrics).chain(console) {
+        for listening in std::iter::once(serving).chain(tokenless_serving).chain(metrics).chain(console) {
             listening.handle.stop(false).await;
         }
         gateway.tasks.drain(moment).await;
@@ -157,11 +190,11 @@ impl RunningServer {
     /// Stops in order: unready first, then streams and background work, then requests, then what callers used and the queue of
     /// audit entries.
     pub async fn stop(self) {
-        let RunningServer { gateway, serving, metrics, console, .. } = self;
+        let RunningServer { gateway, serving, metrics, console, tokenless_serving, .. } = self;
         gateway.readiness.drain();
         gateway.tasks.stopping().cancel();
         serving.stop().await;
-        for listening in metrics.into_iter().chain(console) {
+        for listening in tokenless_serving.into_iter().chain(metrics).chain(console) {
             listening.stop().await;
         }
         if !gateway.tasks.drain(gateway.settings.listen.drain).await {

@@ -5,9 +5,11 @@
 mod console;
 mod limits;
 mod otel;
+mod tokenless;
 
 pub use console::{ConsoleIssuer, ConsoleSettings, GroupGrant};
 pub use limits::LimitSettings;
+pub use tokenless::{ISSUER as TOKENLESS_ISSUER, TokenlessListener, TokenlessSettings};
 
 use crate::network::ProxyNetwork;
 use serde::Deserialize;
@@ -30,6 +32,8 @@ const LONGEST_SESSION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub struct Settings {
     /// The HTTP listener.
     pub listen: Listen,
+    /// The second listener, which asks for no token.
+    pub tokenless: TokenlessSettings,
     /// The state store.
     pub store: store::Config,
     /// The issuers of tokens.
@@ -222,7 +226,7 @@ pub struct RunbookSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
-    #[error("cannot read {path}")]
+    #[error("cannot read the settings {path}; `quartermaster init` writes a folder with settings to begin with")]
     Unreadable {
         /// Which file.
         path: PathBuf,
@@ -326,6 +330,9 @@ impl Settings {
         }
         if self.listen.body_bytes == 0 {
             return wrong("listen.body_bytes is zero, so no request could be read");
+        }
+        if self.tokenless.listener()?.is_some() && self.identity.issuers.iter().any(|i| i.issuer == TOKENLESS_ISSUER) {
+            return wrong("identity.issuers has one called like those who come without a token; rename it");
         }
         if self.listen.refused_per_address == 0 {
             return wrong("listen.refused_per_address is zero, so no request could be let in");

@@ -376,6 +376,11 @@ impl TenantRegistry {
         self.parts.toolsets.sections(&ServerCatalog::none())
     }
 
+    /// The codes that tools of toolsets raise.
+    pub fn codes(&self) -> Vec<domain::Code> {
+        self.parts.toolsets.codes()
+    }
+
     /// Looks at everything once: the folder, and the store for tenants about which it has not answered yet. Tells whether
     /// some file has to be looked at once more.
     pub async fn look(self: &Arc<TenantRegistry>) -> bool {

@@ -107,7 +107,9 @@ pub enum ConfigError {
     #[error("leeway is over {} seconds", MOST_LEEWAY.as_secs())]
     Leeway,
     /// Nobody could ever get in.
-    #[error("no issuer is configured")]
+    #[error(
+        "no issuer is configured: add an [[identity.issuers]] entry (see defaults.toml; `quartermaster init` writes one)"
+    )]
     NoIssuer,
     /// Tokens of nobody in particular would be believed.
     #[error("an issuer has no name")]

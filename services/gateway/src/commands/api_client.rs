@@ -57,8 +57,10 @@ impl ApiClient {
     /// folder of `dev` or `stdio`; without an address it is the one that stands beside the token.
     pub(super) fn open(url: Option<&str>, token_file: Option<&Path>, name: &str) -> anyhow::Result<ApiClient> {
         let (url, token_file) = service(url, token_file, name);
-        let token = std::fs::read_to_string(&token_file)
-            .with_context(|| format!("cannot read the token in {}", token_file.display()))?;
+        let token = std::fs::read_to_string(&token_file).with_context(|| {
+            let todo = "start `quartermaster dev` in this folder, or name the file with --token-file";
+            format!("cannot read the token in {}: {todo}", token_file.display())
+        })?;
         let http = egress::service_client(&url, &egress::Config::default())?;
         Ok(ApiClient { url, token: token.trim().to_owned(), http })
     }
@@ -72,7 +74,9 @@ impl ApiClient {
         let url = format!("{}{path}", self.url);
         let request = egress::FetchRequest { method, url: &url, bearer: &self.token, body };
         let answer = egress::ask_if(&self.http, request, if_match).await;
-        let (status, bytes) = answer.context("the service did not answer")?;
+        let (status, bytes) = answer.with_context(|| {
+            format!("the service did not answer at {}: start it, or name its address with --url", self.url)
+        })?;
         if (200..300).contains(&status) {
             return Ok(Ok(serde_json::from_slice(&bytes).context("the service's answer cannot be read")?));
         }

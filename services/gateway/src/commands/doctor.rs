@@ -134,6 +134,11 @@ async fn issuers(chart: &mut Chart, settings: &Settings) {
         }
         Err(error) => chart.bad("issuers", format!("{:#}", anyhow::Error::from(error)), todo),
     }
+    if let Ok(Some(open)) = settings.tokenless.listener() {
+        let says = format!("{} serves the tenant {} to whoever reaches it", open.address, open.tenant);
+        let todo = "let only agents reach it: loopback, or a NetworkPolicy in front (docs/languagetool.md)";
+        chart.note("listener without tokens", CheckState::Doubtful, says, Some(todo));
+    }
     for warning in settings.identity.warnings() {
         let todo = "set tenants and person_claim of each entry of identity.issuers";
         chart.note("bounds of issuers", CheckState::Doubtful, warning.to_string(), Some(todo));

@@ -4,9 +4,11 @@ mod api_client;
 mod audit;
 mod check;
 mod data_folder;
+mod demo;
 mod dev;
 mod doctor;
 mod explain;
+mod init;
 mod memory;
 mod output;
 mod runner;
@@ -55,11 +57,13 @@ pub fn run(cli: Cli) -> ExitCode {
 pub(crate) fn execute(cli: Cli) -> u8 {
     let outcome = match cli.command {
         Command::Dev(args) => dev::run(&args),
+        Command::Demo(args) => demo::run(&args, cli.output),
+        Command::Init(args) => init::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Stdio(args) => stdio::run(&args),
         Command::Check(args) => check::run(&args, cli.output),
         Command::Explain(args) => explain::run(&args, cli.output),
-        Command::Schema => schema::run(),
+        Command::Schema(args) => schema::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Tools(args) => tools::run(&args, cli.output),
         Command::Runs(args) => runs::run(&args, cli.output),

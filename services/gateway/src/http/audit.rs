@@ -11,11 +11,13 @@ mod filter;
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, audits};
 use crate::http::reply;
+use crate::openapi::shapes::AnyObject;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use domain::{Code, Failure, Moment};
 use filter::AuditFilter;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -27,7 +29,7 @@ const PAGE: usize = 100;
 pub(crate) const LONGEST_PAGE: usize = 1_000;
 
 /// The query of a page.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditQuery {
     after: Option<String>,
@@ -45,17 +47,20 @@ pub struct AuditQuery {
 }
 
 /// One page of the audit log, as it travels.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditPage {
     /// The tenant; the hash chain begins with this name.
     pub tenant: String,
     /// The link behind which the audit log begins, if older entries have left the store.
+    #[schemars(with = "Option<AnyObject>")]
     pub start: Option<ChainLink>,
     /// The newest link, whole, as it was before the page was read.
+    #[schemars(with = "Option<AnyObject>")]
     pub seal: Option<ChainLink>,
     /// The entries, oldest first.
     pub entries: Vec<AuditItem>,
     /// Links whose entry is not there; none unless somebody meddled.
+    #[schemars(with = "Vec<Value>")]
     pub loose: Vec<EntryLink>,
     /// What to ask for next, as `after`; none on the last page.
     pub next_cursor: Option<String>,
@@ -64,18 +69,21 @@ pub struct AuditPage {
 }
 
 /// One entry, as it travels.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditItem {
     /// Its place.
     pub id: String,
     /// When it was written, by the store's clock.
     pub at: String,
     /// What was written.
+    #[schemars(with = "AnyObject")]
     pub entry: Box<RawValue>,
     /// The contents it was sealed with, opened; none if it has none that this service sealed for it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<Value>")]
     pub contents: Option<OpenedContents>,
     /// Its link, whole or its beginning; none as long as it is not sealed.
+    #[schemars(with = "Option<Value>")]
     pub link: Option<EntryLink>,
 }
 

@@ -89,7 +89,7 @@ impl ResponseError for AuthRejection {
 const LONGEST_CLIENT: usize = 128;
 
 /// The program that sent a request, as it names itself: printable and short, because it is anybody's text.
-fn client_of(request: &HttpRequest) -> Option<String> {
+pub(super) fn client_of(request: &HttpRequest) -> Option<String> {
     let told = request.headers().get(actix_web::http::header::USER_AGENT)?.to_str().ok()?;
     let told: String = told.chars().filter(|c| (' '..='~').contains(c)).take(LONGEST_CLIENT).collect();
     (!told.trim().is_empty()).then_some(told)
@@ -229,7 +229,7 @@ fn token_of(value: &[u8]) -> Option<&str> {
     token.get(1..).filter(|_| bearer).and_then(|token| std::str::from_utf8(token).ok())
 }
 
-fn refused(
+pub(super) fn refused(
     request: &HttpRequest,
     gateway: Option<&Data<Gateway>>,
     failure: Failure,

@@ -17,15 +17,17 @@ use actix_web::{HttpRequest, HttpResponse};
 use catalog::ToolSheet;
 use domain::{Code, Failure, TokenScope, json};
 use filter::CatalogFilter;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use standings::ServerStandings;
-use view::{CatalogPage, CatalogTool, totals};
+pub(crate) use view::CatalogPage;
+use view::{CatalogTool, totals};
 
 /// Tools on one page; a schema is at most a few kilobytes.
 const PAGE: usize = 100;
 
 /// The query of a page.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogQuery {
     toolset: Option<String>,

@@ -18,6 +18,7 @@ use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
 use request::{author, bounded, extent, place, reader, reason, tag};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
@@ -27,7 +28,7 @@ const PAGE: usize = 100;
 const VERSIONS: usize = 20;
 
 /// The query of a list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentsQuery {
     prefix: Option<String>,
@@ -61,7 +62,7 @@ pub async fn list(authed: AuthedRequest, query: Query<DocumentsQuery>, gateway: 
 }
 
 /// The query of one document.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentVersionQuery {
     version: Option<u64>,
@@ -86,7 +87,7 @@ pub async fn show(
 }
 
 /// The query of a history.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentHistoryQuery {
     before: Option<u64>,
@@ -113,11 +114,12 @@ pub async fn history(
 }
 
 /// What a person writes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DocumentPutBody {
+pub(crate) struct DocumentPutBody {
     content: String,
     #[serde(rename = "type")]
+    #[schemars(with = "crate::openapi::shapes::DocumentKind")]
     kind: DocumentKind,
     evidence: String,
     #[serde(default)]
@@ -155,7 +157,7 @@ pub async fn put(
 }
 
 /// The query of a removal.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemovalQuery {
     reason: Option<String>,
@@ -163,8 +165,8 @@ pub struct RemovalQuery {
 }
 
 /// What was removed.
-#[derive(Debug, Serialize)]
-struct RemovalResponse {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RemovalResponse {
     path: String,
     deleted: bool,
     redacted_versions: Vec<u64>,

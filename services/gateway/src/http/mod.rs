@@ -23,5 +23,6 @@ pub mod servers;
 pub mod sessions;
 pub mod switches;
 pub mod tenant;
+pub mod tokenless;
 pub mod trace;
 pub mod usage;

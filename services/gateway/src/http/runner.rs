@@ -8,12 +8,14 @@
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{catch, reply, sessions};
+use crate::openapi::shapes::AnyObject;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::job::{JobEnding, JobHolder, JobOutput, JobRefusal, JobSpec, RunnerLabel};
 use domain::text::visible;
 use domain::{Code, Failure, Job, JobId, RunnerId, SwitchMode, SwitchSubject, Tenant, TokenScope};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -35,12 +37,14 @@ const REASON: usize = 500;
 const NAME: usize = 100;
 
 /// A runner asks for a job.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct JobRequest {
+pub(crate) struct JobRequest {
+    #[schemars(with = "String")]
     runner: RunnerId,
     #[serde(default)]
     name: String,
+    #[schemars(with = "Vec<String>")]
     labels: Vec<RunnerLabel>,
     #[serde(default)]
     slots: u32,
@@ -49,14 +53,15 @@ struct JobRequest {
 }
 
 /// What a runner is given.
-#[derive(Debug, Serialize)]
-struct JobOffer {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobOffer {
     job: Option<ClaimedJob>,
 }
 
 /// A job that is the runner's for a while.
-#[derive(Debug, Serialize)]
-struct ClaimedJob {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ClaimedJob {
+    #[schemars(with = "String")]
     id: JobId,
     /// The run or call it belongs to.
     owner: String,
@@ -64,35 +69,40 @@ struct ClaimedJob {
     lease_ms: u64,
     /// How long the request had waited when the job was claimed: the lease does not begin before that.
     waited_ms: u64,
+    #[schemars(with = "AnyObject")]
     spec: JobSpec,
 }
 
 /// A runner speaks of a job that it has.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct JobReport {
+pub(crate) struct JobReport {
+    #[schemars(with = "String")]
     runner: RunnerId,
     epoch: u64,
     #[serde(default)]
     piece: Option<ReportedPiece>,
     #[serde(default)]
+    #[schemars(with = "Option<serde_json::Value>")]
     ending: Option<JobEnding>,
 }
 
 /// A piece of output.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReportedPiece {
+pub(crate) struct ReportedPiece {
     number: u64,
+    #[schemars(with = "Vec<serde_json::Value>")]
     output: Vec<JobOutput>,
     #[serde(default)]
     dropped_bytes: u64,
 }
 
 /// A runner goes.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Departure {
+pub(crate) struct Departure {
+    #[schemars(with = "String")]
     runner: RunnerId,
 }
 

@@ -14,15 +14,17 @@ use catalog::Progress;
 use domain::Failure;
 use domain::run::{RunState, Verdict};
 use executor::runs::{RunWait, WaitUntil, report};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::RunBrief;
 
 /// The query of a list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunsQuery {
+    #[schemars(with = "Option<crate::openapi::shapes::RunState>")]
     state: Option<RunState>,
     session: Option<String>,
     tool: Option<String>,
@@ -42,7 +44,7 @@ pub async fn list(authed: AuthedRequest, query: Query<RunsQuery>, gateway: Data<
 }
 
 /// The query of one run.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunQuery {
     #[serde(default)]
@@ -89,9 +91,10 @@ pub async fn arguments(authed: AuthedRequest, id: Path<String>, gateway: Data<Ga
     answer(&gateway, &authed, run_desk::arguments(&gateway, &authed, &id).await)
 }
 
-#[derive(Debug, Deserialize)]
+/// What a person decides with.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RejectionReason {
+pub(crate) struct DecisionRequest {
     #[serde(default)]
     reason: Option<String>,
 }
@@ -128,7 +131,7 @@ async fn decide(
 ) -> HttpResponse {
     let decided = async {
         executor::may_decide(&authed.caller)?;
-        let RejectionReason { reason } = sessions::read(request, payload, gateway).await?;
+        let DecisionRequest { reason } = sessions::read(request, payload, gateway).await?;
         Ok(report::to_person(&run_desk::decide(gateway, authed, id, verdict, reason).await?))
     };
     answer(gateway, authed, Box::pin(decided).await)
@@ -140,15 +143,17 @@ pub async fn cancel(authed: AuthedRequest, id: Path<String>, gateway: Data<Gatew
     answer(&gateway, &authed, cancelled.await)
 }
 
-#[derive(Debug, Deserialize)]
+/// How a person settles an unknown outcome.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SettleRequest {
+pub(crate) struct SettleRequest {
     outcome: SettledOutcome,
 }
 
-#[derive(Debug, Deserialize, PartialEq)]
+/// What really happened.
+#[derive(Debug, Deserialize, PartialEq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum SettledOutcome {
+pub(crate) enum SettledOutcome {
     Succeeded,
     Failed,
 }

@@ -12,6 +12,7 @@ use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
 use redact::SecretText;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::WritePrecondition;
 use tracing::Instrument;
@@ -21,14 +22,14 @@ use vault::{MOST_BYTES, SecretFacts, StoredSecretFacts};
 const KINDS: [&str; 2] = ["application/octet-stream", "text/plain"];
 
 /// Every secret of a tenant.
-#[derive(Debug, Serialize)]
-struct SecretList {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SecretList {
     secrets: Vec<SecretSummary>,
 }
 
 /// One secret without its value.
-#[derive(Debug, Serialize)]
-struct SecretSummary {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SecretSummary {
     name: String,
     /// Where the one lies that counts: `store`, `file` or `environment`.
     source: Option<&'static str>,
@@ -39,8 +40,8 @@ struct SecretSummary {
 }
 
 /// What the store knows of a secret besides its value.
-#[derive(Debug, Serialize)]
-struct SecretMetadata {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SecretMetadata {
     version: u64,
     set_by: String,
     set_at: String,
@@ -74,8 +75,8 @@ pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse
 }
 
 /// What became of a change.
-#[derive(Debug, Serialize)]
-struct SecretChange {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SecretChange {
     name: String,
     #[serde(flatten)]
     kept: Option<SecretMetadata>,

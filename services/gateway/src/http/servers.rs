@@ -6,18 +6,21 @@
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
 use crate::http::{reply, sessions};
+use crate::openapi::shapes::AnyObject;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
 use external::{PinState, ServerStanding, ToolStanding};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// How many tools one request may accept by name; more than a server may offer.
 const MOST_TOOLS: usize = 256;
 
-#[derive(Debug, Serialize)]
-struct ServerList {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ServerList {
+    #[schemars(with = "Vec<AnyObject>")]
     servers: Vec<ServerStanding>,
 }
 
@@ -56,9 +59,9 @@ pub async fn refresh(authed: AuthedRequest, id: Path<String>, gateway: Data<Gate
 }
 
 /// What a person accepts: single tools, or a whole list; each by the digest of what was shown.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AcceptRequest {
+pub(crate) struct AcceptRequest {
     #[serde(default)]
     tools: Vec<SeenTool>,
     #[serde(default)]
@@ -68,16 +71,17 @@ struct AcceptRequest {
 }
 
 /// One tool as it was seen: its name here or the server's own, and the digest of its definition.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SeenTool {
+pub(crate) struct SeenTool {
     name: String,
     digest: String,
 }
 
-#[derive(Debug, Serialize)]
-struct AcceptResponse {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AcceptResponse {
     accepted: Vec<String>,
+    #[schemars(with = "AnyObject")]
     server: ServerStanding,
 }
 

@@ -5,12 +5,13 @@
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{body, catch, reply};
-use crate::protocol::turn::{self, SessionRequest, TurnCall};
+use crate::protocol::turn::{self, SessionRequest, SessionView, TurnCall};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, IF_NONE_MATCH};
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure, TokenScope};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -30,17 +31,27 @@ pub async fn open(
         let opening: SessionRequest = read(&request, payload, &gateway).await?;
         turn::open(&exchange, opening).await
     };
-    match opened.await {
-        Ok(session) => reply::json(StatusCode::CREATED, &authed.trace_id, session.to_string()),
-        Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
-    }
+    shown(&gateway, &authed, StatusCode::CREATED, opened.await)
 }
 
 /// `GET /v1/sessions/{id}`.
 pub async fn show(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    match turn::show(&authed.exchange(&gateway), id.into_inner()).await {
-        Ok(session) => reply::json(StatusCode::OK, &authed.trace_id, session.to_string()),
-        Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
+    let session = turn::show(&authed.exchange(&gateway), id.into_inner()).await;
+    shown(&gateway, &authed, StatusCode::OK, session)
+}
+
+fn shown(
+    gateway: &Gateway,
+    authed: &AuthedRequest,
+    status: StatusCode,
+    session: Result<SessionView, Failure>,
+) -> HttpResponse {
+    let written = session.and_then(|session| {
+        serde_json::to_string(&session).map_err(|_| Failure::new(Code::Internal, "the session cannot be written"))
+    });
+    match written {
+        Ok(text) => reply::json(status, &authed.trace_id, text),
+        Err(failure) => reply::failure(gateway, &failure, &authed.trace_id),
     }
 }
 
@@ -53,7 +64,7 @@ pub async fn close(authed: AuthedRequest, id: Path<String>, gateway: Data<Gatewa
 }
 
 /// The query of `tools`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionToolsQuery {
     format: Option<String>,

@@ -6,6 +6,7 @@
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{reply, sessions};
+use crate::openapi::shapes;
 use crate::switches::{entry, record};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,6 +16,7 @@ use domain::{
     Code, Failure, Moment, Switch, SwitchMode, SwitchOwner, SwitchSubject, Tenant, TokenScope, text::is_tricky,
 };
 use executor::Snapshot;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use std::time::Duration;
@@ -24,22 +26,24 @@ use store::{StoreError, SwitchChange};
 const EVERY_TENANT: &str = "*";
 
 /// The switches that a caller may see.
-#[derive(Debug, Serialize)]
-struct SwitchList {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SwitchList {
     switches: Vec<SwitchView>,
     /// Whether the record of all switches is what this service wrote. If not, only reads are let through.
     authentic: bool,
 }
 
 /// One switch, as it travels.
-#[derive(Debug, Serialize)]
-struct SwitchView {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SwitchView {
     id: String,
     /// The tenant, or `*`.
     tenant: String,
     on: String,
+    #[schemars(with = "shapes::SwitchMode")]
     mode: SwitchMode,
     reason: String,
+    #[schemars(with = "shapes::SwitchOwner")]
     by: SwitchOwner,
     /// Who set it; a tenant is not told who of the operator's people did.
     set_by: Option<String>,
@@ -50,10 +54,11 @@ struct SwitchView {
 }
 
 /// What is to be switched.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SwitchRequest {
+pub(crate) struct SwitchRequest {
     on: String,
+    #[schemars(with = "shapes::SwitchMode")]
     mode: SwitchMode,
     reason: String,
     /// For the operator: a tenant, or `*`. Absent: the tenant of the token.
@@ -64,6 +69,7 @@ struct SwitchRequest {
     until: Option<String>,
     /// How long it lasts, such as `2h`.
     #[serde(default, rename = "for", deserialize_with = "span")]
+    #[schemars(with = "Option<String>")]
     lasts: Option<Duration>,
 }
 

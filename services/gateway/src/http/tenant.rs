@@ -19,7 +19,9 @@ use actix_web::http::header::ETAG;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure, Tenant};
-use request::{ChangeNote, TenantStanding, entry, match_of, note_of, standing, stored, text_of};
+pub use request::ChangeNote;
+use request::{TenantStanding, entry, match_of, note_of, standing, stored, text_of};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use store::{TenantText, TextChange};
@@ -117,7 +119,7 @@ pub async fn check(
 }
 
 /// The query of a history.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantHistoryQuery {
     before: Option<u64>,
@@ -147,9 +149,9 @@ pub async fn version(authed: AuthedRequest, number: Path<String>, gateway: Data<
 }
 
 /// Which version is to hold again.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RollbackRequest {
+pub(crate) struct RollbackRequest {
     version: u64,
     #[serde(default)]
     note: Option<String>,

@@ -3,10 +3,12 @@
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, audits};
 use crate::http::reply;
+use crate::openapi::shapes;
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
 use domain::usage::{UsageCount, UsageDay, UsageGroup};
 use domain::{Code, Failure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use store::UsageDate;
@@ -15,35 +17,37 @@ use store::UsageDate;
 const MOST_DAYS: usize = 92;
 
 /// The query.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UsageQuery {
     /// The first day; the last one if absent.
     from: Option<String>,
     /// The last day; today if absent.
     to: Option<String>,
+    #[schemars(with = "Option<shapes::UsageGroup>")]
     by: Option<UsageGroup>,
 }
 
 /// What was used, as it travels.
-#[derive(Debug, Serialize)]
-struct UsageReport {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageReport {
     from: String,
     to: String,
+    #[schemars(with = "shapes::UsageGroup")]
     by: UsageGroup,
     rows: Vec<UsageRow>,
     total: UsageFigures,
 }
 
-#[derive(Debug, Serialize)]
-struct UsageRow {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageRow {
     name: String,
     #[serde(flatten)]
     figures: UsageFigures,
 }
 
-#[derive(Debug, Serialize)]
-struct UsageFigures {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageFigures {
     calls: u64,
     errors: u64,
     millis: u64,

@@ -2,16 +2,19 @@
 //!
 //! It is not MCP: the host rebuilds its tool array each turn, so the list may grow.
 
+use crate::openapi::shapes;
 use crate::protocol::exchange::McpExchange;
 use crate::protocol::list::{self, ListForm};
 use crate::protocol::method_span;
 use catalog::{CachedToolsPage, ListAudience, NameMatch, Progress};
 use domain::{
-    Assignment, Code, Content, Failure, Outcome, RunId, Session, SessionId, SessionMode, TokenScope, ToolOutput,
+    Assignment, Code, Content, Failure, LoadedToolsets, Outcome, RunId, Session, SessionId, SessionMode, TokenScope,
+    ToolOutput,
 };
 use executor::{CallRequest, Handle};
 use external::TenantServers;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,10 +28,12 @@ use tracing::Instrument;
 pub const LONGEST_WAIT_MS: u64 = 55_000;
 
 /// What a session is opened with.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionRequest {
+    /// `read` unless it is given.
     #[serde(default = "read_mode")]
+    #[schemars(with = "Option<shapes::SessionMode>")]
     mode: SessionMode,
     /// The tenant's agent that works in it.
     #[serde(default)]
@@ -45,8 +50,32 @@ fn read_mode() -> SessionMode {
     SessionMode::Read
 }
 
+/// A session, as it travels.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SessionView {
+    /// The tenant's agent and workflow, and parameters of external servers, as far as they were named.
+    #[schemars(with = "shapes::AnyObject")]
+    pub assignment: Assignment,
+    /// When it ends, unless it is used before.
+    pub expires_at: String,
+    /// Its id.
+    pub id: String,
+    /// `read` or `write` by toolset.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub loaded_toolsets: LoadedToolsets,
+    /// What it may be used for.
+    #[schemars(with = "shapes::SessionMode")]
+    pub mode: SessionMode,
+    /// When it was opened.
+    pub opened_at: String,
+    /// The rejected run that blocks changes in it.
+    pub stopped_by: Option<String>,
+    /// Whether it has read text from outside.
+    pub tainted: bool,
+}
+
 /// One call of a turn.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TurnCall {
     tool: String,
@@ -70,7 +99,7 @@ pub struct TurnReply {
 }
 
 /// Opens a session, and gives it as JSON.
-pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Value, Failure> {
+pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<SessionView, Failure> {
     let McpExchange { gateway, caller, snapshot, .. } = exchange;
     exchange.require(TokenScope::ToolsRead)?;
     let SessionRequest { mode, agent, workflow, params } = request;
@@ -97,7 +126,7 @@ pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Val
 }
 
 /// A session as JSON.
-pub async fn show(exchange: &McpExchange, id: String) -> Result<Value, Failure> {
+pub async fn show(exchange: &McpExchange, id: String) -> Result<SessionView, Failure> {
     let session = find(exchange, id).await?;
     let stopped_by = exchange.gateway.executor.stopped_by(&exchange.caller.tenant, &session).await?;
     Ok(describe(exchange, &session, stopped_by))
@@ -176,20 +205,20 @@ async fn find(exchange: &McpExchange, id: String) -> Result<Session, Failure> {
     Ok(gateway.executor.session(snapshot, caller, &Handle::Transport(id)).await?.session)
 }
 
-fn describe(exchange: &McpExchange, session: &Session, stopped_by: Option<RunId>) -> Value {
+fn describe(exchange: &McpExchange, session: &Session, stopped_by: Option<RunId>) -> SessionView {
     let gateway = &exchange.gateway;
     let last = session.opened_at.plus(gateway.lives.longest);
     let idle = gateway.clock.now().plus(gateway.lives.idle);
-    json!({
-        "id": session.id.to_string(),
-        "mode": session.mode.as_str(),
-        "loaded_toolsets": session.loaded,
-        "tainted": session.tainted,
-        "assignment": session.assignment,
-        "stopped_by": stopped_by.map(|run| run.to_string()),
-        "opened_at": session.opened_at.to_string(),
-        "expires_at": idle.min(last).to_string(),
-    })
+    SessionView {
+        assignment: session.assignment.clone(),
+        expires_at: idle.min(last).to_string(),
+        id: session.id.to_string(),
+        loaded_toolsets: session.loaded.clone(),
+        mode: session.mode,
+        opened_at: session.opened_at.to_string(),
+        stopped_by: stopped_by.map(|run| run.to_string()),
+        tainted: session.tainted,
+    }
 }
 
 fn result(output: &ToolOutput, trace_id: &str) -> String {

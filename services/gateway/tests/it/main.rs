@@ -40,6 +40,8 @@ mod drain;
 #[cfg(test)]
 mod error_log;
 #[cfg(test)]
+mod first_minutes;
+#[cfg(test)]
 mod guarantees;
 #[cfg(test)]
 mod helm_story;
@@ -78,6 +80,8 @@ mod k8s_yard;
 #[cfg(test)]
 mod ladder;
 #[cfg(test)]
+mod languagetool;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod limits;
@@ -99,6 +103,8 @@ mod metrics;
 mod modern;
 #[cfg(test)]
 mod new_toolset;
+mod openapi;
+#[cfg(test)]
 mod operator_bounds;
 #[cfg(test)]
 mod plain;

@@ -190,7 +190,7 @@ async fn a_turn_needs_no_http_server() {
     let exchange = exchange(&world, "acme").await;
 
     let request = serde_json::from_value(json!({ "mode": "write" })).unwrap();
-    let session = turn::open(&exchange, request).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let session = turn::open(&exchange, request).await.unwrap().id;
     let page = turn::tools(&exchange, session.clone(), Some("openai")).await.unwrap();
     let tools: Value = serde_json::from_slice(&page.bytes).unwrap();
     assert_eq!(tools["tools"][0]["function"]["name"], DEFAULT[0]);

@@ -4,17 +4,19 @@ use crate::app::Gateway;
 use crate::http::audit::{LONGEST_PAGE, PAGE};
 use crate::http::caller::{AuthedRequest, audits};
 use crate::http::reply;
+use crate::openapi::shapes::AnyObject;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use archive::Checkpoint;
 use domain::{Code, Failure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::{StoreError, StreamId, StreamName};
 
 /// The query of a page.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckpointQuery {
     after: Option<String>,
@@ -22,13 +24,15 @@ pub(crate) struct CheckpointQuery {
 }
 
 /// One page of checkpoints, as it travels.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CheckpointPage {
     /// The tenant.
     pub(crate) tenant: String,
     /// The newest one that was made before the page was read: the last page must reach it.
+    #[schemars(with = "Option<AnyObject>")]
     pub(crate) newest: Option<Checkpoint>,
     /// The checkpoints.
+    #[schemars(with = "Vec<AnyObject>")]
     pub(crate) checkpoints: Vec<Box<RawValue>>,
     /// What to ask for next, as `after`; none on the last page.
     pub(crate) next_cursor: Option<String>,

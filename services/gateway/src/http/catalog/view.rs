@@ -1,19 +1,22 @@
 //! The catalog as it travels: sheets, what the tenant's rules say about each tool, and what toolsets cost.
 
 use super::standings::{ServerStandings, UnacceptedTool};
+use crate::openapi::shapes::{self, AnyObject};
 use catalog::{Catalog, ToolSheet, VirtualSheet};
 use domain::run::OnReject;
 use domain::{Level, SessionMode};
 use external::PinState;
 use policy::Policy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One page.
-#[derive(Debug, Serialize)]
-pub(super) struct CatalogPage<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CatalogPage<'a> {
     /// Names this very set of definitions.
     pub(super) digest: &'a str,
     /// The most a session of the tenant may be for.
+    #[schemars(with = "shapes::SessionMode")]
     pub(super) mode: SessionMode,
     /// What the toolsets of the list cost; on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,18 +25,21 @@ pub(super) struct CatalogPage<'a> {
     pub(super) tools: Vec<CatalogTool<'a>>,
     /// What the service answers itself, in every session; on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<AnyObject>>")]
     pub(super) virtual_tools: Option<Vec<VirtualSheet>>,
     /// Tools of external servers that wait to be accepted; on the first page, and for people only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<AnyObject>>")]
     pub(super) quarantine: Option<Vec<UnacceptedTool<'a>>>,
     /// What to ask for next; none on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
 /// One tool, and what the tenant's rules say about it.
-#[derive(Debug, Serialize)]
-pub(super) struct CatalogTool<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CatalogTool<'a> {
     #[serde(flatten)]
+    #[schemars(with = "AnyObject")]
     sheet: ToolSheet<'a>,
     /// Whether a rule makes calls of it wait for a person, besides what it changes.
     gated: bool,
@@ -45,13 +51,15 @@ pub(super) struct CatalogTool<'a> {
     denied: Vec<String>,
     /// Of a tool from an external server: whether it is still what was accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pin: Option<PinState>,
 }
 
 /// A rule that asks a person.
-#[derive(Debug, Serialize)]
-struct ApprovalRule {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApprovalRule {
     pattern: String,
+    #[schemars(with = "shapes::OnReject")]
     on_reject: OnReject,
 }
 
@@ -66,15 +74,15 @@ impl<'a> CatalogTool<'a> {
 }
 
 /// What one list of a toolset comes to.
-#[derive(Debug, Default, Serialize)]
-struct ListTotals {
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct ListTotals {
     tools: u32,
     tokens: u32,
 }
 
 /// What a toolset comes to.
-#[derive(Debug, Serialize)]
-pub(super) struct Total<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Total<'a> {
     name: &'a str,
     /// Whether its read list is there when a session opens.
     default: bool,

@@ -1,12 +1,13 @@
 //! Documents as they travel.
 
 use memory::documents::{DocumentHistory, Promotion, trust};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::{Document, DocumentHead, Provenance};
 
 /// One page of a list.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentListPage {
     /// The documents, by path.
     pub documents: Vec<DocumentSummary>,
@@ -15,7 +16,7 @@ pub struct DocumentListPage {
 }
 
 /// A document without its text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentSummary {
     /// Where it is.
     pub path: String,
@@ -45,7 +46,7 @@ impl From<DocumentHead> for DocumentSummary {
 }
 
 /// A document, or one of its versions.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentView {
     /// Where it is.
     pub path: String,
@@ -114,7 +115,7 @@ fn provenance(of: &Provenance) -> Value {
 }
 
 /// The past of a document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DocumentVersions {
     versions: Vec<Value>,
     promotions: Vec<Value>,
@@ -150,7 +151,7 @@ fn version(document: &Document) -> Value {
 }
 
 /// What a write came to.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WriteResponse {
     /// Where it is.
     pub path: String,

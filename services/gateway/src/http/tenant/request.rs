@@ -9,6 +9,7 @@ use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, IF_MATCH};
 use actix_web::web::Payload;
 use domain::json::sha256_hex;
 use domain::{Code, Failure, Tenant};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -88,7 +89,7 @@ pub(super) fn match_of(headers: &HeaderMap) -> Result<String, Failure> {
 }
 
 /// The query of a change.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeNote {
     pub(super) note: Option<String>,

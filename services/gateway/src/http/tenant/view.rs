@@ -3,9 +3,11 @@
 use super::in_force;
 use super::request::TenantStanding;
 use crate::app::Gateway;
+use crate::openapi::shapes::AnyObject;
 use crate::tenants::ConfigOrigin;
 use domain::Tenant;
 use domain::json::sha256_hex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::TenantText;
 use tenancy::{Problem, TenantConfig};
@@ -15,7 +17,7 @@ use vault::Missing;
 pub(super) const SOURCE: &str = "x-quartermaster-source";
 
 /// What holds for a tenant.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TenantView {
     /// `file` or `http`.
     pub source: &'static str,
@@ -37,6 +39,7 @@ pub struct TenantView {
     pub in_force: bool,
     /// Why it does not: mistakes in the text, or a toolset that refuses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<AnyObject>")]
     pub problems: Vec<Problem>,
 }
 
@@ -74,7 +77,7 @@ impl TenantView {
 }
 
 /// What became of a change.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TenantChange {
     /// What holds now: `http`, or `file` after a removal.
     pub source: &'static str,
@@ -110,7 +113,7 @@ impl TenantChange {
 }
 
 /// Something that is not wrong, and will not work as it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
     /// The stable name of its kind.
     pub code: &'static str,
@@ -131,18 +134,19 @@ pub(super) fn warnings(gateway: &Gateway, tenant: &Tenant, config: &TenantConfig
 }
 
 /// The result of a check.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TenantCheck {
     /// Whether the text could be set.
     pub valid: bool,
     /// Every mistake, in the order of the text.
+    #[schemars(with = "Vec<AnyObject>")]
     pub problems: Vec<Problem>,
     /// What is not wrong, and will not work.
     pub warnings: Vec<Warning>,
 }
 
 /// One page of a history.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TenantVersions {
     /// The versions, newest first.
     pub versions: Vec<TenantVersion>,
@@ -159,7 +163,7 @@ impl TenantVersions {
 }
 
 /// One version.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TenantVersion {
     /// Its number.
     pub version: u64,

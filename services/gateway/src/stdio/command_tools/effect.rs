@@ -3,8 +3,8 @@
 use crate::cli::{AuditAction, Command, MemoryAction, ServersAction, SwitchAction};
 use domain::{Code, Effect, Failure};
 
-/// Commands that are no tools: they serve, decide runs or mint tokens.
-const NOT_OFFERED: [&str; 6] = ["dev", "serve", "stdio", "runner", "token", "runs"];
+/// Commands that are no tools: they serve, decide runs, mint tokens or make keys, or play an agent themselves.
+const NOT_OFFERED: [&str; 8] = ["dev", "demo", "init", "serve", "stdio", "runner", "token", "runs"];
 
 /// Whether the command of this name is a tool.
 pub fn is_offered(name: &str) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn of(command: &mut Command) -> Result<Effect, Failure> {
     match command {
         Command::Check(_)
         | Command::Explain(_)
-        | Command::Schema
+        | Command::Schema(_)
         | Command::Tools(_)
         | Command::Usage(_)
         | Command::Completions { .. } => Ok(Effect::Read),
@@ -57,6 +57,8 @@ pub(super) fn of(command: &mut Command) -> Result<Effect, Failure> {
             MemoryAction::Export { .. } | MemoryAction::Import { .. } => Ok(Effect::Change),
         },
         Command::Dev(_)
+        | Command::Demo(_)
+        | Command::Init(_)
         | Command::Serve(_)
         | Command::Stdio(_)
         | Command::Runner(_)

@@ -107,7 +107,7 @@ fn an_approver_is_shown_what_a_look_says() {
 #[tokio::test]
 async fn what_a_command_prints_is_captured_with_its_exit_code() {
     let slots = Arc::new(Semaphore::new(1));
-    let (output, command) = (OutputFormat::Text, Command::Schema);
+    let (output, command) = (OutputFormat::Text, Command::Schema(crate::cli::SchemaCommand { openapi: false }));
     let (code, printed) = run(Cli { output, command }, Arc::clone(&slots)).await.unwrap();
     assert_eq!(code, DONE);
     assert!(printed.contains("\"$schema\""), "{printed}");
