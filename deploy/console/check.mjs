@@ -146,9 +146,10 @@ await step("sign-in at an OpenID provider, back to the run that was asked for", 
   await visit.getByText("this sign-in is over").waitFor();
   await visit.goto(runPage(run));
   // Two browsers, one decision: the loser learns who won.
+  // This one does not hear of the other's decision in time.
+  await page.route("**/live", (route) => route.abort());
   await page.goto(runPage(run));
   await page.locator("#reject button:enabled").waitFor();
-  await page.route("**/live", (route) => route.abort());
   await visit.locator("#reject button:enabled").click();
   await visit.locator('#run[data-state="rejected"]').waitFor();
   await page.evaluate(() => document.querySelector("#approve").submit());
@@ -335,14 +336,21 @@ await step("the first page is small", async () => {
   await session.send("Network.enable");
   const sizes = new Map();
   const kinds = new Map();
-  session.on("Network.responseReceived", (event) => kinds.set(event.requestId, event.response.url));
+  session.on("Network.responseReceived", (event) => kinds.set(event.requestId, { url: event.response.url, type: event.type }));
   session.on("Network.loadingFinished", (event) => sizes.set(event.requestId, event.encodedDataLength));
   await visit.goto(inbox, { waitUntil: "load" });
   await visit.waitForTimeout(500);
   let whole = 0;
   let files = 0;
-  for (const [id, bytes] of sizes) { whole += bytes; if ((kinds.get(id) ?? "").includes("/assets/")) files += bytes; }
-  console.log(`   first page ${whole} bytes on the wire, scripts and styles ${files}`);
+  let later = 0;
+  for (const [id, bytes] of sizes) {
+    const { url, type } = kinds.get(id) ?? {};
+    // What live.js reads again once its stream is open comes after the page is there.
+    if (type === "Fetch") { later += bytes; continue; }
+    whole += bytes;
+    if (url?.includes("/assets/")) files += bytes;
+  }
+  console.log(`   first page ${whole} bytes on the wire, scripts and styles ${files}; read again ${later}`);
   expect(whole > 0 && whole <= 40 * 1024 && files <= 25 * 1024, `${whole} and ${files}`);
   await measured.close();
 });

@@ -76,6 +76,7 @@ const TABLE: &[(&str, &str, &[&str])] = &[
 
 /// What this test's service has no cause to show.
 const ELSEWHERE: &[&str] = &[
+    "quartermaster_console_sign_ins_total",
     "quartermaster_upstream_tokens_total",
     "mcp_client_session_duration_seconds",
     "quartermaster_store_memory_ratio",
