@@ -35,7 +35,11 @@ pub fn document(server: Option<&str>, of_toolsets: &[Code]) -> Value {
     let mut schemas = reads.take_definitions(true);
     schemas.extend(writes.take_definitions(true));
     let codes: Vec<Code> = Code::ALL.iter().chain(of_toolsets).copied().collect();
-    let statuses: BTreeSet<u16> = codes.iter().map(|code| mcp::codes::rest_status(*code)).collect();
+    let statuses: BTreeSet<u16> = codes
+        .iter()
+        .map(|code| mcp::codes::rest_status(*code))
+        .chain(operations.iter().flat_map(|one| one.errors.iter().copied()))
+        .collect();
     let responses: BTreeMap<String, Value> =
         statuses.iter().map(|status| (format!("Error{status}"), error(*status, &codes))).collect();
     json!({

@@ -46,7 +46,7 @@ fn init_writes_a_skeleton_that_check_and_doctor_find_well() {
     assert_eq!(mode(&folder), 0o700);
     assert_eq!(fs::read(folder.join("service.key")).unwrap().len(), 32);
     let text = fs::read_to_string(folder.join("README.md")).unwrap();
-    assert!(!text.contains('@') && text.contains("tenants/shop.yaml"), "{text}");
+    assert!(!text.contains("@FOLDER@") && !text.contains("@TENANT@") && text.contains("tenants/shop.yaml"), "{text}");
 
     let files = ["here/quartermaster.toml", "here/tenants/shop.yaml", "here/catalog/servers.yaml"];
     let (code, said, beside) = program(dir.path(), &[&["check"], &files[..]].concat());

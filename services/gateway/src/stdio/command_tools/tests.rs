@@ -25,7 +25,7 @@ fn the_tools_are_the_commands_of_the_tree_but_those_that_serve_decide_and_mint()
     let tree = Cli::command();
     let all: BTreeSet<String> = tree.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     let left_out: Vec<&str> = all.difference(&offered).map(String::as_str).collect();
-    assert_eq!(left_out, ["dev", "runner", "runs", "serve", "stdio", "token"]);
+    assert_eq!(left_out, ["demo", "dev", "init", "runner", "runs", "serve", "stdio", "token"]);
     assert!(offered.is_subset(&all), "{offered:?}");
     for entry in &tools.entries {
         let command = tree.find_subcommand(entry.name().as_str()).unwrap();
