@@ -34,7 +34,10 @@ pub fn document(server: Option<&str>, of_toolsets: &[Code]) -> Value {
     }
     let mut schemas = reads.take_definitions(true);
     schemas.extend(writes.take_definitions(true));
-    let codes: Vec<Code> = Code::ALL.iter().chain(of_toolsets).copied().collect();
+    // By name and each once, whoever raises it: a service has them in the order of its toolsets.
+    let mut codes: Vec<Code> = Code::ALL.iter().chain(of_toolsets).copied().collect();
+    codes.sort_by_key(|code| code.as_str());
+    codes.dedup();
     let statuses: BTreeSet<u16> = codes
         .iter()
         .map(|code| mcp::codes::rest_status(*code))
@@ -177,10 +180,10 @@ fn responses(route: &ApiRoute, of: &Operation, writes: &mut SchemaGenerator) -> 
         }
     }
     let on_mcp = route.path.starts_with("/mcp");
-    let always: &[u16] = match route.access {
-        RouteAccess::Anyone => &[],
-        _ if on_mcp => &ON_MCP,
-        _ => &ALWAYS,
+    let always: &[u16] = match (route.access == RouteAccess::Anyone, on_mcp) {
+        (true, _) => &[],
+        (false, true) => &ON_MCP,
+        (false, false) => &ALWAYS,
     };
     let too_large = of.body.is_some() && !on_mcp;
     for status in of.errors.iter().chain(always).chain(too_large.then_some(&413)) {

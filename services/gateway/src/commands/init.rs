@@ -87,10 +87,14 @@ fn write_all(fresh: &Path, skeleton: &Skeleton<'_>) -> anyhow::Result<()> {
 
 /// Moves the skeleton to where it was asked for. Only an empty folder may be there, which the move replaces.
 fn move_into_place(fresh: &Path, folder: &Path) -> anyhow::Result<()> {
-    fs::rename(fresh, folder).map_err(|error| match error.kind() {
-        ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists => taken(folder),
-        ErrorKind::NotADirectory => anyhow::anyhow!("{} is a file; name a folder", folder.display()),
-        _ => anyhow::Error::from(error).context(format!("cannot create {}", folder.display())),
+    fs::rename(fresh, folder).map_err(|error| {
+        if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) {
+            taken(folder)
+        } else if error.kind() == ErrorKind::NotADirectory {
+            anyhow::anyhow!("{} is a file; name a folder", folder.display())
+        } else {
+            anyhow::Error::from(error).context(format!("cannot create {}", folder.display()))
+        }
     })
 }
 

@@ -7,7 +7,9 @@ use external::ServerCatalog;
 
 pub(super) fn run(args: &SchemaCommand) -> anyhow::Result<CommandOutcome> {
     if args.openapi {
-        let codes = runtime()?.block_on(toolsets())?.codes();
+        // Commands build no external servers, and a service has them.
+        let mut codes = runtime()?.block_on(toolsets())?.codes();
+        codes.extend(external::codes::ALL.iter().copied());
         print_json(&openapi::document(None, &codes))?;
         return Ok(CommandOutcome::Done);
     }

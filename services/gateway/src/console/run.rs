@@ -144,7 +144,7 @@ async fn act(
         if !same(&sent.digest, &run.asked.digest) {
             return Err(Failure::new(Code::Stale, "the form was about something else than this run; nothing was done"));
         }
-        match done(gateway, person, &run, id, action, sent).await {
+        match Box::pin(done(gateway, person, &run, id, action, sent)).await {
             Ok(answer) => Ok(answer),
             // Whoever was too late, or typed something else, sees the run as it is now with what was wrong on top.
             Err(failure) if told_on_the_page(failure.code) => {

@@ -103,6 +103,7 @@ mod metrics;
 mod modern;
 #[cfg(test)]
 mod new_toolset;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod operator_bounds;
