@@ -599,6 +599,9 @@ mod tests {
             RecordKey::tenant_text_version(number),
             RecordKey::switches(),
             RecordKey::usage(text),
+            RecordKey::browser_session(text),
+            RecordKey::sign_in(text),
+            RecordKey::sign_in_link(text),
             RecordKey::tenant_secret(text),
         ];
         let mut streams = vec![StreamName::audit(), StreamName::links(), StreamName::checkpoints()];
@@ -613,6 +616,10 @@ mod tests {
             IndexName::sessions(),
             IndexName::sessions_of(&principal),
             IndexName::due(),
+            IndexName::duties(),
+            IndexName::replicas(),
+            IndexName::moved(),
+            IndexName::undecided(),
             IndexName::claimable_jobs(&label),
             IndexName::runners(&label),
             IndexName::same_digest(text),

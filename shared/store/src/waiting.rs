@@ -66,7 +66,13 @@ impl RunStore {
             })
         };
         let due: Vec<(String, u64)> = due.into_iter().filter(behind).collect();
-        let mut runs = self.briefs(&ids(&due)).await?;
+        // Both kinds in one round trip; on later pages only what waits.
+        let unsettled = if after.is_none() { ids(&unsettled) } else { Vec::new() };
+        let mut wanted = ids(&due);
+        wanted.extend_from_slice(&unsettled);
+        let mut runs = self.briefs(&wanted).await?;
+        let is_unsettled = |run: &mut RunBrief| run.state == RunState::OutcomeUnknown && unsettled.contains(&run.id);
+        let settle: Vec<RunBrief> = runs.extract_if(.., is_unsettled).collect();
         let last_read = due.last().and_then(|(id, rank)| {
             Some(WaitingPlace { expires_at: Moment::from_millis(*rank), id: RunId::parse(id).ok()? })
         });
@@ -76,8 +82,6 @@ impl RunStore {
             None => last_read.filter(|_| whole),
         };
         runs.truncate(limit);
-        let mut settle = if after.is_none() { self.briefs(&ids(&unsettled)).await? } else { Vec::new() };
-        settle.retain(|run| run.state == RunState::OutcomeUnknown);
         Ok(WaitingPage { now, waiting, runs, unsettled: settle, next })
     }
 

@@ -113,7 +113,7 @@ mod command_tools {
         let added = loaded["structuredContent"]["added"].as_array().unwrap_or_else(|| panic!("{loaded}"));
         let names: BTreeSet<&str> = added.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         let tree = gateway::cli::Cli::command();
-        let exceptions = ["dev", "runner", "runs", "serve", "stdio", "token"];
+        let exceptions = ["demo", "dev", "init", "runner", "runs", "serve", "stdio", "token"];
         let commands = tree.get_subcommands().map(clap::Command::get_name);
         assert_eq!(names, commands.filter(|name| !exceptions.contains(name)).collect::<BTreeSet<&str>>());
         for tool in added {

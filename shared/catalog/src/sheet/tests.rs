@@ -53,7 +53,7 @@ fn a_sheet_says_what_helps_to_choose_and_nothing_of_how_we_write_schemas() {
     let clear = ToolDefinition { source, reviewed, ..definition("mcp_yard__clear_it", Effect::Disrupt) };
     let sheets = told(&catalog(vec![clear, look], &["yard"]));
     let tokens =
-        crate::tokens::measure(r#"{"name":"yard_look","description":"For a test.","inputSchema":{"type":"object"}}"#);
+        crate::tokens::count(r#"{"name":"yard_look","description":"For a test.","inputSchema":{"type":"object"}}"#);
     assert_eq!(
         sheets[0],
         json!({

@@ -43,7 +43,10 @@ async fn what_waits_is_paged_by_its_expiry_and_counted(bench: Bench) {
     }
     assert!(seen.is_sorted() && seen.len() == 11, "{seen:?}");
     let last = runs.briefs(&[decided.run.id]).await.unwrap().remove(0);
-    assert_eq!((last.decided_by.as_deref(), last.object.as_deref(), last.yeses), (Some("ana"), Some("web"), 0));
+    // What it was about is known while it waits, and goes with its arguments.
+    assert_eq!((last.decided_by.as_deref(), last.object.as_deref(), last.yeses), (Some("ana"), None, 0));
+    let first = runs.briefs(&[held[0].run.id]).await.unwrap().remove(0);
+    assert_eq!((first.decided_by.as_deref(), first.object.as_deref()), (None, Some("web")));
 }
 
 async fn many_waiting_runs_cost_what_ten_do(bench: Bench) {
