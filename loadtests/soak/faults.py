@@ -45,7 +45,7 @@ class Faults:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             kind = queue.pop(0) if queue else self.random.choice(kinds)
-            length = min(round(self.random.uniform(SHORT, LONG) ** 2 / LONG + SHORT, 2), max(0.1, until - time.monotonic()))
+            length = round(self.random.uniform(SHORT, LONG) ** 2 / LONG + SHORT, 2)
             self.say(f"{kind} for {length} s")
             self.counts[kind] = self.counts.get(kind, 0) + 1
             try:
@@ -96,7 +96,10 @@ class Faults:
         replica.host.mend(bridge)
 
     def primary(self):
-        return self.random.choice(sorted(self.store.primaries(), key=lambda node: node.address))
+        primaries = sorted(self.store.primaries(), key=lambda node: node.address)
+        if not primaries:
+            raise OSError("there is no primary at this moment")
+        return self.random.choice(primaries)
 
     def store_kill(self, seconds):
         node = self.primary()
