@@ -19,8 +19,9 @@ import time
 
 STARTS = 3
 FIRST_ANSWER_MS = 1000
-# A desktop client starts the server with every conversation, and its user looks on.
-STDIO_FIRST_ANSWER_MS = 150
+# A desktop client starts the server with every conversation, and its user looks on. The aim is 150 ms, which
+# loadtests/stdio.py judges on a quiet machine; here only what would be a mistake on a busy one too.
+STDIO_FIRST_ANSWER_MS = 600
 STDIO_STARTS = 5
 # A simulated cluster with weeks of history and a simulated Jenkins live in the process, and fifty tools with their schemas.
 IDLE_MIB = 80
