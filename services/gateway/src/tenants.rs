@@ -13,7 +13,7 @@
 //! | the store has not answered yet | what was served before, or requests wait for it |
 //!
 //! A tenant that nobody uses is dormant: of it this process has the checked file and nothing else. It is made ready at its
-//! first use, which asks the store what holds for it, and let go again when nobody has used it for a while ([`dormancy`]).
+//! first use, which asks the store what holds for it, and let go again when nobody has used it for a while (`dormancy`).
 //!
 //! The last three rows never fall back to the file: a restriction that a tenant's admin set must not be lost because the store is
 //! slow or a rule has changed.

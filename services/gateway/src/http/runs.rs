@@ -1,6 +1,6 @@
 //! `/v1/runs`, and the same at `/runs`: people list, read and decide runs.
 //!
-//! A `GET` never decides. What may be seen and done is in [`run_desk`], which the console calls too.
+//! A `GET` never decides. What may be seen and done is in `run_desk`, which the console calls too.
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
