@@ -76,6 +76,7 @@ compile_unit() {
 ring_unit() {
     local built
     need_command redis-server redis-server
+    need_command openssl openssl
     # Compiled first: helm may be under way meanwhile.
     built=$(compile_unit)
     use_helm

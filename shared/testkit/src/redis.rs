@@ -3,9 +3,11 @@
 //! Nothing is simulated. A pause is SIGSTOP, a crash is SIGKILL, and a restart finds the same port and the same files.
 
 use crate::certificates::Certificates;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -16,6 +18,8 @@ pub const SAFE: [&str; 4] = ["--appendonly", "yes", "--maxmemory-policy", "noevi
 pub const SYNCED: [&str; 6] = ["--appendonly", "yes", "--maxmemory-policy", "noeviction", "--appendfsync", "always"];
 /// How long the server may take to come up.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a server is started whose ports others turn out to have.
+pub(crate) const STARTS: usize = 5;
 
 /// A running Redis server.
 pub struct RedisServer {
@@ -33,9 +37,15 @@ impl RedisServer {
 
     /// Starts a server with other settings.
     pub fn start_with(settings: &[&str]) -> RedisServer {
+        // Whoever takes a free port between us and the server has it; then there are others.
+        (0..STARTS).find_map(|_| RedisServer::try_start(settings)).expect("redis-server should find a port")
+    }
+
+    /// The same, unless the server leaves at once because somebody else has one of its ports.
+    pub(crate) fn try_start(settings: &[&str]) -> Option<RedisServer> {
         let mut server = RedisServer::reserved_with(settings);
-        server.restart();
-        server
+        server.process = Some(server.spawn());
+        server.comes_up().then_some(server)
     }
 
     /// Where it keeps its files.
@@ -163,7 +173,7 @@ impl RedisServer {
     pub fn restart(&mut self) {
         self.stop();
         self.process = Some(self.spawn());
-        self.wait_until_up();
+        assert!(self.comes_up(), "redis-server ended by itself: {}", self.log());
     }
 
     /// Freezes the server: connections stay open, nothing answers.
@@ -282,13 +292,19 @@ impl RedisServer {
             .expect("these tests need the program redis-server on the PATH; install Redis 7 or newer")
     }
 
-    /// Asks until the server says PONG: it listens before it has read its files.
-    fn wait_until_up(&mut self) {
+    /// Asks until the server says PONG: it listens before it has read its files. False if somebody else has its port.
+    fn comes_up(&mut self) -> bool {
         let end = Instant::now() + PATIENCE;
-        while !self.answers() {
+        loop {
             let process = self.process.as_mut().expect("it was just started");
             let ended = process.try_wait().expect("the state of redis-server should be known");
-            assert!(ended.is_none(), "redis-server ended by itself: {}", self.log());
+            if ended.is_some() {
+                assert!(self.log().contains("in use"), "redis-server ended by itself: {}", self.log());
+                return false;
+            }
+            if self.answers() {
+                return true;
+            }
             assert!(Instant::now() < end, "redis-server did not come up: {}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -297,7 +313,9 @@ impl RedisServer {
     fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { return false };
         let mut line = String::new();
-        stream.write_all(b"PING\r\n").is_ok()
+        // Somebody else may listen there who answers nothing.
+        stream.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
+            && stream.write_all(b"PING\r\n").is_ok()
             && BufReader::new(stream).read_line(&mut line).is_ok()
             // One that wants a password is up as well.
             && (line.starts_with("+PONG") || line.starts_with("-NOAUTH"))
@@ -321,7 +339,14 @@ impl Drop for RedisServer {
     }
 }
 
+/// A port nobody uses at this moment, and that was not given to anybody else in this process.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port should be free");
-    listener.local_addr().expect("a bound port is known").port()
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port should be free");
+        let port = listener.local_addr().expect("a bound port is known").port();
+        if GIVEN.lock().expect("nobody panics while holding it").insert(port) {
+            return port;
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! small guard process, because nothing is dropped at the end of a test process.
 
 use crate::certificates::Certificates;
-use crate::redis::{RedisServer, SYNCED, free_port};
+use crate::redis::{RedisServer, STARTS, SYNCED, free_port};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -223,6 +223,10 @@ impl ClusterSet {
 }
 
 fn cluster_node(certificates: Option<&Certificates>) -> RedisServer {
+    (0..STARTS).find_map(|_| try_cluster_node(certificates)).expect("a node should find its ports")
+}
+
+fn try_cluster_node(certificates: Option<&Certificates>) -> Option<RedisServer> {
     let bus = free_port().to_string();
     let words = certificates.map(|certificates| certificates.words(free_port())).unwrap_or_default();
     let mut settings: Vec<&str> = SYNCED.into_iter().chain(words.iter().map(String::as_str)).collect();
@@ -231,7 +235,7 @@ fn cluster_node(certificates: Option<&Certificates>) -> RedisServer {
     }
     settings.extend(["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "1500"]);
     settings.extend(["--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no"]);
-    RedisServer::start_with(&settings)
+    RedisServer::try_start(&settings)
 }
 
 fn patiently(what: &str, so: impl Fn() -> bool) {
