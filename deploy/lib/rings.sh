@@ -294,7 +294,8 @@ ring_smoke() {
     python3 deploy/smoke.py
 }
 
-# Everything under the service breaks for two minutes, and the invariants hold. The seed is printed.
+# What is under the service breaks for two minutes, and the invariants hold. One seed, so that a run is like the last one;
+# other seeds, and a primary that dies behind Sentinels or in a cluster, are tried by hand (loadtests/README.md says why).
 ring_soak() {
     local faketime
     need_command redis-server redis-server
@@ -303,5 +304,7 @@ ring_soak() {
     unshare --mount --net true 2>/dev/null || skip 'this user may not make network namespaces'
     # Without it the clocks stay right, and the rest is broken all the same.
     if faketime=$(tool "libfaketime-$(distribution)" deb_into libfaketime); then export SOAK_FAKETIME=$faketime; else echo 'NOT TESTED: shifted clocks. The package libfaketime cannot be fetched.'; fi
-    python3 -B loadtests/soak --topology single,sentinel,cluster --seconds 40
+    python3 -B loadtests/soak --topology single --seconds 45 --seed 7
+    python3 -B loadtests/soak --topology sentinel,cluster --seconds 30 --seed 7 \
+        --only kill,freeze,restart,cut_store,cut_front,store_slow,target_down,target_mute
 }
