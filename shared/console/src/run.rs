@@ -1,7 +1,7 @@
 //! One run: what would happen in one sentence, what speaks against it, the difference, the exact arguments, who asked,
 //! which rule asks for a person, what was done to the same thing before, and what became of it.
 //!
-//! The forms that decide are in [`decide`](crate::decide).
+//! The forms that decide are in [`crate::decide`].
 
 use crate::decide::{self, DecisionForms};
 use crate::parts::{self, Notice, RunRow, lines, moment, notice, run_list, untrusted};

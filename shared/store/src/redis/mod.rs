@@ -5,7 +5,7 @@
 //! is a primary with its links; `sentinel` and `cluster` find primaries; `route` brings a call to its shard and repeats what
 //! a node refused, and nothing else.
 //!
-//! Not here: keys (see [`keys`](crate::keys)), and what a record means.
+//! Not here: keys (see [`crate::keys`]), and what a record means.
 
 mod address;
 mod check;
