@@ -100,7 +100,7 @@ run_named() {
     local filters=()
     while (($#)) && [[ $1 != -- ]]; do filters+=("$1") && shift; done
     INSTA_UPDATE=no cargo test --locked --workspace --test it -- "${filters[@]}" "${@:2}" 2>&1 |
-        tee /dev/stderr | python3 -c '
+        tee -a /dev/stderr | python3 -c '
 import sys
 ran, skipped = [], []
 for line in sys.stdin:
