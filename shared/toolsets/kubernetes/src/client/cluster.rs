@@ -5,6 +5,7 @@ use crate::client::bounds::WorkloadBounds;
 use crate::client::config::ClusterConfig;
 use crate::client::connection::{ClientLane, ClusterConnection, NoClusterAnswer};
 use crate::client::fault;
+use crate::client::fields::FieldTree;
 use crate::client::kinds::{ClusterKinds, Kind};
 use crate::client::mask::{MaskDetail, Masker};
 use crate::client::request::ClusterRequest;
@@ -184,9 +185,18 @@ impl<'p> Cluster<'p> {
 
     /// A GET whose answer is JSON, not yet masked.
     pub(in crate::client) async fn read_json(&self, request: &ClusterRequest) -> Result<Value, Failure> {
+        self.read_fields(request, &FieldTree::default()).await
+    }
+
+    /// A GET of whose JSON only some fields are read, not yet masked.
+    pub(in crate::client) async fn read_fields(
+        &self,
+        request: &ClusterRequest,
+        fields: &FieldTree,
+    ) -> Result<Value, Failure> {
         let answer = self.read(ClientLane::Read, request).await?;
         let bytes = answer.bytes(MOST_BYTES, self.deadline).await.map_err(|lost| fault::of_read(&lost))?;
-        serde_json::from_slice(&bytes).map_err(|_| {
+        fields.read(&bytes).map_err(|_| {
             let failure =
                 Failure::new(target::codes::TARGET_UNREACHABLE, "the address answers, but not like a Kubernetes API");
             failure.next("ask an admin to check the cluster's address")

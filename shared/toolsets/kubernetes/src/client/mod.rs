@@ -52,6 +52,7 @@ mod connection;
 pub mod excerpt;
 pub mod exec;
 mod fault;
+pub mod fields;
 mod grammar;
 mod hand_over;
 mod health;
@@ -77,6 +78,7 @@ pub use config::{
     NotANamespacePattern, SecretText,
 };
 pub use exec::{CommandResult, HttpProbeResult, PodCommand, ProbeRequest};
+pub use fields::FieldTree;
 pub use kinds::Kind;
 #[cfg(feature = "fuzz")]
 pub use kubeconfig::fuzz::kubeconfig as fuzz_kubeconfig;

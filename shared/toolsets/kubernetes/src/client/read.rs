@@ -1,6 +1,7 @@
 //! Looking: one object, a page of them, a table, what happened to one. All of it masked.
 
 use crate::client::cluster::Cluster;
+use crate::client::fields::FieldTree;
 use crate::client::grammar;
 use crate::client::kinds::Kind;
 use crate::client::mask::MaskDetail;
@@ -66,6 +67,12 @@ pub struct TableRow {
     pub cells: Vec<Value>,
 }
 
+/// In which form a list is asked for, and what of it is read.
+struct ListForm<'f> {
+    accept: &'static str,
+    fields: &'f FieldTree,
+}
+
 /// The default size of a page, and the largest.
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 500;
@@ -95,16 +102,38 @@ impl Cluster<'_> {
 
     /// One page of a kind.
     pub async fn list(&self, place: &KindScope, query: &ListQuery, detail: MaskDetail) -> Result<ObjectPage, Failure> {
-        self.pages(crate::client::request::JSON, place, query, |mut list: Value| {
+        self.listed(&FieldTree::default(), place, query, detail).await
+    }
+
+    /// One page of a kind, of whose objects only these fields are read: for rows, which show a few of them.
+    pub async fn list_fields(
+        &self,
+        place: &KindScope,
+        query: &ListQuery,
+        fields: &FieldTree,
+    ) -> Result<ObjectPage, Failure> {
+        self.listed(fields, place, query, MaskDetail::Clean).await
+    }
+
+    async fn listed(
+        &self,
+        fields: &FieldTree,
+        place: &KindScope,
+        query: &ListQuery,
+        detail: MaskDetail,
+    ) -> Result<ObjectPage, Failure> {
+        let form = ListForm { accept: crate::client::request::JSON, fields };
+        self.pages(form, place, query, |mut list: Value| {
             self.masker().object(&mut list, detail);
             let (kind, version) = (place.kind.kind(), place.kind.api_version());
-            let named = |item: &Value| {
-                let mut item = item.as_object()?.clone();
+            let named = |item: Value| {
+                let Value::Object(mut item) = item else { return None };
                 item.insert("kind".into(), json!(kind));
                 item.insert("apiVersion".into(), json!(version));
                 Some(Value::Object(item))
             };
-            list["items"].as_array().into_iter().flatten().filter_map(named).collect()
+            let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { return Vec::new() };
+            items.into_iter().filter_map(named).collect()
         })
         .await
     }
@@ -112,8 +141,9 @@ impl Cluster<'_> {
     /// One page of a kind in the server's own columns.
     pub async fn table(&self, place: &KindScope, query: &ListQuery) -> Result<Table, Failure> {
         let mut columns = Vec::new();
+        let form = ListForm { accept: "application/json;as=Table;v=v1;g=meta.k8s.io", fields: &FieldTree::default() };
         let page = self
-            .pages("application/json;as=Table;v=v1;g=meta.k8s.io", place, query, |mut list: Value| {
+            .pages(form, place, query, |mut list: Value| {
                 self.masker().object(&mut list, MaskDetail::Clean);
                 let shown: Vec<usize> = indices_of_shown(&list["columnDefinitions"]);
                 let name = |n: &usize| list["columnDefinitions"][*n]["name"].as_str().unwrap_or_default().to_owned();
@@ -178,10 +208,10 @@ impl Cluster<'_> {
         }
     }
 
-    /// One page of a kind in the form that `accept` names; `items` takes the objects out of an answer.
+    /// One page of a kind in a form; `items` takes the objects out of an answer.
     async fn pages(
         &self,
-        accept: &'static str,
+        ListForm { accept, fields }: ListForm<'_>,
         place: &KindScope,
         query: &ListQuery,
         mut items: impl FnMut(Value) -> Vec<Value>,
@@ -205,13 +235,13 @@ impl Cluster<'_> {
         let namespaces = match &place.span {
             NamespaceSpan::Each(namespaces) => namespaces,
             NamespaceSpan::One(namespace) => {
-                return Ok(page_of(self.read_json(&ask(Some(namespace), limit, cursor)).await?, items));
+                return Ok(page_of(self.read_fields(&ask(Some(namespace), limit, cursor), fields).await?, items));
             }
             NamespaceSpan::Cluster | NamespaceSpan::All => {
-                return Ok(page_of(self.read_json(&ask(None, limit, cursor)).await?, items));
+                return Ok(page_of(self.read_fields(&ask(None, limit, cursor), fields).await?, items));
             }
             NamespaceSpan::Named(names) => {
-                let mut page = page_of(self.read_json(&ask(None, limit, cursor)).await?, items);
+                let mut page = page_of(self.read_fields(&ask(None, limit, cursor), fields).await?, items);
                 let known = |item: &Value| names.iter().any(|name| item["metadata"]["name"] == name.as_str());
                 page.items.retain(known);
                 page.remaining = None;
@@ -226,7 +256,7 @@ impl Cluster<'_> {
                 all.cursor = Some(format!("{namespace}{SPLIT}"));
                 break;
             }
-            match self.read_json(&ask(Some(namespace), room, inner.as_deref())).await {
+            match self.read_fields(&ask(Some(namespace), room, inner.as_deref()), fields).await {
                 Ok(list) => {
                     let page = page_of(list, &mut items);
                     all.items.extend(page.items);

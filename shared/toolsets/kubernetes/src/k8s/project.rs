@@ -1,56 +1,98 @@
 //! Summaries: of every object the few fields somebody looks at first.
 //!
-//! Pure: a masked object in, a row out. Kinds that are not here are shown in the columns the server itself has for them.
+//! Pure: a masked object in, a row out. Of a list only the fields that a projection names are read. Kinds that are not here are shown in the columns the server itself has for them.
 
 pub(crate) mod config;
 mod network;
 mod workload;
 
 use super::measure::age;
+use crate::client::FieldTree;
 use domain::Moment;
 use serde_json::{Map, Value};
 
 /// One row.
 pub(crate) type ObjectRow = Map<String, Value>;
 
-/// Fills in what a kind shows, from the whole object.
-type RowFields = fn(&Value, Moment, &mut ObjectRow);
+/// How a kind is shown in a row.
+struct Projection {
+    /// The fields that are looked at, besides those of every row. What is not named here is not there in a list.
+    reads: &'static [&'static str],
+    /// Fills in what the kind shows.
+    fill: fn(&Value, Moment, &mut ObjectRow),
+}
+
+/// What every row looks at.
+const HEAD: [&str; 4] =
+    ["metadata.name", "metadata.namespace", "metadata.creationTimestamp", "metadata.deletionTimestamp"];
+
+/// Every kind with a projection.
+#[cfg(test)]
+pub(crate) const KINDS: [(&str, &str); 21] = [
+    ("", "Pod"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("apps", "ReplicaSet"),
+    ("apps", "DaemonSet"),
+    ("batch", "Job"),
+    ("batch", "CronJob"),
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("policy", "PodDisruptionBudget"),
+    ("", "Service"),
+    ("networking.k8s.io", "Ingress"),
+    ("", "Node"),
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
+    ("", "ConfigMap"),
+    ("", "Secret"),
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("", "Namespace"),
+    ("", "ServiceAccount"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
 
 /// The projection of a kind. The group counts too: somebody's own `Service` is another thing.
-fn fields_of(group: &str, kind: &str) -> Option<RowFields> {
+fn projection(group: &str, kind: &str) -> Option<&'static Projection> {
     Some(match (group, kind) {
-        ("", "Pod") => workload::pod,
-        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => workload::replicated,
-        ("apps", "DaemonSet") => workload::daemon_set,
-        ("batch", "Job") => workload::job,
-        ("batch", "CronJob") => workload::cron_job,
-        ("autoscaling", "HorizontalPodAutoscaler") => workload::autoscaler,
-        ("policy", "PodDisruptionBudget") => workload::disruption_budget,
-        ("", "Service") => network::service,
-        ("networking.k8s.io", "Ingress") => network::ingress,
-        ("", "Node") => network::node,
-        ("" | "events.k8s.io", "Event") => config::event,
-        ("", "ConfigMap") => config::config_map,
-        ("", "Secret") => config::secret,
-        ("", "PersistentVolumeClaim") => config::claim,
-        ("", "PersistentVolume") => config::volume,
-        ("", "Namespace") => config::namespace,
-        ("", "ServiceAccount") => config::service_account,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => config::definition,
+        ("", "Pod") => &workload::POD,
+        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") => &workload::REPLICATED,
+        ("apps", "DaemonSet") => &workload::DAEMON_SET,
+        ("batch", "Job") => &workload::JOB,
+        ("batch", "CronJob") => &workload::CRON_JOB,
+        ("autoscaling", "HorizontalPodAutoscaler") => &workload::AUTOSCALER,
+        ("policy", "PodDisruptionBudget") => &workload::DISRUPTION_BUDGET,
+        ("", "Service") => &network::SERVICE,
+        ("networking.k8s.io", "Ingress") => &network::INGRESS,
+        ("", "Node") => &network::NODE,
+        ("" | "events.k8s.io", "Event") => &config::EVENT,
+        ("", "ConfigMap") => &config::CONFIG_MAP,
+        ("", "Secret") => &config::SECRET,
+        ("", "PersistentVolumeClaim") => &config::CLAIM,
+        ("", "PersistentVolume") => &config::VOLUME,
+        ("", "Namespace") => &config::NAMESPACE,
+        ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => &config::DEFINITION,
         _ => return None,
     })
 }
 
 /// Whether there is a projection.
 pub(crate) fn knows(group: &str, kind: &str) -> bool {
-    fields_of(group, kind).is_some()
+    projection(group, kind).is_some()
+}
+
+/// What of a list its rows are made of, if there is a projection.
+pub(crate) fn fields(group: &str, kind: &str) -> Option<FieldTree> {
+    let own = projection(group, kind)?.reads;
+    Some(FieldTree::of_list(HEAD.into_iter().chain(own.iter().copied())))
 }
 
 /// The row of an object. Without a projection: its name and age alone.
 pub(crate) fn row(group: &str, kind: &str, object: &Value, everywhere: bool, now: Moment) -> ObjectRow {
     let mut row = head(object, everywhere);
-    if let Some(fields) = fields_of(group, kind) {
-        fields(object, now, &mut row);
+    if let Some(projection) = projection(group, kind) {
+        (projection.fill)(object, now, &mut row);
     }
     put(&mut row, "age", age(&object["metadata"]["creationTimestamp"], now));
     if object["metadata"]["deletionTimestamp"].is_string() {

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 const PLAIN: &str = "s3cr3t-sesame-77";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const ENCODED: &str = "czNjcjN0LXNlc2FtZS03Nw==";
 
 fn masker() -> Masker {
@@ -327,4 +328,50 @@ proptest! {
     fn any_text_can_be_masked(text in "\\PC{0,200}") {
         masker().text(&text);
     }
+}
+
+/// An object that has, at every place that a row of this kind looks at, one of the things that hide a secret; and all of
+/// them beside these places.
+fn filled(fields: &crate::client::FieldTree, hidden: &Value) -> Value {
+    let names = fields.names();
+    if names.len() == 0 {
+        return hidden.clone();
+    }
+    let mut object = hidden.as_object().cloned().unwrap_or_default();
+    object.insert("annotations".into(), json!({ "note": hidden, LAST_APPLIED: hidden.to_string() }));
+    object.insert("value".into(), json!(PLAIN));
+    object.extend(names.map(|(name, beneath)| (name.to_owned(), filled(beneath, hidden))));
+    Value::Object(object)
+}
+
+#[test]
+fn reading_a_few_fields_of_a_list_hides_what_reading_all_of_it_hides() {
+    const LIST: [&str; 2] = ["kind", "items"];
+    let masker = masker();
+    let (mut seen, mut masked) = (0, 0);
+    for (group, kind) in crate::k8s::project::KINDS {
+        let fields = crate::k8s::project::fields(group, kind).unwrap();
+        let read = |list: &Value| fields.read(list.to_string().as_bytes()).unwrap();
+        let hide = |mut list: Value| {
+            masker.object(&mut list, MaskDetail::Clean);
+            list
+        };
+        for (about, hidden) in corpus() {
+            let mut list = filled(&fields, &hidden);
+            list["kind"] = json!(format!("{kind}List"));
+            list.as_object_mut().unwrap().retain(|name, _| LIST.contains(&name.as_str()));
+            for of_kind in [Some(json!(kind)), None] {
+                match of_kind {
+                    Some(kind) => list["items"]["kind"] = kind,
+                    None => drop(list["items"].as_object_mut().unwrap().remove("kind")),
+                }
+                let list = json!({ "kind": list["kind"], "items": [list["items"]] });
+                let (few, all) = (hide(read(&list)), read(&hide(list)));
+                assert_eq!(few, all, "{kind}: {about}");
+                seen += 1;
+                masked += usize::from(few.to_string().contains("masked:"));
+            }
+        }
+    }
+    assert!(masked > seen / 2, "{masked} of {seen} hold a secret");
 }

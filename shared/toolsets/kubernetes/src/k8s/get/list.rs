@@ -5,7 +5,7 @@ use super::super::project::{self, ObjectRow, config::last_seen};
 use super::super::reply::MOST_ROWS;
 use super::super::selector::{FieldSelector, LabelSelector};
 use super::{Args, GetView, K8sGet, K8sGetOutput};
-use crate::client::{Cluster, KindScope, ListQuery, MaskDetail};
+use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, ObjectPage};
 use domain::Failure;
 use policy::Permit;
 use serde_json::{Value, json};
@@ -44,10 +44,27 @@ impl K8sGet {
             let rows = table_rows(table.columns, table.rows, args.everywhere());
             return Ok(UncutPage { rows, next: table.cursor, remaining: table.remaining, warnings: table.warnings });
         }
-        let detail = if whole { MaskDetail::Full } else { MaskDetail::Clean };
-        let page = cluster.list(place, &query, detail).await?;
+        let page = Self::objects(cluster, place, args, &query).await?;
         let rows = page.items.into_iter().map(|object| self.shown(place, args, object)).collect();
         Ok(UncutPage { rows, next: page.cursor, remaining: page.remaining, warnings: page.warnings })
+    }
+
+    /// The objects of one page, as much of them as the view needs. What `path` names is masked by what stands around it,
+    /// so it is read from the whole.
+    async fn objects(
+        cluster: &Cluster<'_>,
+        place: &KindScope,
+        args: &Args,
+        query: &ListQuery,
+    ) -> Result<ObjectPage, Failure> {
+        let (view, fields) = (args.view(), project::fields(place.kind().group(), place.kind().kind()));
+        match (view, &args.path, fields) {
+            (GetView::Full, _, _) => cluster.list(place, query, MaskDetail::Full).await,
+            (GetView::Summary | GetView::Describe, None, Some(fields)) => {
+                cluster.list_fields(place, query, &fields).await
+            }
+            (GetView::Summary | GetView::Describe, _, _) => cluster.list(place, query, MaskDetail::Clean).await,
+        }
     }
 
     /// The answer with as many rows of a page as fit into it, and a cursor for the rest.
@@ -85,7 +102,7 @@ impl K8sGet {
         let mut query = ListQuery { limit: EVENT_PAGE, ..query(args) };
         let (mut all, mut warnings): (Vec<(String, ObjectRow)>, Vec<String>) = (Vec::new(), Vec::new());
         loop {
-            let page = cluster.list(place, &query, MaskDetail::Clean).await?;
+            let page = Self::objects(cluster, place, args, &query).await?;
             for event in page.items {
                 let at = last_seen(&event).unwrap_or_default().to_owned();
                 all.push((at, self.shown(place, args, event)));

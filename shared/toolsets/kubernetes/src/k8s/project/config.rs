@@ -1,7 +1,7 @@
 //! Rows of what is kept: configuration, secrets by their keys, volumes, events, and the small rest.
 
 use super::super::measure::age;
-use super::{ObjectRow, items, put, text};
+use super::{ObjectRow, Projection, items, put, text};
 use domain::Moment;
 use serde_json::{Value, json};
 
@@ -18,7 +18,28 @@ pub(crate) fn last_seen(event: &Value) -> Option<&str> {
     times.into_iter().find_map(Value::as_str)
 }
 
-pub(super) fn event(object: &Value, now: Moment, row: &mut ObjectRow) {
+pub(super) const EVENT: Projection = Projection {
+    reads: &[
+        "type",
+        "reason",
+        "involvedObject.kind",
+        "involvedObject.name",
+        "regarding.kind",
+        "regarding.name",
+        "series.count",
+        "series.lastObservedTime",
+        "count",
+        "deprecatedCount",
+        "message",
+        "note",
+        "lastTimestamp",
+        "eventTime",
+        "firstTimestamp",
+    ],
+    fill: event,
+};
+
+fn event(object: &Value, now: Moment, row: &mut ObjectRow) {
     // The name of an event says nothing.
     row.remove("name");
     put(row, "last_seen", last_seen(object).and_then(|at| age(&json!(at), now)));
@@ -34,20 +55,37 @@ pub(super) fn event(object: &Value, now: Moment, row: &mut ObjectRow) {
     put(row, "message", message.map(redact::message));
 }
 
-pub(super) fn config_map(object: &Value, _: Moment, row: &mut ObjectRow) {
+/// How values are masked depends on the label of helm, and on what makes the object look like a Secret.
+pub(super) const CONFIG_MAP: Projection =
+    Projection { reads: &["data", "binaryData", "stringData", "type", "metadata.labels.owner"], fill: config_map };
+
+fn config_map(object: &Value, _: Moment, row: &mut ObjectRow) {
     let size = |value: &Value| value.as_str().map_or(0, str::len);
     let entries = || ["data", "binaryData"].into_iter().filter_map(|part| object[part].as_object()).flatten();
     put(row, "keys", entries().map(|(key, _)| key.clone()).collect::<Vec<_>>());
     put(row, "bytes", entries().map(|(_, value)| size(value)).sum::<usize>());
 }
 
-pub(super) fn secret(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const SECRET: Projection = Projection { reads: &["type", "data", "stringData"], fill: secret };
+
+fn secret(object: &Value, _: Moment, row: &mut ObjectRow) {
     put(row, "type", text(&object["type"]));
     let keys: Vec<String> = object["data"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
     put(row, "keys", keys);
 }
 
-pub(super) fn claim(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const CLAIM: Projection = Projection {
+    reads: &[
+        "spec.resources.requests.storage",
+        "spec.storageClassName",
+        "spec.volumeName",
+        "status.phase",
+        "status.capacity.storage",
+    ],
+    fill: claim,
+};
+
+fn claim(object: &Value, _: Moment, row: &mut ObjectRow) {
     let (spec, status) = (&object["spec"], &object["status"]);
     put(row, "phase", text(&status["phase"]));
     let size = text(&status["capacity"]["storage"]).or_else(|| text(&spec["resources"]["requests"]["storage"]));
@@ -56,7 +94,18 @@ pub(super) fn claim(object: &Value, _: Moment, row: &mut ObjectRow) {
     put(row, "volume", text(&spec["volumeName"]));
 }
 
-pub(super) fn volume(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const VOLUME: Projection = Projection {
+    reads: &[
+        "spec.capacity.storage",
+        "spec.persistentVolumeReclaimPolicy",
+        "spec.claimRef.namespace",
+        "spec.claimRef.name",
+        "status.phase",
+    ],
+    fill: volume,
+};
+
+fn volume(object: &Value, _: Moment, row: &mut ObjectRow) {
     let spec = &object["spec"];
     put(row, "phase", text(&object["status"]["phase"]));
     put(row, "size", text(&spec["capacity"]["storage"]));
@@ -67,15 +116,22 @@ pub(super) fn volume(object: &Value, _: Moment, row: &mut ObjectRow) {
     }
 }
 
-pub(super) fn namespace(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const NAMESPACE: Projection = Projection { reads: &["status.phase"], fill: namespace };
+
+fn namespace(object: &Value, _: Moment, row: &mut ObjectRow) {
     put(row, "phase", text(&object["status"]["phase"]));
 }
 
-pub(super) fn service_account(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const SERVICE_ACCOUNT: Projection = Projection { reads: &["secrets.name"], fill: service_account };
+
+fn service_account(object: &Value, _: Moment, row: &mut ObjectRow) {
     put(row, "secrets", items(&object["secrets"]).len());
 }
 
-pub(super) fn definition(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const DEFINITION: Projection =
+    Projection { reads: &["spec.group", "spec.scope", "spec.versions.name", "spec.versions.served"], fill: definition };
+
+fn definition(object: &Value, _: Moment, row: &mut ObjectRow) {
     let spec = &object["spec"];
     put(row, "group", text(&spec["group"]));
     let served = |v: &&Value| v["served"] == true;

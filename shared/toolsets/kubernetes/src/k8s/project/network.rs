@@ -1,10 +1,25 @@
 //! Rows of what is reached, and of the nodes everything runs on.
 
-use super::{ObjectRow, items, joined, put, text};
+use super::{ObjectRow, Projection, items, joined, put, text};
 use domain::Moment;
 use serde_json::Value;
 
-pub(super) fn service(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const SERVICE: Projection = Projection {
+    reads: &[
+        "spec.type",
+        "spec.clusterIP",
+        "spec.externalName",
+        "spec.externalIPs",
+        "spec.ports.port",
+        "spec.ports.nodePort",
+        "spec.ports.protocol",
+        "status.loadBalancer.ingress.ip",
+        "status.loadBalancer.ingress.hostname",
+    ],
+    fill: service,
+};
+
+fn service(object: &Value, _: Moment, row: &mut ObjectRow) {
     let spec = &object["spec"];
     put(row, "type", text(&spec["type"]));
     put(row, "cluster_ip", text(&spec["clusterIP"]));
@@ -26,7 +41,18 @@ fn addresses(object: &Value) -> Option<String> {
     joined(&object["status"]["loadBalancer"]["ingress"], |at| text(&at["ip"]).or_else(|| text(&at["hostname"])))
 }
 
-pub(super) fn ingress(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const INGRESS: Projection = Projection {
+    reads: &[
+        "spec.ingressClassName",
+        "spec.rules.host",
+        "spec.tls.secretName",
+        "status.loadBalancer.ingress.ip",
+        "status.loadBalancer.ingress.hostname",
+    ],
+    fill: ingress,
+};
+
+fn ingress(object: &Value, _: Moment, row: &mut ObjectRow) {
     let spec = &object["spec"];
     put(row, "class", text(&spec["ingressClassName"]));
     put(row, "hosts", joined(&spec["rules"], |rule| Some(text(&rule["host"]).unwrap_or_else(|| "*".to_owned()))));
@@ -34,7 +60,20 @@ pub(super) fn ingress(object: &Value, _: Moment, row: &mut ObjectRow) {
     put(row, "tls", !items(&spec["tls"]).is_empty());
 }
 
-pub(super) fn node(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const NODE: Projection = Projection {
+    reads: &[
+        "metadata.labels",
+        "spec.unschedulable",
+        "status.conditions.type",
+        "status.conditions.status",
+        "status.nodeInfo.kubeletVersion",
+        "status.allocatable.cpu",
+        "status.allocatable.memory",
+    ],
+    fill: node,
+};
+
+fn node(object: &Value, _: Moment, row: &mut ObjectRow) {
     const ROLE: &str = "node-role.kubernetes.io/";
     let status = &object["status"];
     let holds = |name: &str| items(&status["conditions"]).iter().any(|c| c["type"] == name && c["status"] == "True");

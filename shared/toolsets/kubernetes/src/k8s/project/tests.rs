@@ -3,7 +3,14 @@ use serde_json::json;
 
 const NOW: u64 = 1_763_280_000; // 2025-11-16T08:00:00Z
 
+/// The row of an object, which must be the same if only the fields are read that the projection names.
 fn shown(group: &str, kind: &str, object: Value) -> String {
+    let row_of = |object: &Value| row(group, kind, object, true, Moment::from_secs(NOW));
+    let list = json!({ "kind": format!("{kind}List"), "items": [object] }).to_string();
+    let read = fields(group, kind).map(|fields| fields.read(list.as_bytes()).unwrap());
+    if let Some(read) = read {
+        assert_eq!(row_of(&object), row_of(&read["items"][0]), "a field of {kind} is shown and not read");
+    }
     Value::Object(row(group, kind, &object, false, Moment::from_secs(NOW))).to_string()
 }
 
@@ -24,7 +31,8 @@ fn a_pod_says_how_it_is() {
     let phase = |change: Value| {
         let mut pod = pod.clone();
         pod["status"] = change;
-        row("", "Pod", &pod, true, Moment::from_secs(NOW))["phase"].clone()
+        let row: Value = serde_json::from_str(&shown("", "Pod", pod)).unwrap();
+        row["phase"].clone()
     };
     assert_eq!(
         phase(
@@ -125,6 +133,50 @@ fn what_is_kept_is_shown_by_its_keys() {
 }
 
 #[test]
+fn the_rest_is_shown_as_well() {
+    let leaving = json!({ "metadata": { "name": "web", "deletionTimestamp": "2025-11-16T07:59:00Z" }, "spec": { "containers": [{ "name": "a" }] } });
+    assert_eq!(
+        shown("", "Pod", leaving),
+        r#"{"name":"web","phase":"Terminating","ready":"0/1","restarts":0,"terminating":true}"#
+    );
+    let outside = json!({ "metadata": meta("s"), "spec": { "externalIPs": ["1.2.3.4"] } });
+    assert_eq!(shown("", "Service", outside), r#"{"age":"30m","external":"1.2.3.4","name":"s"}"#);
+    let named =
+        json!({ "metadata": meta("s"), "spec": { "externalName": "db.example" }, "status": { "loadBalancer": {} } });
+    assert_eq!(shown("", "Service", named), r#"{"age":"30m","external":"db.example","name":"s"}"#);
+    let balanced = json!({ "metadata": meta("s"), "status": { "loadBalancer": { "ingress": [{ "ip": "5.6.7.8" }] } } });
+    assert_eq!(shown("", "Service", balanced), r#"{"age":"30m","external":"5.6.7.8","name":"s"}"#);
+    let done = json!({ "metadata": meta("j"), "status": { "failed": 2, "startTime": "2025-11-16T07:00:00Z", "completionTime": "2025-11-16T07:01:00Z" } });
+    assert_eq!(
+        shown("batch", "Job", done),
+        r#"{"active":0,"age":"30m","duration":"60s","failed":2,"name":"j","succeeded":"0/1"}"#
+    );
+    let most = json!({ "metadata": meta("p"), "spec": { "maxUnavailable": 1 } });
+    assert_eq!(
+        shown("policy", "PodDisruptionBudget", most),
+        r#"{"age":"30m","allowed":0,"current":"0/0","max_unavailable":1,"name":"p"}"#
+    );
+    let sets = json!({ "kind": "ReplicaSet", "metadata": meta("r"), "spec": { "replicas": 1 } });
+    assert_eq!(shown("apps", "ReplicaSet", sets), r#"{"age":"30m","available":0,"name":"r","ready":"0/1"}"#);
+    let bound = json!({ "metadata": meta("c"), "status": { "phase": "Bound", "capacity": { "storage": "2Gi" } } });
+    assert_eq!(shown("", "PersistentVolumeClaim", bound), r#"{"age":"30m","name":"c","phase":"Bound","size":"2Gi"}"#);
+    let volume = json!({ "metadata": meta("v"), "spec": { "capacity": { "storage": "2Gi" }, "persistentVolumeReclaimPolicy": "Retain", "claimRef": { "namespace": "shop", "name": "c" } }, "status": { "phase": "Bound" } });
+    assert_eq!(
+        shown("", "PersistentVolume", volume),
+        r#"{"age":"30m","claim":"shop/c","name":"v","phase":"Bound","reclaim":"Retain","size":"2Gi"}"#
+    );
+    let namespace = json!({ "metadata": meta("n"), "status": { "phase": "Active" } });
+    assert_eq!(shown("", "Namespace", namespace), r#"{"age":"30m","name":"n","phase":"Active"}"#);
+    let account = json!({ "metadata": meta("a"), "secrets": [{ "name": "t" }, {}] });
+    assert_eq!(shown("", "ServiceAccount", account), r#"{"age":"30m","name":"a","secrets":2}"#);
+    let definition = json!({ "metadata": meta("d"), "spec": { "group": "example.com", "scope": "Namespaced", "versions": [{ "name": "v1", "served": true }, { "name": "v0", "served": false }] } });
+    assert_eq!(
+        shown("apiextensions.k8s.io", "CustomResourceDefinition", definition),
+        r#"{"age":"30m","group":"example.com","name":"d","scope":"Namespaced","versions":["v1"]}"#
+    );
+}
+
+#[test]
 fn an_event_is_its_message_and_the_message_is_masked() {
     let event = json!({
         "metadata": meta("web.17f"), "type": "Warning", "reason": "Failed", "count": 4, "lastTimestamp": "2025-11-16T07:59:00Z",
@@ -135,6 +187,10 @@ fn an_event_is_its_message_and_the_message_is_masked() {
         r#"{"age":"30m","count":4,"last_seen":"60s","message":"pull https://[redacted: password in an address]@registry/x failed","object":"Pod/web","reason":"Failed","type":"Warning"}"#
     );
     let newer = json!({ "metadata": meta("x"), "regarding": { "kind": "Node", "name": "n" }, "note": "hi", "series": { "count": 9, "lastObservedTime": "2025-11-16T08:00:00Z" } });
+    for field in ["eventTime", "firstTimestamp"] {
+        let event = json!({ "metadata": meta("y"), field: "2025-11-16T07:59:00Z", "deprecatedCount": 3 });
+        assert_eq!(shown("", "Event", event), r#"{"age":"30m","count":3,"last_seen":"60s"}"#);
+    }
     assert_eq!(
         shown("events.k8s.io", "Event", newer),
         r#"{"age":"30m","count":9,"last_seen":"0s","message":"hi","object":"Node/n"}"#
@@ -143,27 +199,7 @@ fn an_event_is_its_message_and_the_message_is_masked() {
 
 #[test]
 fn nothing_in_an_object_makes_a_row_fail() {
-    let kinds = [
-        ("", "Pod"),
-        ("apps", "Deployment"),
-        ("apps", "DaemonSet"),
-        ("batch", "Job"),
-        ("batch", "CronJob"),
-        ("", "Service"),
-        ("networking.k8s.io", "Ingress"),
-        ("", "Node"),
-        ("", "Event"),
-        ("", "ConfigMap"),
-        ("", "Secret"),
-        ("", "PersistentVolumeClaim"),
-        ("", "PersistentVolume"),
-        ("autoscaling", "HorizontalPodAutoscaler"),
-        ("policy", "PodDisruptionBudget"),
-        ("", "Namespace"),
-        ("", "ServiceAccount"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ];
-    for (group, kind) in kinds {
+    for (group, kind) in KINDS {
         assert!(knows(group, kind), "{kind}");
         for odd in [json!(null), json!([]), json!("x"), json!({ "metadata": 1, "spec": [], "status": "x", "data": 3 })]
         {

@@ -1,11 +1,28 @@
 //! Rows of what runs: pods, the controllers over them, and what scales and protects them.
 
 use super::super::measure::{age, span};
-use super::{ObjectRow, count, items, joined, put, text};
+use super::{ObjectRow, Projection, count, items, joined, put, text};
 use domain::Moment;
 use serde_json::Value;
 
-pub(super) fn pod(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const POD: Projection = Projection {
+    reads: &[
+        "spec.containers.name",
+        "spec.nodeName",
+        "status.podIP",
+        "status.phase",
+        "status.reason",
+        "status.containerStatuses.ready",
+        "status.containerStatuses.restartCount",
+        "status.containerStatuses.state.waiting.reason",
+        "status.containerStatuses.state.terminated.reason",
+        "status.initContainerStatuses.state.waiting.reason",
+        "status.initContainerStatuses.state.terminated.reason",
+    ],
+    fill: pod,
+};
+
+fn pod(object: &Value, _: Moment, row: &mut ObjectRow) {
     let status = &object["status"];
     let containers = items(&object["spec"]["containers"]).len();
     let statuses = items(&status["containerStatuses"]);
@@ -40,7 +57,19 @@ fn phase(object: &Value) -> String {
         .unwrap_or_else(|| "Unknown".to_owned())
 }
 
-pub(super) fn replicated(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const REPLICATED: Projection = Projection {
+    reads: &[
+        "spec.replicas",
+        "spec.paused",
+        "spec.template.spec.containers.image",
+        "status.readyReplicas",
+        "status.updatedReplicas",
+        "status.availableReplicas",
+    ],
+    fill: replicated,
+};
+
+fn replicated(object: &Value, _: Moment, row: &mut ObjectRow) {
     let (spec, status) = (&object["spec"], &object["status"]);
     let wanted = spec["replicas"].as_u64().unwrap_or(1);
     put(row, "ready", format!("{}/{wanted}", count(&status["readyReplicas"])));
@@ -55,7 +84,17 @@ pub(super) fn replicated(object: &Value, _: Moment, row: &mut ObjectRow) {
     }
 }
 
-pub(super) fn daemon_set(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const DAEMON_SET: Projection = Projection {
+    reads: &[
+        "spec.template.spec.containers.image",
+        "status.desiredNumberScheduled",
+        "status.numberReady",
+        "status.updatedNumberScheduled",
+    ],
+    fill: daemon_set,
+};
+
+fn daemon_set(object: &Value, _: Moment, row: &mut ObjectRow) {
     let status = &object["status"];
     put(row, "desired", count(&status["desiredNumberScheduled"]));
     put(row, "ready", count(&status["numberReady"]));
@@ -68,7 +107,19 @@ fn images(spec: &Value) -> Option<String> {
     joined(&spec["template"]["spec"]["containers"], |c| text(&c["image"]))
 }
 
-pub(super) fn job(object: &Value, now: Moment, row: &mut ObjectRow) {
+pub(super) const JOB: Projection = Projection {
+    reads: &[
+        "spec.completions",
+        "status.succeeded",
+        "status.failed",
+        "status.active",
+        "status.startTime",
+        "status.completionTime",
+    ],
+    fill: job,
+};
+
+fn job(object: &Value, now: Moment, row: &mut ObjectRow) {
     let (spec, status) = (&object["spec"], &object["status"]);
     let wanted = spec["completions"].as_u64().unwrap_or(1);
     put(row, "succeeded", format!("{}/{wanted}", count(&status["succeeded"])));
@@ -79,7 +130,12 @@ pub(super) fn job(object: &Value, now: Moment, row: &mut ObjectRow) {
     put(row, "duration", began.map(|began| span(ended.unwrap_or(now).since(began).as_secs())));
 }
 
-pub(super) fn cron_job(object: &Value, now: Moment, row: &mut ObjectRow) {
+pub(super) const CRON_JOB: Projection = Projection {
+    reads: &["spec.schedule", "spec.suspend", "status.lastScheduleTime", "status.active.name"],
+    fill: cron_job,
+};
+
+fn cron_job(object: &Value, now: Moment, row: &mut ObjectRow) {
     let (spec, status) = (&object["spec"], &object["status"]);
     put(row, "schedule", text(&spec["schedule"]));
     put(row, "suspended", spec["suspend"] == true);
@@ -87,7 +143,21 @@ pub(super) fn cron_job(object: &Value, now: Moment, row: &mut ObjectRow) {
     put(row, "active", items(&status["active"]).len());
 }
 
-pub(super) fn autoscaler(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const AUTOSCALER: Projection = Projection {
+    reads: &[
+        "spec.scaleTargetRef.kind",
+        "spec.scaleTargetRef.name",
+        "spec.minReplicas",
+        "spec.maxReplicas",
+        "spec.metrics.type",
+        "spec.metrics.resource",
+        "status.currentReplicas",
+        "status.currentMetrics.resource",
+    ],
+    fill: autoscaler,
+};
+
+fn autoscaler(object: &Value, _: Moment, row: &mut ObjectRow) {
     let (spec, status) = (&object["spec"], &object["status"]);
     let target = &spec["scaleTargetRef"];
     let name = |key: &str| target[key].as_str().unwrap_or_default();
@@ -119,7 +189,18 @@ fn metrics(spec: &Value, status: &Value) -> Option<String> {
     })
 }
 
-pub(super) fn disruption_budget(object: &Value, _: Moment, row: &mut ObjectRow) {
+pub(super) const DISRUPTION_BUDGET: Projection = Projection {
+    reads: &[
+        "spec.minAvailable",
+        "spec.maxUnavailable",
+        "status.disruptionsAllowed",
+        "status.currentHealthy",
+        "status.desiredHealthy",
+    ],
+    fill: disruption_budget,
+};
+
+fn disruption_budget(object: &Value, _: Moment, row: &mut ObjectRow) {
     let (spec, status) = (&object["spec"], &object["status"]);
     put(row, "min_available", spec["minAvailable"].clone());
     put(row, "max_unavailable", spec["maxUnavailable"].clone());
