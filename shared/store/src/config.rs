@@ -38,7 +38,7 @@ pub struct Config {
     pub deadline: Duration,
     /// Serve although Redis may evict or forget what it holds; the operator's word in writing.
     pub accept_unsafe: bool,
-    /// How many replicas of Redis must have a decision or a claim before it counts.
+    /// How many replicas of Redis must have what somebody is told before it counts.
     pub confirm_replicas: Confirm,
     /// How much of its file the embedded store keeps in memory.
     pub cache_bytes: usize,
@@ -60,7 +60,7 @@ pub enum SentinelTls {
 /// How many replicas must have what may not be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confirm {
-    /// One, once the server was seen to have any.
+    /// All that may be promoted: those that sentinels or the cluster know, or else those that the server was seen with.
     #[default]
     Auto,
     /// That many, whatever the server says it has.

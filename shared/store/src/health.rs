@@ -25,6 +25,8 @@ pub enum HealthFinding {
     StoreRequiresFullCoverage,
     /// A primary that is cut off from its replicas goes on taking changes, which are lost when another one is promoted.
     StoreAcceptsWritesAlone,
+    /// Fewer replicas follow than must have a decision before it counts, so nobody can decide.
+    StoreReplicasMissing,
 }
 
 impl HealthFinding {
@@ -42,6 +44,7 @@ impl HealthFinding {
             HealthFinding::StoreWrongTopology => "store_wrong_topology",
             HealthFinding::StoreRequiresFullCoverage => "store_requires_full_coverage",
             HealthFinding::StoreAcceptsWritesAlone => "store_accepts_writes_alone",
+            HealthFinding::StoreReplicasMissing => "store_replicas_missing",
         }
     }
 }

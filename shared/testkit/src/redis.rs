@@ -317,8 +317,14 @@ impl RedisServer {
         stream.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
             && stream.write_all(b"PING\r\n").is_ok()
             && BufReader::new(stream).read_line(&mut line).is_ok()
-            // One that wants a password is up as well.
-            && (line.starts_with("+PONG") || line.starts_with("-NOAUTH"))
+            // One that wants a password is up as well, and tells nobody who it is.
+            && (line.starts_with("-NOAUTH") || (line.starts_with("+PONG") && self.is_own()))
+    }
+
+    /// Whether our own process answers, and not another server that has the port.
+    fn is_own(&self) -> bool {
+        let own = self.process_id().map(|id| format!("process_id:{id}"));
+        self.lines(&["INFO", "server"], 100).into_iter().any(|line| Some(line) == own)
     }
 
     fn log(&self) -> String {

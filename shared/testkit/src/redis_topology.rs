@@ -1,4 +1,4 @@
-//! Real Redis beyond one node: a primary with a replica behind three sentinels, and a cluster.
+//! Real Redis beyond one node: a primary with replicas behind three sentinels, and a cluster.
 //!
 //! All of it runs on loopback, from the same program `redis-server`. What is shared by the tests of a process is ended by a
 //! small guard process, because nothing is dropped at the end of a test process.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How many slots a cluster has.
 const SLOTS: u32 = 16_384;
 
-/// A primary, a replica, and three sentinels that watch over them.
+/// A primary, its replicas, and three sentinels that watch over them.
 pub struct SentinelSet {
     /// The data nodes; the first one leads at the start.
     pub nodes: Vec<RedisServer>,
@@ -46,8 +46,13 @@ impl SentinelSet {
         SentinelSet::watch(vec![RedisServer::start_with(&SYNCED), RedisServer::start_with(&SYNCED)], sentinel_settings)
     }
 
+    /// The same with so many replicas.
+    pub fn with_replicas(replicas: usize) -> SentinelSet {
+        SentinelSet::watch((0..=replicas).map(|_| RedisServer::start_with(&SYNCED)).collect(), "")
+    }
+
     fn watch(nodes: Vec<RedisServer>, sentinel_settings: &str) -> SentinelSet {
-        nodes[1].follow(nodes[0].announced_port());
+        nodes[1..].iter().for_each(|node| node.follow(nodes[0].announced_port()));
         let sentinel = |_| {
             let mut sentinel = RedisServer::reserved_with(&[]);
             let file = sentinel.folder().join("sentinel.conf");
@@ -65,7 +70,7 @@ impl SentinelSet {
         set
     }
 
-    /// Waits until every sentinel knows the others and the replica.
+    /// Waits until every sentinel knows the others and the replicas.
     fn settle(&self) {
         for sentinel in &self.sentinels {
             patiently("the sentinels to know each other", || {
@@ -77,9 +82,9 @@ impl SentinelSet {
                 }
                 let number = |name: &str| {
                     let at = told.iter().position(|line| line == name)?;
-                    told.get(at + 2)?.parse::<u32>().ok()
+                    told.get(at + 2)?.parse::<usize>().ok()
                 };
-                number("num-other-sentinels") == Some(2) && number("num-slaves") == Some(1)
+                number("num-other-sentinels") == Some(2) && number("num-slaves") == Some(self.nodes.len() - 1)
             });
         }
     }

@@ -5,6 +5,7 @@
 
 use super::RedisBackend;
 use super::link::LiveConnection;
+use super::replicas::online;
 use super::route::Shards;
 use super::server::field;
 use super::shard::{LinkUse, RedisShard};
@@ -88,6 +89,9 @@ async fn one(redis: &RedisBackend, shard: &RedisShard, accept_unsafe: bool) -> (
         Ok(Some(info)) => {
             load = Some(judge(&info, accept_unsafe, &mut health));
             judge_failover(&info, &redis.shards, &mut health);
+            if online(&info).count() < usize::from(shard.server().replicas().needed()) {
+                health.warn(HealthFinding::StoreReplicasMissing);
+            }
         }
         Ok(None) => health.warn(HealthFinding::StoreSettingsUnreadable),
         Err(StoreError::ReadOnly) => {

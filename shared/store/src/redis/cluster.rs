@@ -8,6 +8,7 @@ use super::address::{NodeAddress, NodeSettings};
 use super::epochs::EpochMemory;
 use super::fault;
 use super::links::LinkSettings;
+use super::replicas::{ReplicaCensus, ReplicaCount};
 use super::server::RedisNode;
 use super::shard::{LinkUse, RedisShard};
 use super::slots::{self, SlotRanges};
@@ -101,7 +102,8 @@ impl Cluster {
     fn dial(&self, address: &NodeAddress) -> Arc<RedisShard> {
         let ClusterSettings { nodes, confirm, memory, links, .. } = &self.settings;
         let target = DialTarget::Fixed { address: address.clone(), nodes: nodes.clone() };
-        RedisShard::new(&target, RedisNode::shard(*confirm, Arc::clone(memory)), links)
+        let replicas = ReplicaCount::new(*confirm, ReplicaCensus::Cluster(Mutex::default()));
+        RedisShard::new(&target, RedisNode::shard(replicas, Arc::clone(memory)), links)
     }
 
     /// All shards, by their slots.
@@ -225,16 +227,24 @@ impl Cluster {
         pipe.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
         let (info, slots): (String, Value) = pipe.query_async(&mut connection).await?;
         let odd = || RedisError::from((ErrorKind::UnexpectedReturnType, "the slots of the cluster cannot be read"));
-        let ranges = SlotRanges::parse(slots, &node.host).ok_or_else(odd)?;
+        let mut ranges = SlotRanges::parse(slots, &node.host).ok_or_else(odd)?;
+        match redis::cmd("CLUSTER").arg("NODES").query_async::<String>(&mut connection).await {
+            Ok(nodes) => ranges = ranges.with_nodes(&nodes),
+            // An account that may not ask: `auto` then confirms nothing, and the readiness page says so.
+            Err(error) if error.code().is_some() => {}
+            Err(error) => return Err(error),
+        }
         Ok((super::server::field(&info, "cluster_state") == Some("ok"), slots::epoch(&info), ranges))
     }
 
     /// Takes over an answer: new primaries are dialled, those without slots are let go of after a while.
-    fn take(&self, SlotRanges(ranges): &SlotRanges) {
+    fn take(&self, told: &SlotRanges) {
+        let ranges = &told.ranges;
         let mut map = SlotMap { shards: Vec::with_capacity(ranges.len()), owners: vec![None; usize::from(SLOTS)] };
         for (place, (address, of_node)) in (0_u16..).zip(ranges) {
             let shard = self.node_at(address);
             shard.serve(of_node);
+            shard.server().replicas().tell(told.replicas(address));
             let lowest = of_node.first().map(|(from, _)| *from);
             shard.server().place_mark(lowest.map(|slot| keys::mark_of_slot(&self.settings.prefix, slot)));
             for (from, to) in of_node {

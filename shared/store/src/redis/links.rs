@@ -90,6 +90,7 @@ impl Drop for LinkGuard {
 mod tests {
     use super::super::address::Topology;
     use super::super::epochs::EpochMemory;
+    use super::super::replicas::{ReplicaCensus, ReplicaCount};
     use super::*;
     use testkit::redis::RedisServer;
     use tokio::runtime::{Builder, Runtime};
@@ -98,7 +99,8 @@ mod tests {
         let Topology::Single { address, nodes } = Topology::of(&crate::Config::at(url)).unwrap() else {
             panic!("one node")
         };
-        let server = RedisNode::alone("qm", crate::config::Confirm::Auto, Arc::new(EpochMemory::new()));
+        let replicas = ReplicaCount::new(crate::config::Confirm::Auto, ReplicaCensus::Unasked);
+        let server = RedisNode::alone("qm", replicas, Arc::new(EpochMemory::new()));
         let (deadline, tasks, stop) = (Duration::from_secs(10), TaskTracker::new(), CancellationToken::new());
         let settings = LinkSettings { deadline, tasks, stop, trouble: Arc::default() };
         RedisLinks::new(DialTarget::Fixed { address, nodes }, settings, Arc::new(server))

@@ -3,19 +3,21 @@
 //!
 //! Reading order: `address` says what the settings mean, `target` whom a `link` dials, `server` who answers there. A `shard`
 //! is a primary with its links; `sentinel` and `cluster` find primaries; `route` brings a call to its shard and repeats what
-//! a node refused, and nothing else.
+//! a node refused, and nothing else. `replicas` says how many must have what counts, `confirm` asks whether they have.
 //!
 //! Not here: keys (see [`crate::keys`]), and what a record means.
 
 mod address;
 mod check;
 mod cluster;
+mod confirm;
 mod epochs;
 mod fault;
 mod link;
 mod links;
 mod mark;
 mod pipeline;
+mod replicas;
 mod route;
 mod script;
 mod sentinel;
@@ -31,13 +33,15 @@ use crate::health::HealthReport;
 use crate::hub::Notifier;
 use crate::keys;
 use crate::lineage::StoreEpochs;
-use crate::ops::{HeldRecord, Op, OpResult, RawCommit};
+use crate::ops::{Op, OpResult, RawCommit};
 use crate::{Committed, Config};
 use address::Topology;
 use cluster::{Cluster, ClusterSettings};
+use confirm::ConfirmQueues;
 use epochs::EpochMemory;
 use links::LinkSettings;
 use redis::{Pipeline, Script};
+use replicas::{ReplicaCensus, ReplicaCount};
 use route::{Batch, Shards};
 use sentinel::SentinelResolver;
 use server::RedisNode;
@@ -50,13 +54,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long what is written for them to catch up with stays.
-const ACK: Duration = Duration::from_secs(1);
-
 pub(crate) struct RedisBackend {
     shards: Shards,
     memory: Arc<EpochMemory>,
     slides: TtlRefresh,
+    confirming: ConfirmQueues,
     hub: Arc<Notifier>,
     script: Script,
     enter: Script,
@@ -74,20 +76,21 @@ impl RedisBackend {
         let topology = Topology::of(config)?;
         let (memory, hub, deadline) = (Arc::new(EpochMemory::new()), Notifier::remote(), config.deadline);
         let links = LinkSettings { deadline, tasks: tasks.clone(), stop: stop.clone(), trouble: Arc::default() };
-        let alone = |target: &DialTarget| {
-            let node = RedisNode::alone(&config.prefix, config.confirm_replicas, Arc::clone(&memory));
-            RedisShard::new(target, node, &links)
+        let alone = |target: &DialTarget, census: ReplicaCensus| {
+            let replicas = ReplicaCount::new(config.confirm_replicas, census);
+            RedisShard::new(target, RedisNode::alone(&config.prefix, replicas, Arc::clone(&memory)), &links)
         };
         let (shards, listening) = match topology {
             Topology::Single { address, nodes } => {
                 let target = DialTarget::Fixed { address, nodes };
-                (Shards::Single(alone(&target)), target)
+                (Shards::Single(alone(&target, ReplicaCensus::Unasked)), target)
             }
             Topology::Sentinel { sentinels, asked, master, nodes } => {
                 let resolver = SentinelResolver::new(sentinels, asked, master, nodes, deadline);
+                resolver.ask_all().await;
                 tasks.spawn(Arc::clone(&resolver).watch(stop.clone()));
-                let target = DialTarget::Sentinel(resolver);
-                (Shards::Sentinel(alone(&target)), target)
+                let target = DialTarget::Sentinel(Arc::clone(&resolver));
+                (Shards::Sentinel(alone(&target, ReplicaCensus::Sentinels(resolver))), target)
             }
             Topology::Cluster { seeds, nodes } => {
                 let (prefix, confirm) = (config.prefix.clone(), config.confirm_replicas);
@@ -104,9 +107,9 @@ impl RedisBackend {
         let met = reached.map(|link| async move { drop(link.connection().await) });
         // Without one, calls will say that the store is away.
         drop(timeout(deadline, futures_util::future::join_all(met)).await);
-        let (slides, script, enter, prefix) =
-            (TtlRefresh::default(), script::load(), script::load_enter(), config.prefix.clone());
-        Ok(RedisBackend { shards, memory, slides, hub, script, enter, prefix, deadline })
+        let (slides, confirming) = (TtlRefresh::default(), ConfirmQueues::default());
+        let (script, enter, prefix) = (script::load(), script::load_enter(), config.prefix.clone());
+        Ok(RedisBackend { shards, memory, slides, confirming, hub, script, enter, prefix, deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Notifier> {
@@ -147,29 +150,6 @@ impl RedisBackend {
     /// Which server holds the records.
     pub(crate) fn lineages(&self) -> StoreEpochs {
         self.memory.lineages()
-    }
-
-    /// Whether anybody but the server that holds this record has to have what it was told.
-    pub(crate) fn confirms(&self, record: &str) -> bool {
-        // Where nobody serves it, asking will tell so.
-        self.shards.of(record).is_ok_and(|shard| shard.server().confirmations() > 0)
-    }
-
-    /// Reads a record, and asks whether enough replicas have all that was written before; the server waits that long for
-    /// them to catch up.
-    ///
-    /// Replicas follow in order, so one that has the later `ack` has everything before it, by whichever connection that
-    /// came; and the record is read at the same server, so nothing is confirmed that it has forgotten.
-    pub(crate) async fn confirm(&self, record: &str, ack: &str, within: Duration) -> Result<HeldRecord, StoreError> {
-        let wanted = self.shards.of(record)?.server().confirmations();
-        let mut pipe = Pipeline::with_capacity(3);
-        pipe.add_command(pipeline::fetch(record));
-        pipe.cmd("SET").arg(ack).arg(1).arg("PX").arg(crate::ops::millis(ACK));
-        pipe.cmd("WAIT").arg(wanted).arg(crate::ops::millis(within).max(1));
-        let answers = self.send(LinkUse::Confirming, "confirm", Batch::whole(&pipe, record)).await?;
-        let [held, _, have] = <[redis::Value; 3]>::try_from(answers).map_err(|_| pipeline::ODD)?;
-        let have = <u64 as redis::FromRedisValue>::from_redis_value(have).map_err(|_| pipeline::ODD)?;
-        Ok(HeldRecord { record: pipeline::record(held)?, enough: have >= u64::from(wanted) })
     }
 
     /// Where what belongs to no tenant is kept.

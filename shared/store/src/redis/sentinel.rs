@@ -3,14 +3,19 @@
 //! They are asked in turn, each with a time limit, on every dial and every few seconds. Which answer is the newest they say
 //! themselves: a sentinel that was cut off still names the primary of an earlier epoch, and is passed over while another
 //! one knows better. `+switch-master` is only a hint to ask again. Whether the node named is one, the link asks the node.
+//!
+//! Each of them also says how many replicas it knows, those that are away included. Any of them may lead the next failover
+//! and choose among those that it knows, so all are asked and the greatest number counts.
 
 use super::address::{NodeAddress, NodeSettings};
 use super::pause;
+use super::replicas::clamped;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use redis::{AsyncConnectionConfig, ErrorKind, ProtocolVersion, RedisError};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -29,6 +34,8 @@ pub(super) struct SentinelResolver {
     /// Whom to ask first.
     first: AtomicUsize,
     newest: watch::Sender<Option<NamedPrimary>>,
+    /// How many replicas each of them knew when it last answered.
+    replicas: Mutex<Vec<Option<u8>>>,
 }
 
 /// The primary, as of one epoch of the sentinels.
@@ -49,7 +56,8 @@ impl SentinelResolver {
         // All of them together, and the dial that follows, must fit into what a call may wait.
         let share = u32::try_from(sentinels.len()).unwrap_or(u32::MAX).saturating_add(1);
         let (limit, first, newest) = (deadline / share, AtomicUsize::new(0), watch::Sender::new(None));
-        Arc::new(SentinelResolver { sentinels, asked, master, nodes, limit, first, newest })
+        let replicas = Mutex::new(vec![None; sentinels.len()]);
+        Arc::new(SentinelResolver { sentinels, asked, master, nodes, limit, first, newest, replicas })
     }
 
     pub(super) fn nodes(&self) -> &NodeSettings {
@@ -64,7 +72,7 @@ impl SentinelResolver {
         let (mut older, mut last_error): (Option<NamedPrimary>, Option<RedisError>) = (None, None);
         for turn in 0..self.sentinels.len() {
             let at = first.wrapping_add(turn) % self.sentinels.len();
-            match timeout(self.limit, self.ask(&self.sentinels[at])).await {
+            match timeout(self.limit, self.ask(at)).await {
                 Ok(Ok(named)) if named.epoch >= known => {
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(self.adopt(named));
@@ -89,8 +97,20 @@ impl SentinelResolver {
         Err(last_error.unwrap_or_else(|| (ErrorKind::Io, "no sentinel answered in time").into()))
     }
 
-    async fn ask(&self, sentinel: &NodeAddress) -> Result<NamedPrimary, RedisError> {
-        let client = self.asked.client(sentinel, ProtocolVersion::RESP2)?;
+    /// Asks all of them at once, for how many replicas each knows.
+    pub(super) async fn ask_all(&self) {
+        join_all((0..self.sentinels.len()).map(|at| timeout(self.limit, self.ask(at)))).await;
+    }
+
+    /// How many replicas any of them may promote; `None` before most of them have told.
+    pub(super) fn replicas(&self) -> Option<u8> {
+        let told = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = told.iter().flatten().count();
+        told.iter().flatten().max().copied().filter(|_| heard * 2 > told.len())
+    }
+
+    async fn ask(&self, at: usize) -> Result<NamedPrimary, RedisError> {
+        let client = self.asked.client(&self.sentinels[at], ProtocolVersion::RESP2)?;
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         let mut ask = redis::cmd("SENTINEL");
@@ -99,6 +119,8 @@ impl SentinelResolver {
         let odd = || RedisError::from((ErrorKind::UnexpectedReturnType, "a sentinel named no address"));
         let port = told.get("port").and_then(|port| port.parse().ok()).filter(|port: &u16| *port != 0);
         let (host, port) = (told.get("ip").filter(|host| !host.is_empty()).ok_or_else(odd)?, port.ok_or_else(odd)?);
+        let replicas = told.get("num-slaves").and_then(|many| many.parse().ok()).map(clamped);
+        self.replicas.lock().unwrap_or_else(PoisonError::into_inner)[at] = replicas;
         let epoch = told.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
         Ok(NamedPrimary { address: NodeAddress { host: host.clone(), port }, epoch })
     }
@@ -138,6 +160,7 @@ impl SentinelResolver {
                 }
                 turn = turn.wrapping_add(1);
                 pause(u32::try_from(turn).unwrap_or(u32::MAX)).await;
+                self.ask_all().await;
                 drop(self.resolve().await);
             }
         };
@@ -159,6 +182,7 @@ impl SentinelResolver {
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => {
+                    self.ask_all().await;
                     drop(self.resolve().await);
                     timeout(self.limit, sink.ping::<redis::Value>()).await.map_err(late)??;
                 }

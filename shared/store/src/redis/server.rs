@@ -8,15 +8,15 @@
 use super::epochs::EpochMemory;
 use super::fault::code;
 use super::mark::{EpochContext, EpochRecord};
+use super::replicas::ReplicaCount;
 use super::script;
-use crate::config::Confirm;
 use crate::keys;
 use crate::ops::RawCommit;
 use crate::{Committed, RecordVersion};
 use domain::{Moment, json};
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, Script, ServerErrorKind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often the mark is folded on what another process wrote.
 const FOLDS: usize = 8;
@@ -27,31 +27,20 @@ pub(super) struct RedisNode {
     /// Whether it is one of several shards.
     joins: bool,
     script: Script,
-    confirm: Confirm,
-    known: Mutex<ServerIdentity>,
+    replicas: ReplicaCount,
     memory: Arc<EpochMemory>,
-}
-
-#[derive(Default)]
-struct ServerIdentity {
-    /// The server's name for this run of itself.
-    name: Option<String>,
-    /// Whether that server was ever seen with a replica. One that falls away is not forgotten while the server stays:
-    /// it is the one that would be promoted.
-    replicated: bool,
 }
 
 impl RedisNode {
     /// The one node of a store, or of whoever leads.
-    pub(super) fn alone(prefix: &str, confirm: Confirm, memory: Arc<EpochMemory>) -> RedisNode {
-        let (mark, known) = (Mutex::new(Some(keys::mark(prefix))), Mutex::default());
-        RedisNode { mark, joins: false, script: script::load(), confirm, known, memory }
+    pub(super) fn alone(prefix: &str, replicas: ReplicaCount, memory: Arc<EpochMemory>) -> RedisNode {
+        let mark = Mutex::new(Some(keys::mark(prefix)));
+        RedisNode { mark, joins: false, script: script::load(), replicas, memory }
     }
 
     /// A shard of a cluster. Where its mark stands is told when its slots are known.
-    pub(super) fn shard(confirm: Confirm, memory: Arc<EpochMemory>) -> RedisNode {
-        let (mark, known) = (Mutex::default(), Mutex::default());
-        RedisNode { mark, joins: true, script: script::load(), confirm, known, memory }
+    pub(super) fn shard(replicas: ReplicaCount, memory: Arc<EpochMemory>) -> RedisNode {
+        RedisNode { mark: Mutex::default(), joins: true, script: script::load(), replicas, memory }
     }
 
     /// Where the mark stands from now on.
@@ -59,12 +48,9 @@ impl RedisNode {
         *self.mark.lock().unwrap_or_else(PoisonError::into_inner) = key;
     }
 
-    /// How many replicas must have a decision or a claim.
-    pub(super) fn confirmations(&self) -> u8 {
-        match self.confirm {
-            Confirm::Auto => u8::from(self.known().replicated),
-            Confirm::Exactly(many) => many,
-        }
+    /// The replicas that must have what may not be lost.
+    pub(super) fn replicas(&self) -> &ReplicaCount {
+        &self.replicas
     }
 
     /// Asks the node who it is, and sees to the mark. Gives its own account of itself, where it lets us ask.
@@ -85,15 +71,11 @@ impl RedisNode {
             (Some(run), Some(line)) => Some(format!("{run}/{line}")),
             (_, _) => None,
         };
-        let replicas = info.as_deref().map_or(0, online);
         let key = self.mark.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(key) = key {
             self.see_to_mark(connection, &key, name.clone()).await?;
         }
-        let mut known = self.known();
-        known.replicated = replicas > 0 || (known.replicated && known.name == name);
-        known.name = name;
-        drop(known);
+        self.replicas.see(name.as_deref(), info.as_deref().unwrap_or_default());
         Ok(info)
     }
 
@@ -169,10 +151,6 @@ impl RedisNode {
             RawCommit { record, expect, body, expires, not_after, append, index, beside, wake, rooms, usage, quota };
         script::read(script::invoke(&self.script, &commit, connection).await?).map_err(|_| odd())
     }
-
-    fn known(&self) -> MutexGuard<'_, ServerIdentity> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn read_mark(body: &[u8]) -> Result<EpochRecord, RedisError> {
@@ -210,23 +188,13 @@ pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// How many replicas follow and have caught up once: those still copying confirm nothing.
-fn online(info: &str) -> usize {
-    let is_replica = |line: &&str| line.starts_with("slave") && line.contains("state=online");
-    info.lines().filter(is_replica).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_replica_counts_once_it_has_caught_up() {
-        let info = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n\
-                    slave0:ip=127.0.0.1,port=1,state=online,offset=14,lag=0\r\n\
-                    slave1:ip=127.0.0.1,port=2,state=wait_bgsave,offset=0,lag=0\r\n";
-        assert_eq!(online(info), 1);
-        assert_eq!(field(info, "role"), Some("master"));
-        assert_eq!(field(info, "rol"), None);
+    fn a_line_is_found_by_its_whole_name() {
+        let info = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n";
+        assert_eq!((field(info, "role"), field(info, "rol")), (Some("master"), None));
     }
 }

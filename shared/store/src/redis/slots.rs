@@ -1,18 +1,27 @@
 //! Which node serves which slot, as a node of the cluster says.
 
 use super::address::NodeAddress;
+use super::replicas::clamped;
 use crate::keys::SLOTS;
 use redis::{FromRedisValue, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-/// An answer to `CLUSTER SLOTS`: the primaries, each with its ranges of slots.
+/// An answer to `CLUSTER SLOTS`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct SlotRanges(pub(super) BTreeMap<NodeAddress, Vec<(u16, u16)>>);
+pub(super) struct SlotRanges {
+    /// The primaries, each with its ranges of slots.
+    pub(super) ranges: BTreeMap<NodeAddress, Vec<(u16, u16)>>,
+    /// The cluster's name for each of them.
+    ids: BTreeMap<NodeAddress, String>,
+    /// How many replicas each of them has, those that are away included; `None` if the node does not tell.
+    followers: Option<HashMap<String, usize>>,
+}
 
 impl SlotRanges {
     /// Reads the answer. Nodes that are told without a host are at the host that was asked.
     pub(super) fn parse(answer: Value, asked: &str) -> Option<SlotRanges> {
         let mut ranges: BTreeMap<NodeAddress, Vec<(u16, u16)>> = BTreeMap::new();
+        let mut ids = BTreeMap::new();
         for range in Vec::<Vec<Value>>::from_redis_value(answer).ok()? {
             let mut parts = range.into_iter();
             let (from, to) = (u16::from_redis_value(parts.next()?).ok()?, u16::from_redis_value(parts.next()?).ok()?);
@@ -23,10 +32,33 @@ impl SlotRanges {
             let host = Option::<String>::from_redis_value(primary.next()?).ok()?.unwrap_or_default();
             let port = u16::from_redis_value(primary.next()?).ok()?;
             let host = if host.is_empty() || host == "?" { asked.to_owned() } else { host };
-            ranges.entry(NodeAddress { host, port }).or_default().push((from, to));
+            let address = NodeAddress { host, port };
+            ids.insert(address.clone(), String::from_redis_value(primary.next()?).ok()?);
+            ranges.entry(address).or_default().push((from, to));
         }
         ranges.values_mut().for_each(|of_node| of_node.sort_unstable());
-        Some(SlotRanges(ranges))
+        Some(SlotRanges { ranges, ids, followers: None })
+    }
+
+    /// The same with the answer to `CLUSTER NODES`. It has the replicas that failed too, until they are forgotten;
+    /// `CLUSTER SLOTS` leaves them out.
+    pub(super) fn with_nodes(self, nodes: &str) -> SlotRanges {
+        let mut followers = HashMap::new();
+        for line in nodes.lines() {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            if let [_, _, flags, primary, ..] = words[..]
+                && flags.split(',').any(|flag| flag == "slave")
+            {
+                *followers.entry(primary.to_owned()).or_default() += 1;
+            }
+        }
+        SlotRanges { followers: Some(followers), ..self }
+    }
+
+    /// How many replicas a primary has.
+    pub(super) fn replicas(&self, primary: &NodeAddress) -> Option<u8> {
+        let (followers, id) = (self.followers.as_ref()?, self.ids.get(primary)?);
+        Some(clamped(followers.get(id).copied().unwrap_or(0)))
     }
 }
 
@@ -62,9 +94,23 @@ mod tests {
             range(100, 8_999, node(Value::Nil, 2)),
             range(9_001, 16_383, node(host("?"), 3)),
         ]);
-        let SlotRanges(ranges) = SlotRanges::parse(answer, "asked").unwrap();
+        let SlotRanges { ranges, .. } = SlotRanges::parse(answer, "asked").unwrap();
         let shown: Vec<String> = ranges.iter().map(|(node, of)| format!("{node} {}", written(of))).collect();
         assert_eq!(shown, ["a:1 0-99,9000", "asked:2 100-8999", "asked:3 9001-16383"]);
+    }
+
+    #[test]
+    fn replicas_that_failed_count_until_they_are_forgotten() {
+        let host = Value::BulkString(b"a".to_vec());
+        let slots = SlotRanges::parse(Value::Array(vec![range(0, 16_383, node(host, 1))]), "asked").unwrap();
+        let primary = NodeAddress { host: "a".to_owned(), port: 1 };
+        assert_eq!(slots.replicas(&primary), None, "nobody has told");
+        let nodes = "id 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-16383\n\
+                     r1 127.0.0.1:2@3 slave id 0 0 1 connected\n\
+                     r2 127.0.0.1:3@4 slave,fail id 0 0 1 disconnected\n\
+                     r3 127.0.0.1:4@5 slave other 0 0 1 connected\n";
+        assert_eq!(slots.clone().with_nodes(nodes).replicas(&primary), Some(2));
+        assert_eq!(slots.with_nodes("").replicas(&primary), Some(0));
     }
 
     #[test]

@@ -30,6 +30,8 @@ mod histories;
 #[cfg(test)]
 mod jobs;
 #[cfg(test)]
+mod promotion;
+#[cfg(test)]
 mod quotas;
 #[cfg(test)]
 mod records;
