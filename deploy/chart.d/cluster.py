@@ -41,6 +41,9 @@ PATHS = {
     "Service": "/api/v1/namespaces/{}/services",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Pod": "/api/v1/namespaces/{}/pods",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
@@ -113,7 +116,7 @@ def every_object_is_accepted():
         kinds.add(each["kind"])
         each["metadata"]["namespace"] = SPACE
         path = f"{PATHS[each['kind']].format(SPACE)}/{each['metadata']['name']}"
-        if each["kind"] == "ClusterRoleBinding":
+        if each["kind"].startswith("ClusterRole"):
             del each["metadata"]["namespace"]
         refused += apply_dry(path, each)
     pods = [as_pod(each) for each in objects if each["kind"] in ("Deployment", "StatefulSet")]

@@ -76,6 +76,11 @@ CHOICES = {
     ],
     "ingress": [{}, {"ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls", "annotations": {"a/b": "c"}}}],
     "route": [{}, {"httpRoute": {"enabled": True, "parentRefs": [{"name": "public", "namespace": "gateways"}]}}],
+    "operator": [
+        {},
+        {"operator": {"enabled": True, "image": {"repository": "registry.example/operator"}}},
+        {"operator": {"enabled": True, "image": {"repository": "registry.example/operator", "digest": f"sha256:{'1' * 64}"}, "watch": "agents", "replicas": 2}},
+    ],
     "pod": [
         {},
         {
@@ -113,6 +118,7 @@ REFUSED = [
     ({"settings": {"listen": {"address": "0.0.0.0:1"}}}, "settings.listen.address is set by the chart"),
     ({"settings": {"store": {"url": "redis://other"}}}, "settings.store.url is set by the chart"),
     ({"httpRoute": {"enabled": True}}, "/httpRoute/parentRefs"),
+    ({"operator": {"enabled": True}}, "/operator/image/repository"),
     ({"ports": {"http": 80}}, "/ports/http"),
     ({"service": {"type": "ExternalName"}}, "/service/type"),
     ({"shutdown": {"waitSeconds": 0}}, "/shutdown/waitSeconds"),

@@ -86,6 +86,9 @@ instruments! {
     AUDIT_EXPORT_LAG: Gauge<0>;
     AUDIT_VERIFY_FAILURES: Gauge<0>;
     CONFIG_RELOAD_FAILED: Counter<0>;
+    OPERATOR_RECONCILES: Histogram<2>;
+    OPERATOR_WRITES: Counter<1>;
+    OPERATOR_LEADER: Gauge<0>;
     TELEMETRY_DROPPED: Counter<1>;
     JWKS_AGE: Gauge<1>;
     JWKS_AGE_RATIO: Gauge<1>;
@@ -113,7 +116,7 @@ pub fn begin(version: &str, commit: &str) {
             DECISIONS.add([verdict, result], 0);
         }
     }
-    for kind in ["timeout", "connection", "readonly", "noscript", "oom", "noreplicas", "conflict"] {
+    for kind in ["timeout", "connection", "readonly", "noscript", "oom", "noreplicas", "unconfirmed", "conflict"] {
         STORE_ERRORS.add([kind], 0);
     }
     AUDIT_UNRECORDED_READS.add([""], 0);

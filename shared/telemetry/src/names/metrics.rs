@@ -231,6 +231,13 @@ metrics! {
     CONFIG_RELOAD_FAILED = Counter "quartermaster_config_reload_failed_total" "quartermaster.config.reload.failed"
         "{failure}" [],
         "Configurations of tenants that could not be used when they were read.";
+    OPERATOR_RECONCILES = Histogram "quartermaster_operator_reconcile_duration_seconds"
+        "quartermaster.operator.reconcile.duration" "s" ["kind", "outcome"] EXECUTE,
+        "How long a look of the operator at a resource took.";
+    OPERATOR_WRITES = Counter "quartermaster_operator_writes_total" "quartermaster.operator.writes" "{write}" ["kind"],
+        "Objects that the operator wrote to the API server; its lease is not among them.";
+    OPERATOR_LEADER = Gauge "quartermaster_operator_leader" "quartermaster.operator.leader" "" [],
+        "1 if this operator holds the lease.";
     TELEMETRY_DROPPED = Counter "quartermaster_telemetry_dropped_total" "quartermaster.telemetry.dropped" "{item}"
         ["signal"],
         "Spans, log lines, exports of metrics and series that were dropped.";
