@@ -13,7 +13,7 @@ declare -A BESIDE=(
 # Those of them that only compute take what the others leave idle.
 IDLY=' docs '
 
-RINGS=(fmt addresses names lint docs deny unit control_plane upstreams archive monitoring tracing build conformance clients console examples openapi site files smoke soak image chart)
+RINGS=(fmt addresses names lint docs deny unit control_plane operator upstreams archive monitoring tracing build conformance clients console examples openapi site files smoke soak image chart)
 
 ring_fmt() {
     cargo fmt --all --check
@@ -163,6 +163,26 @@ ring_control_plane() {
     run_named k8s_ argo_ helm_ runbooks_cluster releases:: -- --skip k8s_write_
 }
 
+compile_operator() {
+    cargo test --locked --workspace --test it --no-run
+}
+
+# The operator on a real API server with its real controllers, and a FastMCP server as the process of a tool.
+ring_operator() {
+    local exports
+    compile_operator
+    TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
+    export TESTBED_DIR
+    trap leave_testbed EXIT
+    exports=$(deploy/testbed up) || exit
+    eval "$exports"
+    exports=$(deploy/testbed upstreams) || exit
+    eval "$exports"
+    # They wait for controllers more than they compute.
+    export RUST_TEST_THREADS=6
+    run_named on_a_cluster:: -- --nocapture
+}
+
 # The tools of external servers, against real servers of others. Everything that needs none of them ran in `unit`.
 ring_upstreams() {
     local exports
@@ -201,6 +221,7 @@ ring_site() {
     mdbook=$(mdbook_binary) || exit
     python3 -B deploy/site/build.py "$mdbook" "$QUARTERMASTER_BIN"
     python3 -B deploy/site/walk.py "$QUARTERMASTER_BIN"
+    python3 -B deploy/site/pages.py "$QUARTERMASTER_BIN"
 }
 
 # Files for tools that do not run here: judged by the schemas and the checkers of those tools.
