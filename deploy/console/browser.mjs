@@ -44,11 +44,11 @@ export const accessible = async (page, name) => {
   }
 };
 
-const ownToken = readFileSync(join(process.env.QM_DATA, "agent.token"), "utf8");
+export const ownToken = readFileSync(join(process.env.QM_DATA, "agent.token"), "utf8");
 export const moreTokens = () => readFileSync(process.env.QM_AGENTS, "utf8").trim().split("\n");
-const api = async (token, path, body) => {
+export const api = async (token, path, body, headers = {}) => {
   const answer = await fetch(`${URL_}/v1${path}`, {
-    method: "POST", body: JSON.stringify(body), headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    method: "POST", body: JSON.stringify(body), headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", ...headers },
   });
   return answer.json();
 };

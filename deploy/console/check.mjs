@@ -1,5 +1,7 @@
 // The console as people use it. Every check is a function; the first that fails ends the program.
 import { accessible, agent, context, expect, launch, links, moreTokens, signInAtIssuer, URL_, violations } from "./browser.mjs";
+import { begin, watch } from "./watch.mjs";
+import { configure } from "./configure.mjs";
 import { mkdirSync } from "node:fs";
 
 const browser = await launch();
@@ -50,6 +52,7 @@ await step("one click signs in by a link, and the empty inbox says so", async ()
   await again.close();
 });
 
+const watcher = await begin({ browser, link: shown.sre, step, picture });
 const shop = await agent(["k8s"]);
 let tutorial;
 await step("a request appears by itself behind a bar, and the title counts it", async () => {
@@ -193,6 +196,8 @@ await step("a disruptive run wants a fresh proof of who approves", async () => {
   await fresh.close();
 });
 
+await configure({ browser, link: shown.admin, step, picture });
+
 await step("a cut stream says so and takes the decisions away; a wrong clock changes nothing", async () => {
   const run = await shop.ask("k8s_scale", { kind: "Deployment", name: "cart-worker", replicas: 7 });
   const skewed = await context(browser);
@@ -295,6 +300,8 @@ await step("every other screen is accessible and fits 320 pixels", async () => {
   await picture(admin, "missing-right");
   await admins.close();
 });
+
+await watch({ browser, ...watcher, step, picture });
 
 await step("ten thousand waiting runs cost a page what ten do", async () => {
   const some = Number(process.env.WAITING_RUNS ?? 10000);

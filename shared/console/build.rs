@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 /// Name and kind. Later ones may import earlier ones by the name in the source, which is replaced here.
-const ASSETS: [(&str, &str); 6] = [
+const ASSETS: [(&str, &str); 7] = [
     ("console.css", "text/css; charset=utf-8"),
     ("icon.svg", "image/svg+xml"),
     ("clock.js", "text/javascript; charset=utf-8"),
     ("table.js", "text/javascript; charset=utf-8"),
     ("keys.js", "text/javascript; charset=utf-8"),
     ("live.js", "text/javascript; charset=utf-8"),
+    ("editor.js", "text/javascript; charset=utf-8"),
 ];
 
 #[expect(clippy::disallowed_methods, reason = "cargo tells a build script by variables where it works")]

@@ -31,6 +31,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::{SessionConfig, Store};
+use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use vault::{Environment, RecordSealer, Sealer, Vault};
 
@@ -54,6 +55,8 @@ pub struct Gateway {
     pub lists: ToolsCache,
     /// The audit logs outside the store.
     pub archive: Archive,
+    /// One audit log is verified at a time: it is read from beginning to end.
+    pub verifying: Semaphore,
     /// The service's keys.
     pub keys: Arc<ServiceKeys>,
     /// Which hosts and origins are answered.
@@ -148,6 +151,7 @@ impl Gateway {
             usage: UsageWriter::default(),
             duties: Duties::default(),
             sealing: Sealing::default(),
+            verifying: Semaphore::new(1),
             clock: SystemClock,
             settings,
             store,

@@ -60,6 +60,16 @@ impl Duties {
         rank(&self.lock().replicas, tenant, own)
     }
 
+    /// The replicas that were heard of lately; before the first look only this one.
+    pub(crate) fn replicas(&self, own: &str) -> Vec<String> {
+        let mut replicas = self.lock().replicas.clone();
+        if replicas.is_empty() {
+            replicas.push(own.to_owned());
+        }
+        replicas.sort();
+        replicas
+    }
+
     /// The store's time, as far as it can be told without asking.
     pub(crate) fn now(&self) -> Option<Moment> {
         self.lock().clock.map(|(now, read)| now.plus(read.elapsed()))

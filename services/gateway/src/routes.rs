@@ -44,6 +44,7 @@ const CATALOG: RouteAccess = RouteAccess::OneOf(&[ToolsRead, TenantAdmin]);
 const AUDIT: RouteAccess = RouteAccess::OneOf(&[AuditRead]);
 const DECIDER: RouteAccess = RouteAccess::Person(RunsDecide);
 const ADMIN: RouteAccess = RouteAccess::Person(TenantAdmin);
+const SESSIONS: RouteAccess = RouteAccess::OnePerson(&[TenantAdmin, AuditRead]);
 const SWITCHES: RouteAccess = RouteAccess::OnePerson(&[TenantAdmin, OperatorSwitch]);
 
 /// All routes. The first that fits a request answers it.
@@ -63,6 +64,7 @@ pub static ROUTES: &[ApiRoute] = &[
     delete("/mcp/x/{selection}", RouteAccess::Caller, || web::to(mcp::delete)),
     any("/mcp/x/{selection}", RouteAccess::Caller, || web::to(mcp::other_method)),
     post("/v1/sessions", READ, || web::to(sessions::open)),
+    get("/v1/sessions", SESSIONS, || web::to(sessions::list)),
     get("/v1/sessions/{session}", READ, || web::to(sessions::show)),
     delete("/v1/sessions/{session}", RouteAccess::Caller, || web::to(sessions::close)),
     get("/v1/sessions/{session}/tools", READ, || web::to(sessions::tools)),
@@ -97,6 +99,7 @@ pub static ROUTES: &[ApiRoute] = &[
     get("/v1/schemas/tenant.json", RouteAccess::Caller, || web::to(schemas::tenant)),
     get("/v1/openapi.json", RouteAccess::Caller, || web::to(schemas::openapi)),
     get("/v1/audit", AUDIT, || web::to(audit::list)),
+    post("/v1/audit/verify", AUDIT, || web::to(audit::verify)),
     get("/v1/audit/checkpoints", AUDIT, || web::to(audit::checkpoints::list)),
     get("/v1/usage", AUDIT, || web::to(usage::show)),
     get("/v1/switches", SWITCHES, || web::to(switches::list)),

@@ -371,6 +371,11 @@ impl TenantRegistry {
         self.parts.toolsets.tools()
     }
 
+    /// The toolsets that tenants are attached to.
+    pub(crate) fn toolsets(&self) -> &Toolsets {
+        &self.parts.toolsets
+    }
+
     /// The sections of tenants' files that toolsets own.
     pub fn sections(&self) -> Vec<tenancy::Section> {
         self.parts.toolsets.sections(&ServerCatalog::none())

@@ -1,9 +1,13 @@
-//! Writes down what callers use: every few seconds, and once more when the process leaves.
+//! Writes down what callers use, every few seconds and once more when the process leaves; and reads it, for the REST API
+//! and the console.
 //!
 //! A kill loses what was noted since the last time. A tenant that is idle is not written.
 
 use crate::app::Gateway;
-use domain::Tenant;
+use crate::http::caller::{AuthedRequest, audits};
+use domain::usage::{UsageCount, UsageDay, UsageGroup};
+use domain::{Code, Failure, Tenant};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +16,9 @@ use tokio::sync::Mutex;
 
 /// How often it is written down.
 const WRITE_EVERY: Duration = Duration::from_secs(5);
+
+/// The most days in one answer.
+const MOST_DAYS: usize = 92;
 
 /// What is on its way into the store.
 #[derive(Default)]
@@ -40,7 +47,7 @@ impl UsageWriter {
         &self,
         gateway: &Gateway,
         unanswered: &mut HashMap<Tenant, UsageBatch>,
-        noted: &mut HashMap<Tenant, domain::usage::UsageDay>,
+        noted: &mut HashMap<Tenant, UsageDay>,
     ) -> Result<(), StoreError> {
         let again: Vec<Tenant> = unanswered.keys().cloned().collect();
         for tenant in again {
@@ -63,6 +70,63 @@ impl UsageWriter {
         }
         Ok(())
     }
+}
+
+/// What a tenant used, day by day.
+pub(crate) struct UsedDays {
+    /// The first day.
+    pub(crate) from: UsageDate,
+    /// The last day.
+    pub(crate) to: UsageDate,
+    /// Every day between them, both included.
+    pub(crate) days: Vec<(UsageDate, UsageDay)>,
+}
+
+impl UsedDays {
+    /// All days added up.
+    pub(crate) fn together(&self) -> UsageDay {
+        self.days.iter().fold(UsageDay::default(), |mut all, (_, day)| {
+            all.merge(day);
+            all
+        })
+    }
+}
+
+/// What the caller's tenant used from one day to another, as they are written; today where none is given.
+pub(crate) async fn days(
+    gateway: &Gateway,
+    authed: &AuthedRequest,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<UsedDays, Failure> {
+    audits(authed)?;
+    let invalid = |message: &str| Failure::new(Code::InvalidRequest, message);
+    let away =
+        |error: StoreError| Failure::new(error.code(), "the usage cannot be read at the moment").retry_after_ms(1_000);
+    let read = |text: &str| UsageDate::parse(text).ok_or_else(|| invalid("a day is written as 2026-11-18"));
+    let to = match to {
+        Some(text) => read(text)?,
+        None => UsageDate::of(gateway.store.now().await.map_err(away)?),
+    };
+    let from = from.map_or_else(|| Ok(to.clone()), read)?;
+    let dates: Vec<UsageDate> = std::iter::successors(Some(from.clone()), |day| Some(day.next()))
+        .take(MOST_DAYS + 1)
+        .take_while(|day| *day <= to)
+        .collect();
+    if dates.is_empty() || dates.len() > MOST_DAYS {
+        return Err(invalid("from is not after to, and at most 92 days are asked for at once"));
+    }
+    // What this replica has noted and not written yet is in the answer too, once it is written.
+    gateway.usage.write(gateway).await;
+    let found = gateway.store.of(&authed.caller.tenant).used().days(&dates).await.map_err(away)?;
+    Ok(UsedDays { from, to, days: dates.into_iter().zip(found).collect() })
+}
+
+/// The rows of a kind, what cost a model most first.
+pub(crate) fn by_cost(used: &UsageDay, by: UsageGroup) -> Vec<(&str, &UsageCount)> {
+    let mut rows: Vec<(&str, &UsageCount)> = used.rows(by).iter().map(|(name, count)| (name.as_str(), count)).collect();
+    rows.sort_by_key(|(name, count)| (Reverse(count.result_tokens.saturating_add(count.schema_tokens)), *name));
+    rows
 }
 
 /// Writes again and again until the process stops.

@@ -13,6 +13,26 @@ pub enum Screen {
     Runs,
     /// What the person's own agents asked for.
     Mine,
+    /// The audit log.
+    Audit,
+    /// Sessions and agents.
+    Sessions,
+    /// What was used.
+    Usage,
+    /// How the service is, and kill switches.
+    Operations,
+    /// Toolsets and tools.
+    Catalog,
+    /// The tenant's configuration.
+    Config,
+    /// What a rule does to a call, and to past ones.
+    Explain,
+    /// External servers.
+    Servers,
+    /// Secrets.
+    Secrets,
+    /// Documents that agents keep.
+    Memory,
     /// None of them.
     Other,
 }
@@ -42,6 +62,42 @@ const NAVIGATION: &[NavEntry] = &[
     },
     NavEntry { screen: Screen::Mine, name: "My requests", path: "/mine", needs: &[] },
 ];
+
+/// What people watch.
+const WATCH: &[NavEntry] = &[
+    NavEntry { screen: Screen::Audit, name: "Audit log", path: "/audit", needs: &[TokenScope::AuditRead] },
+    NavEntry {
+        screen: Screen::Sessions,
+        name: "Sessions",
+        path: "/sessions",
+        needs: &[TokenScope::AuditRead, TokenScope::TenantAdmin],
+    },
+    NavEntry { screen: Screen::Usage, name: "Usage", path: "/usage", needs: &[TokenScope::AuditRead] },
+    NavEntry {
+        screen: Screen::Operations,
+        name: "Operations",
+        path: "/operations",
+        needs: &[TokenScope::AuditRead, TokenScope::TenantAdmin, TokenScope::OperatorSwitch],
+    },
+    NavEntry {
+        screen: Screen::Catalog,
+        name: "Catalog",
+        path: "/catalog",
+        needs: &[TokenScope::ToolsRead, TokenScope::TenantAdmin],
+    },
+];
+
+/// What people who administer the tenant configure.
+const CONFIGURE: &[NavEntry] = &[
+    NavEntry { screen: Screen::Config, name: "Configuration", path: "/config", needs: &[TokenScope::TenantAdmin] },
+    NavEntry { screen: Screen::Explain, name: "Explain", path: "/explain", needs: &[TokenScope::TenantAdmin] },
+    NavEntry { screen: Screen::Servers, name: "Servers", path: "/servers", needs: &[TokenScope::TenantAdmin] },
+    NavEntry { screen: Screen::Secrets, name: "Secrets", path: "/secrets", needs: &[TokenScope::TenantAdmin] },
+    NavEntry { screen: Screen::Memory, name: "Memory", path: "/memory", needs: &[TokenScope::TenantAdmin] },
+];
+
+/// The menus of the navigation: screens that belong together, behind one word.
+const MENUS: &[(&str, &[NavEntry])] = &[("Watch", WATCH), ("Configure", CONFIGURE)];
 
 /// Who is signed in.
 #[derive(Debug, Clone)]
@@ -136,11 +192,15 @@ fn header(frame: &PageFrame, waiting: u64) -> Markup {
                 nav aria-label="Screens" {
                     ul {
                         @for entry in NAVIGATION.iter().filter(|entry| person.has(entry.needs)) {
-                            li {
-                                a href={ (BASE) (entry.path) } aria-current=[(entry.screen == frame.screen).then_some("page")] {
-                                    (entry.name)
-                                    @if entry.screen == Screen::Inbox {
-                                        " " span #waiting-count .count data-count=(waiting) { (waiting) span.unseen { " waiting" } }
+                            li { (nav_link(entry, frame.screen, waiting)) }
+                        }
+                        @for (name, entries) in MENUS {
+                            @let entries: Vec<&NavEntry> = entries.iter().filter(|entry| person.has(entry.needs)).collect();
+                            @if !entries.is_empty() {
+                                li {
+                                    details.menu name="menu" data-current[entries.iter().any(|entry| entry.screen == frame.screen)] {
+                                        summary { (name) }
+                                        ul { @for entry in entries { li { (nav_link(entry, frame.screen, waiting)) } } }
                                     }
                                 }
                             }
@@ -155,6 +215,17 @@ fn header(frame: &PageFrame, waiting: u64) -> Markup {
                         button.quiet type="submit" { "Sign out" }
                     }
                 }
+            }
+        }
+    }
+}
+
+fn nav_link(entry: &NavEntry, current: Screen, waiting: u64) -> Markup {
+    html! {
+        a href={ (BASE) (entry.path) } aria-current=[(entry.screen == current).then_some("page")] {
+            (entry.name)
+            @if entry.screen == Screen::Inbox {
+                " " span #waiting-count .count data-count=(waiting) { (waiting) span.unseen { " waiting" } }
             }
         }
     }

@@ -36,7 +36,7 @@ pub use job::Job;
 pub use moment::Moment;
 pub use outcome::{Content, Failure, Outcome, ToolOutput, WaitingRun};
 pub use run::Run;
-pub use session::Session;
+pub use session::{Session, SessionDoor};
 pub use switch::{KnownSwitches, Switch, SwitchMode, SwitchOwner, SwitchSubject};
 pub use tenant::Tenant;
 pub use toolset::{Level, LoadedToolsets, ToolsetName};

@@ -6,6 +6,31 @@
 use crate::{Assignment, Level, LoadedToolsets, Moment, Principal, SessionId, SessionMode, ToolsetName};
 use std::sync::Arc;
 
+/// How a session was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionDoor {
+    /// By `initialize`, over the older era of the protocol.
+    Legacy,
+    /// By the first toolset that was loaded, over the newer era.
+    Modern,
+    /// Over the REST API.
+    Rest,
+}
+
+impl SessionDoor {
+    /// Every one.
+    pub const ALL: [SessionDoor; 3] = [SessionDoor::Legacy, SessionDoor::Modern, SessionDoor::Rest];
+
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SessionDoor::Legacy => "legacy",
+            SessionDoor::Modern => "modern",
+            SessionDoor::Rest => "rest",
+        }
+    }
+}
+
 /// One line of work of one principal in one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -27,6 +52,8 @@ pub struct Session {
     pub assignment: Assignment,
     /// The program that opened it, as it named itself; for the audit log.
     pub client: Option<Arc<str>>,
+    /// How it was opened; `None` for one that an older service opened.
+    pub door: Option<SessionDoor>,
     /// When it was opened.
     pub opened_at: Moment,
 }
@@ -84,6 +111,7 @@ mod tests {
             tainted: false,
             assignment: Assignment::default(),
             client: None,
+            door: None,
             opened_at: Moment::from_secs(1),
         }
     }

@@ -5,12 +5,13 @@ use crate::failures::{no_store, random};
 use crate::request::{Handle, no_session, read_handle};
 use crate::snapshot::Snapshot;
 use domain::{
-    Assignment, Caller, Code, Failure, LoadedToolsets, Moment, RunId, Session, SessionId, SessionMode, TokenScope,
+    Assignment, Caller, Code, Failure, LoadedToolsets, Moment, Principal, RunId, Session, SessionDoor, SessionId,
+    SessionMode, TokenScope,
 };
 use std::sync::Arc;
 use std::time::Instant;
 use store::{
-    Actor, ActorKind, AuditEntry, CarriedOver, Phase, SessionStore, SessionUpdate, StoreError, StoreQuota,
+    Actor, ActorKind, AuditEntry, CarriedOver, Phase, SessionStore, SessionUpdate, StoreError, StoreQuota, TenantStore,
     VersionedSession,
 };
 
@@ -39,11 +40,13 @@ pub struct SessionOrigin {
     pub assignment: Assignment,
     /// The program, as it names itself.
     pub client: Option<Arc<str>>,
+    /// How it is opened.
+    pub door: Option<SessionDoor>,
 }
 
 impl From<Assignment> for SessionOrigin {
     fn from(assignment: Assignment) -> SessionOrigin {
-        SessionOrigin { assignment, client: None }
+        SessionOrigin { assignment, client: None, door: None }
     }
 }
 
@@ -58,10 +61,10 @@ impl Executor {
         loaded: Option<LoadedToolsets>,
         origin: impl Into<SessionOrigin>,
     ) -> Result<OpenedSession, SessionOpenError> {
-        let SessionOrigin { assignment, client } = origin.into();
+        let SessionOrigin { assignment, client, door } = origin.into();
         let (carried, now) = self.carried_over(caller).await?;
         let fresh = fresh(snapshot, caller, wanted, loaded, now)?;
-        self.keep(caller, Session { assignment, client, ..fresh }, carried).await
+        self.keep(caller, Session { assignment, client, door, ..fresh }, carried).await
     }
 
     /// What a session of this caller begins with, and the store's time.
@@ -191,10 +194,22 @@ impl Executor {
         let closed = shelf.sessions().close(id, &caller.principal, &entry).await.map_err(|e| no_store(&e))?;
         let Some(lasted) = closed else { return Err(no_session(handle)) };
         telemetry::metrics::MCP_SERVER_SESSION.observe(["", ""], lasted.as_secs_f64());
-        if shelf.runs().is_under_review(id, &caller.principal).await.map_err(|e| no_store(&e))? {
-            return Ok(());
-        }
-        shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
+        forget_documents(&shelf, id, &caller.principal).await
+    }
+
+    /// Ends a session of anybody in the tenant, for a person whose right to that was checked. Its documents are treated as
+    /// if its owner had closed it.
+    pub async fn end_session(&self, person: &Caller, id: SessionId) -> Result<(), Failure> {
+        let shelf = self.store.of(&person.tenant);
+        let entry = AuditEntry {
+            actor: Some(self.person(person)),
+            session: Some(id),
+            target: Some("session/end".to_owned()),
+            ..AuditEntry::new(Phase::Admin)
+        };
+        let owner = shelf.sessions().end(id, &entry).await.map_err(|e| no_store(&e))?;
+        let gone = || Failure::new(Code::NotFound, "no such session; it may be over");
+        forget_documents(&shelf, id, &owner.ok_or_else(gone)?).await
     }
 
     /// The audit log's entry for a session that moved.
@@ -206,6 +221,14 @@ impl Executor {
             ..AuditEntry::new(Phase::Transition)
         }
     }
+}
+
+/// Forgets what a session remembered, unless people are still reviewing something that was proposed from it.
+async fn forget_documents(shelf: &TenantStore, id: SessionId, owner: &Principal) -> Result<(), Failure> {
+    if shelf.runs().is_under_review(id, owner).await.map_err(|e| no_store(&e))? {
+        return Ok(());
+    }
+    shelf.memory().remove_session(id).await.map_err(|e| no_store(&e))
 }
 
 fn changes_too_fast() -> Failure {
@@ -231,6 +254,7 @@ pub(crate) fn fresh(
         tainted: false,
         assignment: Assignment::default(),
         client: None,
+        door: None,
         opened_at: now,
     })
 }

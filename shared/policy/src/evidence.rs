@@ -135,6 +135,7 @@ mod tests {
             tainted: false,
             assignment: Assignment::default(),
             client: None,
+            door: None,
             opened_at: Moment::from_secs(1),
         };
         let known = CallEvidence::of_session(&Opened(Some(session))).unwrap();

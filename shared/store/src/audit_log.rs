@@ -39,6 +39,16 @@ impl AuditLogPosition {
         AuditLogPosition { entry: EntryPlace { item, index: u32::MAX }, link: item }
     }
 
+    /// Right before this entry, so that a page from here begins with it.
+    pub fn before_entry(place: EntryPlace) -> AuditLogPosition {
+        let item = place.item.before();
+        let entry = match place.index.checked_sub(1) {
+            Some(index) => EntryPlace { item: place.item, index },
+            None => EntryPlace { item, index: u32::MAX },
+        };
+        AuditLogPosition { entry, link: item }
+    }
+
     const START: AuditLogPosition = AuditLogPosition { entry: EntryPlace { item: START, index: 0 }, link: START };
 
     /// Reads what [`Display`](fmt::Display) wrote.
@@ -85,6 +95,21 @@ pub struct AuditLogPage {
     pub end: Option<AuditLogPosition>,
 }
 
+/// A stretch of the audit log, newest entry first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLogPageBack {
+    /// The link behind which the audit log begins, if older entries have left the store.
+    pub start: Option<ChainLink>,
+    /// How far the audit log was sealed before this page was read.
+    pub seal: Option<ChainLink>,
+    /// The entries.
+    pub entries: Vec<LinkedEntry>,
+    /// Links of this stretch that belong to no entry in it. There are none unless somebody meddled.
+    pub loose: Vec<EntryLink>,
+    /// Before which entry the next page ends; `None` if there was nothing before this one.
+    pub next: Option<EntryPlace>,
+}
+
 /// Why an audit log was not found to be in order.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
@@ -123,6 +148,50 @@ impl TenantStore {
         }
         let end = page.last().map(|entry| AuditLogPosition { entry, link: page.link }).or(asked_after);
         Ok(AuditLogPage { start, seal, entries: page.entries, loose: page.loose, next: end.filter(|_| more), end })
+    }
+
+    /// Entries of the audit log before `before`, with their links, newest first: at most `limit`, and fewer where they are
+    /// large. Their places are found from the end; then they are read in order, because links stand in order.
+    pub async fn audit_log_back(
+        &self,
+        before: Option<EntryPlace>,
+        limit: usize,
+    ) -> Result<AuditLogPageBack, StoreError> {
+        let (places, more) = self.places_before(before, limit.max(1)).await?;
+        let after = places.last().map(|first| AuditLogPosition::before_entry(*first));
+        let page = self.audit_log(after, places.len()).await?;
+        let AuditLogPage { start, seal, mut entries, loose, .. } = page;
+        // What was written since stands behind the page.
+        entries.retain(|entry| places.contains(&entry.id));
+        entries.reverse();
+        Ok(AuditLogPageBack { start, seal, entries, loose, next: places.last().copied().filter(|_| more) })
+    }
+
+    /// The places of the entries of a page, newest first, and whether there are more.
+    async fn places_before(
+        &self,
+        before: Option<EntryPlace>,
+        limit: usize,
+    ) -> Result<(Vec<EntryPlace>, bool), StoreError> {
+        let (mut places, mut bytes, asked) = (Vec::new(), 0, items_for(limit));
+        // The item of `before` may hold more, so it is read again.
+        let mut from = before.map(|before| before.item.behind());
+        loop {
+            let items = self.read_back(&StreamName::audit(), from, asked).await?;
+            let ended = items.len() < asked;
+            from = items.last().map(|(id, _)| *id);
+            let entries = items.into_iter().flat_map(|item| entries_of(item).into_iter().rev());
+            for (place, body) in entries.filter(|(place, _)| before.is_none_or(|before| *place < before)) {
+                bytes += body.len();
+                if places.len() == limit || (bytes > PAGE_BYTES && !places.is_empty()) {
+                    return Ok((places, true));
+                }
+                places.push(place);
+            }
+            if ended {
+                return Ok((places, false));
+            }
+        }
     }
 
     /// The entries of a page, and whether there are more; the first items are there already.

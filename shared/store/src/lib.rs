@@ -63,7 +63,7 @@ mod walker;
 
 pub use crate::duration::deserialize as span;
 pub use audit::{AuditStore, OpenAuditEntry, RecordedEntry};
-pub use audit_log::{AuditLogPage, AuditLogPosition, LinkedEntry, VerifyError};
+pub use audit_log::{AuditLogPage, AuditLogPageBack, AuditLogPosition, LinkedEntry, VerifyError};
 pub use begin::{ApprovalLookup, CallBeginning, CallOpening, CallRate, CallStart, PriorRuns};
 pub use browsers::{BrowserSession, BrowserStore, BrowserTimes, SignInMethod};
 pub use carried::CarriedOver;
@@ -102,7 +102,7 @@ pub use secrets::{MOST_SECRETS, SealedSecret, SecretForgotten, SecretPut, Secret
 pub use servers::{
     AcceptedPins, FetchFailure, FetchLease, FetchedList, ListFacts, Pin, PinOutcome, ServerStore, VersionedListing,
 };
-pub use sessions::{SessionConfig, SessionStore, SessionUpdate, VersionedSession};
+pub use sessions::{SessionConfig, SessionPage, SessionStore, SessionUpdate, VersionedSession};
 pub use shelf::TenantStore;
 pub use store::Store;
 pub use switches::{MOST_OF_OPERATOR, MOST_OF_TENANT, SwitchChange, SwitchStore, SwitchesInForce};

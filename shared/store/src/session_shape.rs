@@ -5,7 +5,7 @@
 
 use crate::StoreError;
 use crate::keys::{FINGERPRINT_LENGTH, fingerprint};
-use domain::{Assignment, Level, Moment, Principal, Session, SessionId, SessionMode, ToolsetName};
+use domain::{Assignment, Level, Moment, Principal, Session, SessionDoor, SessionId, SessionMode, ToolsetName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,8 @@ struct StoredSession {
     assignment: Assignment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     client: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    door: Option<String>,
     opened: u64,
 }
 
@@ -40,6 +42,7 @@ pub(crate) fn to_bytes(session: &Session) -> Result<Vec<u8>, StoreError> {
         tainted: session.tainted,
         assignment: session.assignment.clone(),
         client: session.client.as_deref().map(str::to_owned),
+        door: session.door.map(|door| door.as_str().to_owned()),
         opened: session.opened_at.millis(),
     };
     let mut bytes = owner_mark(&session.owner);
@@ -72,6 +75,8 @@ pub(crate) fn from_bytes(id: SessionId, bytes: &[u8]) -> Result<Session, StoreEr
             tainted: shape.tainted,
             assignment: shape.assignment,
             client: shape.client.map(Into::into),
+            // One that a newer service knows is not known here; nothing is decided by it.
+            door: SessionDoor::ALL.into_iter().find(|door| Some(door.as_str()) == shape.door.as_deref()),
             opened_at: Moment::from_millis(shape.opened),
         }),
         _ => Err(UNREADABLE),

@@ -46,6 +46,22 @@ pub enum SessionUpdate {
     Gone,
 }
 
+/// Open sessions of a tenant, those that were opened last first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<Session>,
+    /// Behind which session the next page begins.
+    pub next: Option<SessionId>,
+    /// Whether there are more than a list goes through.
+    pub cut: bool,
+    /// The store's time.
+    pub now: Moment,
+}
+
+/// How many sessions a list goes through.
+const MOST_LISTED: usize = 1_000;
+
 /// The sessions of one tenant.
 #[derive(Debug, Clone)]
 pub struct SessionStore(TenantStore);
@@ -203,6 +219,56 @@ impl SessionStore {
             };
         }
         Ok(None)
+    }
+
+    /// Ends a session, whoever's it is, with its audit entry; tells whose it was, if there was one.
+    pub async fn end(&self, id: SessionId, entry: &AuditEntry) -> Result<Option<Principal>, StoreError> {
+        let Some(record) = authentic(self.0.get(&RecordKey::session(id)).await)? else { return Ok(None) };
+        let owner = from_bytes(id, &record.body)?.owner;
+        Ok(self.close(id, &owner, entry).await?.map(|_| owner))
+    }
+
+    /// Open sessions of the tenant behind `after`, at most `limit`. Looking prolongs none.
+    pub async fn list(
+        &self,
+        after: Option<SessionId>,
+        lives: SessionConfig,
+        limit: usize,
+    ) -> Result<SessionPage, StoreError> {
+        let index = self.0.space.index(&IndexName::sessions());
+        let ops = [Op::RangeBack { index, from: 0, limit: MOST_LISTED + 1 }, Op::Now];
+        let mut answers = self.0.run(&ops).await?;
+        let (members, now) = (answers.members()?, answers.now()?);
+        let cut = members.len() > MOST_LISTED;
+        let listed = members.iter().take(MOST_LISTED).filter_map(|(id, _)| SessionId::parse(id).ok());
+        let ids: Vec<SessionId> = match after {
+            Some(after) => listed.skip_while(|id| *id != after).skip(1).collect(),
+            None => listed.collect(),
+        };
+        let (mut sessions, mut last, mut left) = (Vec::new(), None, ids.len());
+        // Some are over and not yet taken out of the list; a page is filled all the same.
+        for some in ids.chunks(limit.max(1)) {
+            let keys: Vec<RecordKey> = some.iter().map(|id| RecordKey::session(*id)).collect();
+            let gets: Vec<Op> = keys.iter().map(|key| Op::Get { key: self.0.space.record(key) }).collect();
+            let readings: Vec<_> = keys.iter().map(|key| self.0.reading(key)).collect();
+            let mut answers = self.0.run(&gets).await?;
+            for (id, reading) in some.iter().zip(readings) {
+                let record = answers.record()?;
+                if sessions.len() == limit {
+                    continue;
+                }
+                (last, left) = (Some(*id), left - 1);
+                let Some(record) = authentic(reading.open(record))? else { continue };
+                let session = from_bytes(*id, &record.body)?;
+                if now <= session.opened_at.plus(lives.longest) {
+                    sessions.push(session);
+                }
+            }
+            if sessions.len() == limit {
+                break;
+            }
+        }
+        Ok(SessionPage { sessions, next: last.filter(|_| left > 0), cut, now })
     }
 
     /// Takes sessions that are over out of the list of the tenant, or of one owner: at most `limit` are looked at, those

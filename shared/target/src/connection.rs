@@ -3,7 +3,7 @@
 //!
 //! What is sent, with which credential, and what a status means is the toolset's own.
 
-use crate::load::ConnectionState;
+use crate::load::{ConnectionLoad, ConnectionState};
 use crate::{TargetSlot, TargetWords, codes};
 use domain::{Code, Failure};
 use std::fmt::Display;
@@ -44,6 +44,11 @@ impl Connection {
     /// A connection with so many slots to a target of this kind, which is configured under this name.
     pub fn new(kind: &str, name: &str, slots: usize) -> Connection {
         Connection(ConnectionState::new(format!("{kind}/{name}"), slots))
+    }
+
+    /// How hard the target is pressed at the moment.
+    pub fn load(&self) -> ConnectionLoad {
+        self.0.load(Instant::now())
     }
 
     /// The next slot that is free.

@@ -37,6 +37,11 @@ impl ConnectionState {
         all.push(Arc::downgrade(&state));
         state
     }
+
+    pub(crate) fn load(&self, now: Instant) -> ConnectionLoad {
+        let (in_flight, waiting) = self.slots.in_use();
+        ConnectionLoad { name: self.name.clone(), is_closed: self.breaker.is_closed(now), in_flight, waiting }
+    }
 }
 
 /// The load of every connection there is. Several tenants may have a target of the same name.
@@ -45,11 +50,7 @@ pub fn connection_loads() -> Vec<ConnectionLoad> {
     let states: Vec<Arc<ConnectionState>> = all.iter().filter_map(Weak::upgrade).collect();
     drop(all);
     let now = Instant::now();
-    let load = |state: Arc<ConnectionState>| {
-        let (in_flight, waiting) = state.slots.in_use();
-        ConnectionLoad { name: state.name.clone(), is_closed: state.breaker.is_closed(now), in_flight, waiting }
-    };
-    states.into_iter().map(load).collect()
+    states.iter().map(|state| state.load(now)).collect()
 }
 
 #[cfg(test)]

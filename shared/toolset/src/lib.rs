@@ -99,6 +99,11 @@ pub trait AttachedToolset: Any + Send + Sync {
         true
     }
 
+    /// How hard each target is pressed at the moment, as this process sees it. Asks no target.
+    fn loads(&self) -> Vec<TargetLoad> {
+        Vec::new()
+    }
+
     /// Asks every target how it is, without changing anything. For `doctor`.
     fn health(&self) -> HealthFuture<'_> {
         Box::pin(std::future::ready(Vec::new()))
@@ -117,6 +122,19 @@ pub struct TargetHealth {
     pub name: String,
     /// The version it says it has, if it says one, or why it cannot be used.
     pub state: Result<Option<String>, Failure>,
+}
+
+/// How hard one target is pressed at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetLoad {
+    /// The target, named as in the audit log: `cluster/prod`.
+    pub name: String,
+    /// Whether it is not asked at the moment because it failed before.
+    pub is_closed: bool,
+    /// Requests under way.
+    pub in_flight: usize,
+    /// Requests that wait for a slot.
+    pub waiting: usize,
 }
 
 /// The attached toolset of this type among these.

@@ -1,28 +1,21 @@
 //! `explain`: whether a call of a tenant would be allowed, need approval or be denied, and by which rule and line.
 //!
-//! [`policy::explain()`] gives the verdict: it judges as [`policy::decide()`] does and permits nothing, for a session that
-//! has loaded the tool. Only the line is looked up here. Nothing is called: an external server is not asked what its tools
-//! do, and a note says what is unknown.
+//! The verdict is that of [`explain`]. Nothing is called: an external server is not asked what its tools do, and a note says
+//! what is unknown.
 
-mod external;
-mod rules;
 mod switches;
-mod verdict;
 
 use crate::cli::{Explain, OutputFormat};
 use crate::commands::{CommandOutcome, check, print, print_json, runtime, say};
+use crate::explain::{self, ExplainSubject, FileRules, judge};
 use crate::reach::EgressPolicy;
 use crate::settings::Settings;
 use crate::tenants;
 use crate::toolsets::Toolsets;
 use anyhow::{Context, bail};
-use catalog::{CatalogEntry, ControlTool};
-use domain::outcome::near;
-use domain::{Effect, Level, SessionMode, ToolName, ToolsetName};
-use rules::FileRules;
+use domain::{Scopes, SessionMode};
 use serde_json::{Map, Value};
 use tenancy::TenantConfig;
-use verdict::{ExplainAnswer, ExplainRequest, judge};
 
 pub(super) fn run(args: &Explain, output: OutputFormat) -> anyhow::Result<CommandOutcome> {
     let toolsets = runtime()?.block_on(check::toolsets())?;
@@ -32,10 +25,11 @@ pub(super) fn run(args: &Explain, output: OutputFormat) -> anyhow::Result<Comman
         Some(_) => SessionMode::Write,
         None => config.mode,
     };
-    let answer = match subject(args, &config, &toolsets)? {
+    let arguments = args.args.as_deref().map(arguments).transpose()?;
+    let answer = match explain::subject(&args.tool, arguments, &config, &toolsets, &[])? {
         ExplainSubject::Call(request) => {
             let switches = args.switches.as_deref().map(|file| switches::read(file, &config.tenant)).transpose()?;
-            judge(&config, &rules, request, &args.scope, (mode, &switches.unwrap_or_default()))
+            judge(&config, &rules, request, Scopes::parse(&args.scope), (mode, &switches.unwrap_or_default()))
         }
         ExplainSubject::Answered(answer) => rules.place(answer),
     };
@@ -62,45 +56,6 @@ fn read(args: &Explain, toolsets: &Toolsets) -> anyhow::Result<(TenantConfig, Fi
     Ok((config, FileRules::of(&args.tenant.display().to_string(), &text, &toolsets.sections(&curated))))
 }
 
-/// What is to be explained.
-enum ExplainSubject {
-    /// A call that policy judges.
-    Call(ExplainRequest),
-    /// The answer does not depend on policy.
-    Answered(ExplainAnswer),
-}
-
-/// The call, as far as it can be known here.
-fn subject(args: &Explain, config: &TenantConfig, toolsets: &Toolsets) -> anyhow::Result<ExplainSubject> {
-    let arguments = args.args.as_deref().map(arguments).transpose()?;
-    if let Some(server) = external::server_of(config, &args.tool)? {
-        return external::subject(server, &args.tool);
-    }
-    if ControlTool::ALL.iter().any(|tool| tool.name() == args.tool) {
-        return Ok(ExplainSubject::Answered(ExplainAnswer::allowed(
-            &args.tool,
-            "every session has this tool, and no rule applies to it",
-        )));
-    }
-    let declared = toolsets.tools_of(config)?;
-    let tools = || toolsets.tools().iter().chain(&declared);
-    let Some(entry) = tools().find(|entry| entry.name().as_str() == args.tool) else {
-        let names = tools().map(|entry| entry.name().as_str());
-        match near(&args.tool, names).as_slice() {
-            [] => bail!("there is no tool `{}`; `quartermaster tools` lists them", args.tool),
-            meant => bail!("there is no tool `{}`; did you mean {}?", args.tool, meant.join(" or ")),
-        }
-    };
-    if !toolsets.offers(entry.definition().toolset.as_str(), config) {
-        let why = format!(
-            "the tenant configures no target for the toolset `{}` and does not name it under `default_toolsets`",
-            entry.definition().toolset
-        );
-        return Ok(ExplainSubject::Answered(ExplainAnswer::denied(&args.tool, why)));
-    }
-    Ok(ExplainSubject::Call(of_entry(entry, arguments)?))
-}
-
 fn arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
     match serde_json::from_str(text).context("--args is not JSON")? {
         Value::Object(arguments) => Ok(arguments),
@@ -108,26 +63,4 @@ fn arguments(text: &str) -> anyhow::Result<Map<String, Value>> {
             bail!("--args must be a JSON object, such as '{{\"namespace\":\"shop\"}}'")
         }
     }
-}
-
-/// A call of a built-in tool: its effect follows from the arguments, or from the most it can do.
-fn of_entry(entry: &CatalogEntry, arguments: Option<Map<String, Value>>) -> anyhow::Result<ExplainRequest> {
-    let definition = entry.definition();
-    let (effect, about, target, notes) = match arguments {
-        Some(arguments) => {
-            let parsed = entry
-                .parse(arguments)
-                .map_err(|failure| anyhow::anyhow!("{}: {}", failure.code.as_str(), failure.message))?;
-            let target = entry.target(&parsed);
-            (parsed.effect, parsed.about, target, Vec::new())
-        }
-        None if definition.most == Effect::Read => (definition.most, None, None, Vec::new()),
-        None => {
-            let note = "judged by the strongest effect of the tool; --args judges one call";
-            (definition.most, None, None, vec![note.to_owned()])
-        }
-    };
-    let (tool, toolset): (ToolName, ToolsetName) = (definition.name.clone(), definition.toolset.clone());
-    let needs: Level = entry.list();
-    Ok(ExplainRequest { tool, toolset, needs, effect, about, target, notes })
 }

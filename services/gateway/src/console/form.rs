@@ -31,6 +31,17 @@ pub(super) async fn read<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: Payload,
 ) -> Result<T, Failure> {
+    read_up_to(LARGEST, gateway, person, request, payload).await
+}
+
+/// The same for a form that holds a long text.
+pub(super) async fn read_up_to<T: DeserializeOwned>(
+    largest: usize,
+    gateway: &Gateway,
+    person: &ConsolePerson,
+    request: &HttpRequest,
+    payload: Payload,
+) -> Result<T, Failure> {
     let console = gateway.console.as_ref().ok_or_else(foreign)?;
     if !is_of_ours(console, gateway, request) {
         return Err(foreign());
@@ -39,7 +50,7 @@ pub(super) async fn read<T: DeserializeOwned>(
     if !kind.starts_with("application/x-www-form-urlencoded") {
         return Err(Failure::new(Code::InvalidRequest, "this is no form"));
     }
-    let bytes = body::read(request, payload, LARGEST)
+    let bytes = body::read(request, payload, largest)
         .await
         .map_err(|_| Failure::new(Code::TooLarge, "the form could not be read, or is too large"))?;
     let text = std::str::from_utf8(&bytes).map_err(|_| Failure::new(Code::InvalidRequest, "the form is not UTF-8"))?;
@@ -49,6 +60,11 @@ pub(super) async fn read<T: DeserializeOwned>(
         return Err(foreign());
     }
     Query::<T>::from_query(text).map(Query::into_inner).map_err(wrong)
+}
+
+/// A text as its writer meant it: browsers end the lines of a field with two characters.
+pub(super) fn text_of_field(text: &str) -> String {
+    text.replace("\r\n", "\n")
 }
 
 fn foreign() -> Failure {

@@ -2,25 +2,39 @@
 //!
 //! Reading order: [`routes`] (every address), `person` (who asks: the extractor), `form` (what a form must prove), `reply`
 //! (headers of every page); signing in: `sign_in`, `oidc`, `grants`, `session`, `links`; the screens: `inbox`, `run`,
-//! `runs`, `live`, `assets`.
+//! `runs`, `audit`, `sessions`, `usage`, `operations`, `catalog`, `live`, `assets`; for people who administer the tenant:
+//! `config`, `explain`, `servers`, `secrets`, `memory`.
 //!
 //! A handler here makes an [`AuthedRequest`](crate::http::caller::AuthedRequest) of a browser's session and calls the
 //! functions that the REST API calls. It decides nothing by itself, and nothing is decided by `GET`.
 
 mod assets;
+mod audit;
+mod catalog;
+mod config;
+mod config_keys;
+mod difference;
+mod explain;
 mod form;
 mod grants;
 mod inbox;
 mod links;
 mod live;
+mod memory;
 mod oidc;
+mod operations;
 mod person;
 mod reply;
 pub mod routes;
 mod run;
 mod runs;
+mod schema_table;
+mod secrets;
+mod servers;
 mod session;
+mod sessions;
 mod sign_in;
+mod usage;
 
 pub use links::{LinkHolder, sign_in_link};
 

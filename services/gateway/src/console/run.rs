@@ -55,7 +55,7 @@ pub(super) async fn show(person: ConsolePerson, id: Path<String>, gateway: Data<
 
 /// What a form asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunAction {
+enum RunAction {
     Approve,
     Reject,
     Resolve,
@@ -64,93 +64,46 @@ pub(super) enum RunAction {
     Arguments,
 }
 
-/// `POST /console/runs/{run}/approve`.
-pub(super) async fn approve(
+impl RunAction {
+    /// As it stands in an address.
+    fn parse(word: &str) -> Option<RunAction> {
+        Some(match word {
+            "approve" => RunAction::Approve,
+            "reject" => RunAction::Reject,
+            "resolve" => RunAction::Resolve,
+            "cancel" => RunAction::Cancel,
+            "clear" => RunAction::Clear,
+            // The exact arguments. Posted, because it leaves an entry in the audit log.
+            "arguments" => RunAction::Arguments,
+            _ => return None,
+        })
+    }
+}
+
+/// `POST /console/runs/{run}/{action}`.
+pub(super) async fn act(
     person: ConsolePerson,
     request: HttpRequest,
-    id: Path<String>,
+    path: Path<(String, String)>,
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    act(&person, &request, &id, payload, &gateway, RunAction::Approve).await
-}
-
-/// `POST /console/runs/{run}/reject`.
-pub(super) async fn reject(
-    person: ConsolePerson,
-    request: HttpRequest,
-    id: Path<String>,
-    payload: Payload,
-    gateway: Data<Gateway>,
-) -> HttpResponse {
-    act(&person, &request, &id, payload, &gateway, RunAction::Reject).await
-}
-
-/// `POST /console/runs/{run}/resolve`.
-pub(super) async fn resolve(
-    person: ConsolePerson,
-    request: HttpRequest,
-    id: Path<String>,
-    payload: Payload,
-    gateway: Data<Gateway>,
-) -> HttpResponse {
-    act(&person, &request, &id, payload, &gateway, RunAction::Resolve).await
-}
-
-/// `POST /console/runs/{run}/cancel`.
-pub(super) async fn cancel(
-    person: ConsolePerson,
-    request: HttpRequest,
-    id: Path<String>,
-    payload: Payload,
-    gateway: Data<Gateway>,
-) -> HttpResponse {
-    act(&person, &request, &id, payload, &gateway, RunAction::Cancel).await
-}
-
-/// `POST /console/runs/{run}/clear`.
-pub(super) async fn clear(
-    person: ConsolePerson,
-    request: HttpRequest,
-    id: Path<String>,
-    payload: Payload,
-    gateway: Data<Gateway>,
-) -> HttpResponse {
-    act(&person, &request, &id, payload, &gateway, RunAction::Clear).await
-}
-
-/// `POST /console/runs/{run}/arguments`: the exact arguments. Posted, because it leaves an entry in the audit log.
-pub(super) async fn arguments(
-    person: ConsolePerson,
-    request: HttpRequest,
-    id: Path<String>,
-    payload: Payload,
-    gateway: Data<Gateway>,
-) -> HttpResponse {
-    act(&person, &request, &id, payload, &gateway, RunAction::Arguments).await
-}
-
-async fn act(
-    person: &ConsolePerson,
-    request: &HttpRequest,
-    id: &str,
-    payload: Payload,
-    gateway: &Gateway,
-    action: RunAction,
-) -> HttpResponse {
-    reply::screen(gateway, person, "console_run_action", async {
-        let sent: RunForm = form::read(gateway, person, request, payload).await?;
-        let (run, _) = find(gateway, &person.authed, id).await?;
+    let (id, word) = path.into_inner();
+    reply::screen(&gateway, &person, "console_run_action", async {
+        let sent: RunForm = form::read(&gateway, &person, &request, payload).await?;
+        let unknown = || Failure::new(Code::NotFound, "the console has no such page");
+        let action = RunAction::parse(&word).ok_or_else(unknown)?;
+        let (run, _) = find(&gateway, &person.authed, &id).await?;
         if !same(&sent.digest, &run.asked.digest) {
             return Err(Failure::new(Code::Stale, "the form was about something else than this run; nothing was done"));
         }
-        match Box::pin(done(gateway, person, &run, id, action, sent)).await {
+        match Box::pin(done(&gateway, &person, &run, &id, action, sent)).await {
             Ok(answer) => Ok(answer),
             // Whoever was too late, or typed something else, sees the run as it is now with what was wrong on top.
             Err(failure) if told_on_the_page(failure.code) => {
                 let status =
                     StatusCode::from_u16(mcp::codes::rest_status(failure.code)).unwrap_or(StatusCode::CONFLICT);
-                Ok(drawn(gateway, person, id, Some(notice_of(&failure)), status).await?.into())
+                Ok(drawn(&gateway, &person, &id, Some(notice_of(&failure)), status).await?.into())
             }
             Err(failure) => Err(failure),
         }

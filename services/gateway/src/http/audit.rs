@@ -1,27 +1,26 @@
-//! `/v1/audit`: the tenant's audit log, oldest entry first, each with its link once it is sealed.
+//! `/v1/audit`: the tenant's audit log, each entry with its link once it is sealed.
 //!
-//! Entries are handed out byte for byte as they are stored, because that is what the links are computed over.
-//! Reading does not seal and does not verify; whoever doubts computes the chain again from what is here.
-//! A search reads as many entries as a page without one and leaves out what does not fit, so it costs no more; it has a
-//! next page even where nothing fitted.
+//! Entries are handed out byte for byte as they are stored, because that is what the links are computed over. Reading does
+//! not verify; whoever doubts the service computes the chain again from what is here. A search has a next page even
+//! where nothing fitted. What is searched and verified is said in [`audit_desk`].
 
 pub(crate) mod checkpoints;
-mod filter;
 
 use crate::app::Gateway;
+use crate::audit_desk::{self, AuditFilter};
 use crate::http::caller::{AuthedRequest, audits};
 use crate::http::reply;
 use crate::openapi::shapes::AnyObject;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
+use archive::{ArchiveFlaw, VerifiedArchive};
 use domain::{Code, Failure, Moment};
-use filter::AuditFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
-use store::{AuditLogPage, AuditLogPosition, ChainLink, EntryLink, LinkedEntry, OpenedContents, TenantStore};
+use serde_json::value::RawValue;
+use store::{AuditLogPosition, ChainLink, EntryLink, EntryPlace, OpenedContents};
 
 /// Entries on one page, unless the query says otherwise.
 const PAGE: usize = 100;
@@ -44,6 +43,18 @@ pub struct AuditQuery {
     call: Option<String>,
     code: Option<String>,
     text: Option<String>,
+    /// `oldest` first unless it is given.
+    order: Option<AuditOrder>,
+}
+
+/// In which order entries are listed.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AuditOrder {
+    /// As they were written; `after` is a `next_cursor` or an `end_cursor`.
+    Oldest,
+    /// The other way round; `after` is a `next_cursor`.
+    Newest,
 }
 
 /// One page of the audit log, as it travels.
@@ -87,7 +98,7 @@ pub struct AuditItem {
     pub link: Option<EntryLink>,
 }
 
-/// `GET /v1/audit?after=&limit=&since=&until=&tool=&target=&principal=&run=&session=&call=&code=&text=`.
+/// `GET /v1/audit?after=&limit=&since=&until=&tool=&target=&principal=&run=&session=&call=&code=&text=&order=`.
 pub async fn list(authed: AuthedRequest, query: Query<AuditQuery>, gateway: Data<Gateway>) -> HttpResponse {
     match page(&authed, query.into_inner(), &gateway).await {
         Ok(text) => reply::json(StatusCode::OK, &authed.trace_id, text),
@@ -98,14 +109,8 @@ pub async fn list(authed: AuthedRequest, query: Query<AuditQuery>, gateway: Data
 async fn page(authed: &AuthedRequest, query: AuditQuery, gateway: &Gateway) -> Result<String, Failure> {
     audits(authed)?;
     let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=LONGEST_PAGE).contains(&limit) {
-        return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));
-    }
-    let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
-    let after = query.after.as_deref().map(|text| AuditLogPosition::parse(text).ok_or_else(unknown)).transpose()?;
-    // On later pages the cursor is beyond it.
-    let since = moment("since", query.since.as_deref())?.map(AuditLogPosition::before);
     let filter = AuditFilter {
+        since: moment("since", query.since.as_deref())?,
         until: moment("until", query.until.as_deref())?,
         tool: query.tool,
         target: query.target,
@@ -116,75 +121,77 @@ async fn page(authed: &AuthedRequest, query: AuditQuery, gateway: &Gateway) -> R
         code: query.code,
         text: query.text,
     };
-    let tenant = &authed.caller.tenant;
-    let shelf = gateway.store.of(tenant);
-    let page = shelf.audit_log(after.or(since), limit).await.map_err(|error| {
-        Failure::new(error.code(), "the audit log cannot be read at the moment").retry_after_ms(1_000)
-    })?;
-    body(&shelf, fitting(&shelf, page, &filter))
-        .map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
+    if !(1..=LONGEST_PAGE).contains(&limit) {
+        return Err(Failure::new(Code::InvalidRequest, format!("limit is a number from 1 to {LONGEST_PAGE}")));
+    }
+    let unknown = || Failure::new(Code::BadCursor, "after is no next_cursor of an earlier page");
+    let page = match query.order.unwrap_or(AuditOrder::Oldest) {
+        AuditOrder::Oldest => {
+            let after = query.after.as_deref().map(|text| AuditLogPosition::parse(text).ok_or_else(unknown));
+            audit_desk::oldest_first(gateway, authed, &filter, after.transpose()?, limit).await?
+        }
+        AuditOrder::Newest => {
+            let before = query.after.as_deref().map(|text| EntryPlace::parse(text).ok_or_else(unknown));
+            audit_desk::newest_first(gateway, authed, &filter, before.transpose()?, limit).await?.page
+        }
+    };
+    serde_json::to_string(&page).map_err(|_| Failure::new(Code::Internal, "the audit log cannot be shown"))
+}
+
+/// Whether the audit log is as it was sealed and signed, as it travels.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct AuditVerdict {
+    /// Whether it is.
+    pub(crate) ok: bool,
+    /// The first thing that does not fit, in words.
+    pub(crate) flaw: Option<String>,
+    /// The same in one word.
+    pub(crate) what: Option<&'static str>,
+    /// Which entry that is, counted from 1.
+    pub(crate) seq: Option<u64>,
+    /// The place of that entry, as far as it is known.
+    pub(crate) entry: Option<String>,
+    /// The entry behind which the audit log begins; 0 for the beginning.
+    pub(crate) after: u64,
+    /// Entries that were read.
+    pub(crate) entries: u64,
+    /// Of these, how many are sealed.
+    pub(crate) sealed: u64,
+    /// And how many came after, which nothing vouches for yet.
+    pub(crate) unsealed: u64,
+    /// Signed checkpoints that were read.
+    pub(crate) checkpoints: u64,
+    /// The last entry that a checkpoint signs; 0 if there is none.
+    pub(crate) signed: u64,
+}
+
+impl From<Result<VerifiedArchive, ArchiveFlaw>> for AuditVerdict {
+    fn from(checked: Result<VerifiedArchive, ArchiveFlaw>) -> AuditVerdict {
+        match checked {
+            Ok(VerifiedArchive { tenant: _, after, entries, sealed, unsealed, checkpoints, signed }) => {
+                AuditVerdict { ok: true, after, entries, sealed, unsealed, checkpoints, signed, ..Self::default() }
+            }
+            Err(flaw) => {
+                let (seq, entry) = match &flaw {
+                    ArchiveFlaw::Entry(found) => (Some(found.seq), found.entry.map(|entry| entry.to_string())),
+                    ArchiveFlaw::Gap { seq } | ArchiveFlaw::Forked { seq } | ArchiveFlaw::Unfounded { seq } => {
+                        (Some(*seq), None)
+                    }
+                    ArchiveFlaw::Unreadable { .. } | ArchiveFlaw::Checkpoint(_) | ArchiveFlaw::Foreign => (None, None),
+                };
+                AuditVerdict { flaw: Some(flaw.to_string()), what: Some(flaw.word()), seq, entry, ..Self::default() }
+            }
+        }
+    }
+}
+
+/// `POST /v1/audit/verify`.
+pub async fn verify(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
+    let verified = async { audit_desk::verify(&gateway, &authed).await.map(AuditVerdict::from) };
+    reply::operation(&gateway, &authed, "verify_audit", Box::pin(verified)).await
 }
 
 fn moment(name: &str, text: Option<&str>) -> Result<Option<Moment>, Failure> {
     let wrong = || Failure::new(Code::InvalidRequest, format!("{name} is a time such as 2026-01-31T12:00:00Z"));
     text.map(|text| Moment::parse(text).ok_or_else(wrong)).transpose()
-}
-
-/// The page without what is not looked for. Behind the last moment there is no next page.
-fn fitting(shelf: &TenantStore, mut page: AuditLogPage, filter: &AuditFilter) -> AuditLogPage {
-    let last = page.entries.last().map(|entry| entry.id.item.at);
-    if filter.until.is_some() && last > filter.until {
-        page.next = None;
-    }
-    page.entries.retain(|entry| {
-        let early = filter.until.is_none_or(|until| entry.id.item.at <= until);
-        early && {
-            // What is no JSON has no parts.
-            let parsed: Value = serde_json::from_slice(&entry.body).unwrap_or_default();
-            filter.fits(&parsed, &entry.body, || shelf.open_contents(&entry.body).map(|contents| contents.text))
-        }
-    });
-    page
-}
-
-fn body(shelf: &TenantStore, page: AuditLogPage) -> serde_json::Result<String> {
-    let AuditLogPage { start, seal, entries, loose, next, end } = page;
-    let entries = entries.into_iter().map(|entry| item(shelf, entry)).collect::<serde_json::Result<_>>()?;
-    let (next_cursor, end_cursor) = (next.map(|next| next.to_string()), end.map(|end| end.to_string()));
-    let tenant = shelf.tenant().to_string();
-    serde_json::to_string(&AuditPage { tenant, start, seal, entries, loose, next_cursor, end_cursor })
-}
-
-fn item(shelf: &TenantStore, LinkedEntry { id, body, link }: LinkedEntry) -> serde_json::Result<AuditItem> {
-    let contents = shelf.open_contents(&body);
-    Ok(AuditItem { id: id.to_string(), at: id.item.at.to_string(), entry: raw(&body)?, contents, link })
-}
-
-/// The entry as it is stored. What is not one line of JSON was not written by us; it is shown as a text, which no link
-/// of ours fits.
-fn raw(body: &[u8]) -> serde_json::Result<Box<RawValue>> {
-    let line = std::str::from_utf8(body).ok().filter(|text| !text.contains(['\n', '\r']));
-    match line.map(|line| RawValue::from_string(line.to_owned())) {
-        Some(Ok(entry)) if entry.get().len() == body.len() => Ok(entry),
-        Some(Ok(_) | Err(_)) | None => to_raw_value(&String::from_utf8_lossy(body)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::raw;
-
-    #[test]
-    fn an_entry_travels_byte_for_byte() {
-        for line in [r#"{"b":1,"a":2.50,"c":"\u0041\u001b é"}"#, r#"{"a": 1}"#, "{}"] {
-            assert_eq!(raw(line.as_bytes()).unwrap().get(), line);
-        }
-    }
-
-    #[test]
-    fn what_is_not_one_line_of_json_travels_as_a_text() {
-        for bad in [&b""[..], b"{", b"{\n}", b"{} ", b"{}\r", b"{} {}", b"\xff"] {
-            assert!(raw(bad).unwrap().get().starts_with('"'), "{bad:?}");
-        }
-    }
 }

@@ -27,12 +27,19 @@ use view::{CatalogTool, totals};
 const PAGE: usize = 100;
 
 /// The query of a page.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogQuery {
     toolset: Option<String>,
     source: Option<String>,
     cursor: Option<String>,
+}
+
+impl CatalogQuery {
+    /// A page of one toolset.
+    pub(crate) fn of_toolset(toolset: String, cursor: Option<String>) -> CatalogQuery {
+        CatalogQuery { toolset: Some(toolset), source: None, cursor }
+    }
 }
 
 /// `GET /v1/catalog?toolset=&source=&cursor=`.
@@ -51,7 +58,18 @@ pub async fn list(
     catch::on_rest(&authed, answer).await
 }
 
-async fn page(authed: &AuthedRequest, query: &CatalogQuery, gateway: &Gateway) -> Result<String, Failure> {
+/// One tool, as a page has it; `None` if the tenant has none of this name or is read-only and it is a write tool.
+pub(crate) async fn tool(authed: &AuthedRequest, name: &str, gateway: &Gateway) -> Result<Option<String>, Failure> {
+    may_look(authed)?;
+    let (catalog, policy) = (&authed.snapshot.catalog, &authed.snapshot.policy);
+    let standings = ServerStandings::read(gateway, authed).await?;
+    let sheet = catalog.sheets().find(|sheet| sheet.name == name && sheet.modes.contains(&policy.mode));
+    let tool = sheet.map(|sheet| serde_json::to_string(&CatalogTool::of(sheet, policy, &standings)));
+    tool.transpose().map_err(|_| Failure::new(Code::Internal, "the catalog cannot be shown"))
+}
+
+/// A page of the catalog, as JSON.
+pub(crate) async fn page(authed: &AuthedRequest, query: &CatalogQuery, gateway: &Gateway) -> Result<String, Failure> {
     may_look(authed)?;
     let (catalog, policy) = (&authed.snapshot.catalog, &authed.snapshot.policy);
     let standings = ServerStandings::read(gateway, authed).await?;

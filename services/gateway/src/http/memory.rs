@@ -4,28 +4,24 @@
 //! documents, and a gate before them. Only what belongs to the whole tenant is here: what is kept under `session/` or
 //! `user/` answers as if it never was. The scan, the audit log and the versions are the same for both.
 
-mod request;
+pub(crate) mod request;
 mod view;
 
+pub(crate) use crate::memory_desk::RemovalResponse;
 pub use view::{DocumentListPage, DocumentSummary, DocumentVersions, DocumentView, WriteResponse};
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{catch, reply, sessions};
-use ::memory::documents::{DocPath, DocumentKind, DocumentScope, ForgetRequest, Prefix, Write};
+use crate::memory_desk;
+use ::memory::documents::{DocumentKind, Write};
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use domain::{Code, Failure};
-use request::{author, bounded, extent, place, reader, reason, tag};
+use request::{author, bounded, place, tag};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tracing::Instrument;
-
-/// Documents on one page of a list.
-const PAGE: usize = 100;
-/// Versions on one page of a history.
-const VERSIONS: usize = 20;
 
 /// The query of a list.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,26 +33,7 @@ pub struct DocumentsQuery {
 
 /// `GET /v1/memory/documents?prefix=&cursor=`: by path.
 pub async fn list(authed: AuthedRequest, query: Query<DocumentsQuery>, gateway: Data<Gateway>) -> HttpResponse {
-    let listed = async {
-        let reader = reader(&authed)?;
-        let under = query.prefix.as_deref().map_or_else(|| Ok(Prefix::of(DocumentScope::Tenant)), Prefix::parse);
-        let under = under.map_err(|error| Failure::new(Code::InvalidRequest, error.to_string()))?;
-        if under.scope() != DocumentScope::Tenant {
-            let failure = Failure::new(memory::codes::UNKNOWN_STORE, format!("there is no store {}", under.as_str()));
-            return Err(failure.next("only documents under tenant/ are listed here"));
-        }
-        let after = query.cursor.as_deref().map(DocPath::parse).transpose();
-        let after = after.map_err(|_| Failure::new(Code::BadCursor, "the cursor is not one of this list"))?;
-        let page = gateway
-            .tenants
-            .notebook(&authed.caller.tenant)
-            .list(&reader, &under, after.as_ref().map(DocPath::as_str), PAGE)
-            .await?;
-        Ok(DocumentListPage {
-            documents: page.items.into_iter().map(DocumentSummary::from).collect(),
-            next_cursor: page.next,
-        })
-    };
+    let listed = memory_desk::list(&gateway, &authed, query.prefix.as_deref(), query.cursor.as_deref());
     let span = span(&authed, "search_memory");
     reply::answer(&gateway, &authed, StatusCode::OK, None, Box::pin(listed).instrument(span).await)
 }
@@ -75,12 +52,7 @@ pub async fn show(
     which: Query<DocumentVersionQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    let view = async {
-        let reader = reader(&authed)?;
-        let document =
-            gateway.tenants.notebook(&authed.caller.tenant).read(&reader, &place(&path)?, which.version).await?;
-        Ok(DocumentView::from(document))
-    };
+    let view = memory_desk::show(&gateway, &authed, &path, which.version);
     let view = Box::pin(view).instrument(span(&authed, "search_memory")).await;
     let tag = view.as_ref().ok().map(|view: &DocumentView| view.sha256.clone());
     reply::answer(&gateway, &authed, StatusCode::OK, tag, view)
@@ -100,15 +72,7 @@ pub async fn history(
     from: Query<DocumentHistoryQuery>,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    let versions = async {
-        let reader = reader(&authed)?;
-        let past = gateway
-            .tenants
-            .notebook(&authed.caller.tenant)
-            .history(&reader, &place(&path)?, from.before, VERSIONS)
-            .await?;
-        Ok(DocumentVersions::from(past))
-    };
+    let versions = memory_desk::history(&gateway, &authed, &path, from.before);
     let span = span(&authed, "search_memory");
     reply::answer(&gateway, &authed, StatusCode::OK, None, Box::pin(versions).instrument(span).await)
 }
@@ -164,14 +128,6 @@ pub struct RemovalQuery {
     redact: Option<String>,
 }
 
-/// What was removed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RemovalResponse {
-    path: String,
-    deleted: bool,
-    redacted_versions: Vec<u64>,
-}
-
 /// `DELETE /v1/memory/documents/{path}?reason=&redact=`.
 pub async fn remove(
     authed: AuthedRequest,
@@ -181,15 +137,15 @@ pub async fn remove(
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let removed = async {
-        let author = author(&authed)?;
-        let (path, if_sha256) = (place(&path)?, tag(request.headers())?);
-        let (reason, extent) = (reason(removing.reason.as_deref())?, extent(removing.redact.as_deref())?);
-        let gone = gateway
-            .tenants
-            .notebook(&authed.caller.tenant)
-            .forget(&author, &ForgetRequest { path, reason, extent, if_sha256 })
-            .await?;
-        Ok(RemovalResponse { path: gone.path, deleted: gone.deleted, redacted_versions: gone.redacted })
+        memory_desk::may_change(&authed)?;
+        let if_sha256 = tag(request.headers())?;
+        let removal = memory_desk::DocumentRemoval {
+            path: &path,
+            reason: removing.reason.as_deref(),
+            redact: removing.redact.as_deref(),
+            if_sha256,
+        };
+        memory_desk::remove(&gateway, &authed, removal).await
     };
     let removed = Box::pin(removed).instrument(span(&authed, "delete_memory"));
     catch::on_rest(&authed, async { reply::answer(&gateway, &authed, StatusCode::OK, None, removed.await) }).await

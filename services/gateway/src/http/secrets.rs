@@ -3,84 +3,29 @@
 //! A value only goes in. It is encrypted before it is stored; no answer, log, span or audit entry has it, and no path reads
 //! it back. A value set here replaces the operator's file or variable of that name.
 
+pub(crate) use crate::secret_desk::{SecretChange, SecretList};
+
 use crate::app::Gateway;
-use crate::http::caller::{AuthedRequest, administers};
+use crate::http::caller::AuthedRequest;
 use crate::http::{body, catch, reply};
+use crate::secret_desk;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, IF_MATCH, IF_NONE_MATCH};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use domain::{Code, Failure};
 use redact::SecretText;
-use schemars::JsonSchema;
-use serde::Serialize;
 use store::WritePrecondition;
 use tracing::Instrument;
-use vault::{MOST_BYTES, SecretFacts, StoredSecretFacts};
+use vault::MOST_BYTES;
 
 /// What a value may say it is.
 const KINDS: [&str; 2] = ["application/octet-stream", "text/plain"];
 
-/// Every secret of a tenant.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SecretList {
-    secrets: Vec<SecretSummary>,
-}
-
-/// One secret without its value.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SecretSummary {
-    name: String,
-    /// Where the one lies that counts: `store`, `file` or `environment`.
-    source: Option<&'static str>,
-    /// Where there is one of that name, the one that counts first.
-    sources: Vec<&'static str>,
-    #[serde(flatten)]
-    kept: Option<SecretMetadata>,
-}
-
-/// What the store knows of a secret besides its value.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SecretMetadata {
-    version: u64,
-    set_by: String,
-    set_at: String,
-    /// `current`, `older` (sealed under a key that is going) or `unopenable`.
-    standing: &'static str,
-}
-
-impl From<StoredSecretFacts> for SecretMetadata {
-    fn from(StoredSecretFacts { version, by, at, standing }: StoredSecretFacts) -> SecretMetadata {
-        SecretMetadata { version, set_by: by.subject, set_at: at.to_string(), standing: standing.as_str() }
-    }
-}
-
-impl From<SecretFacts> for SecretSummary {
-    fn from(SecretFacts { name, sources, kept }: SecretFacts) -> SecretSummary {
-        let sources: Vec<&'static str> = sources.into_iter().map(vault::SecretLocation::as_str).collect();
-        SecretSummary { name, source: sources.first().copied(), sources, kept: kept.map(SecretMetadata::from) }
-    }
-}
-
 /// `GET /v1/tenant/secrets`: by name.
 pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
-    let listed = async {
-        administers(&authed)?;
-        let facts = gateway.vault.list(&authed.caller.tenant).await.map_err(|error| {
-            Failure::new(error.code(), "the secrets cannot be listed at the moment").retry_after_ms(1_000)
-        })?;
-        Ok(SecretList { secrets: facts.into_iter().map(SecretSummary::from).collect() })
-    };
+    let listed = secret_desk::list(&gateway, &authed);
     reply::operation(&gateway, &authed, "secrets.list", Box::pin(listed)).await
-}
-
-/// What became of a change.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SecretChange {
-    name: String,
-    #[serde(flatten)]
-    kept: Option<SecretMetadata>,
-    removed: bool,
 }
 
 /// `PUT /v1/tenant/secrets/{name}`: the body is the value, byte for byte.
@@ -92,15 +37,14 @@ pub async fn put(
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let set = async {
-        may_change(&gateway, &authed)?;
+        secret_desk::may_change(&gateway, &authed)?;
         let (base, value) = (base_of(request.headers())?, value_of(&request, payload).await?);
-        let kept = gateway.vault.set(&authed.caller.tenant, &name, value, &authed.caller, base).await?;
-        Ok(SecretChange { name: name.clone(), kept: Some(kept.into()), removed: false })
+        secret_desk::set(&gateway, &authed, &name, value, base).await
     };
     let set = Box::pin(set).instrument(reply::span(&authed, "secrets.put"));
     let response = async {
         let set: Result<SecretChange, Failure> = set.await;
-        let version = set.as_ref().ok().and_then(|set| set.kept.as_ref()).map(|kept| kept.version);
+        let version = set.as_ref().ok().and_then(SecretChange::version);
         reply::answer(&gateway, &authed, StatusCode::OK, version.map(|version| version.to_string()), set)
     };
     catch::on_rest(&authed, response).await
@@ -114,7 +58,7 @@ pub async fn remove(
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let removed = async {
-        may_change(&gateway, &authed)?;
+        secret_desk::may_change(&gateway, &authed)?;
         let version = match base_of(request.headers())? {
             None => None,
             Some(WritePrecondition::Version(version)) => Some(version),
@@ -122,21 +66,9 @@ pub async fn remove(
                 return Err(Failure::new(Code::InvalidRequest, "what is not there cannot be removed"));
             }
         };
-        gateway.vault.forget(&authed.caller.tenant, &name, &authed.caller, version).await?;
-        Ok(SecretChange { name: name.clone(), kept: None, removed: true })
+        secret_desk::remove(&gateway, &authed, &name, version).await
     };
     reply::operation(&gateway, &authed, "secrets.remove", Box::pin(removed)).await
-}
-
-/// Checks that the caller may change secrets, and that tenants are configured over HTTP at all: a secret that is set here
-/// replaces the operator's.
-fn may_change(gateway: &Gateway, authed: &AuthedRequest) -> Result<(), Failure> {
-    administers(authed)?;
-    if gateway.tenants.over_http() {
-        return Ok(());
-    }
-    Err(Failure::new(Code::ConfigLocked, "tenants are configured by files only; nothing was changed")
-        .next("ask the operator to change the file of the secret"))
 }
 
 /// What a change is made for: the version in `If-Match`, nothing at all by `If-None-Match: *`, or whatever is there.

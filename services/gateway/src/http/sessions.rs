@@ -3,17 +3,19 @@
 //! An adapter: what is answered is decided in [`turn`].
 
 use crate::app::Gateway;
-use crate::http::caller::AuthedRequest;
+use crate::http::caller::{AuthedRequest, administers};
 use crate::http::{body, catch, reply};
+use crate::openapi::shapes;
 use crate::protocol::turn::{self, SessionRequest, SessionView, TurnCall};
+use crate::session_desk::{self, SessionInUse, SessionsInUse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, IF_NONE_MATCH};
 use actix_web::web::{Data, Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
-use domain::{Code, Failure, TokenScope};
+use domain::{Assignment, Code, Failure, LoadedToolsets, SessionDoor, SessionMode, TokenScope};
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 const TOKENS: &str = "x-quartermaster-tokens";
 
@@ -32,6 +34,81 @@ pub async fn open(
         turn::open(&exchange, opening).await
     };
     shown(&gateway, &authed, StatusCode::CREATED, opened.await)
+}
+
+/// The query of a page of sessions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionsQuery {
+    after: Option<String>,
+}
+
+/// Open sessions of the tenant, as they travel.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionList {
+    /// The sessions, those that were opened last first.
+    sessions: Vec<ListedSession>,
+    /// What to ask for next, as `after`; none on the last page.
+    next_cursor: Option<String>,
+    /// Whether there are more than the list goes through.
+    cut: bool,
+}
+
+/// One session, as people see it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ListedSession {
+    /// Its id.
+    id: String,
+    /// Whose it is.
+    owner: String,
+    /// The program, as it names itself.
+    client: Option<String>,
+    /// How it was opened: `legacy` or `modern` by the protocol's era, or `rest`.
+    door: Option<&'static str>,
+    /// The tenant's agent and workflow, as far as they were named.
+    #[schemars(with = "shapes::AnyObject")]
+    assignment: Assignment,
+    /// What it may be used for.
+    #[schemars(with = "shapes::SessionMode")]
+    mode: SessionMode,
+    /// `read` or `write` by toolset.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    loaded_toolsets: LoadedToolsets,
+    /// What its list of tools costs a model.
+    tokens: u32,
+    /// Whether it has read text from outside.
+    tainted: bool,
+    /// When it was opened.
+    opened_at: String,
+    /// When the audit log last mentions it, among its newest entries.
+    last_used_at: Option<String>,
+    /// Its calls of today and yesterday; none if they were counted together with others.
+    calls: Option<u64>,
+}
+
+/// `GET /v1/sessions?after=`: for people.
+pub async fn list(authed: AuthedRequest, query: Query<SessionsQuery>, gateway: Data<Gateway>) -> HttpResponse {
+    let listed = async {
+        let SessionsInUse { sessions, next, cut } =
+            session_desk::list(&gateway, &authed, query.after.as_deref()).await?;
+        let listed = |SessionInUse { session, tokens, last_used, calls }: SessionInUse| ListedSession {
+            id: session.id.to_string(),
+            owner: session.owner.subject,
+            client: session.client.as_deref().map(str::to_owned),
+            door: session.door.map(SessionDoor::as_str),
+            assignment: session.assignment,
+            mode: session.mode,
+            loaded_toolsets: session.loaded,
+            tokens,
+            tainted: session.tainted,
+            opened_at: session.opened_at.to_string(),
+            last_used_at: last_used.map(|at| at.to_string()),
+            calls,
+        };
+        let sessions = sessions.into_iter().map(listed).collect();
+        Ok(SessionList { sessions, next_cursor: next.map(|next| next.to_string()), cut })
+    };
+    reply::operation(&gateway, &authed, "list_sessions", Box::pin(listed)).await
 }
 
 /// `GET /v1/sessions/{id}`.
@@ -55,9 +132,16 @@ fn shown(
     }
 }
 
-/// `DELETE /v1/sessions/{id}`.
+/// `DELETE /v1/sessions/{id}`: of the caller, or of anybody for an administrator of the tenant.
 pub async fn close(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    match authed.exchange(&gateway).close_session(id.into_inner()).await {
+    let closed = async {
+        match administers(&authed) {
+            // Whoever administers the tenant has no sessions of their own, and ends those of others.
+            Ok(()) => session_desk::end(&gateway, &authed, &id).await,
+            Err(_) => authed.exchange(&gateway).close_session(id.into_inner()).await,
+        }
+    };
+    match closed.await {
         Ok(()) => reply::start(StatusCode::NO_CONTENT, &authed.trace_id).finish(),
         Err(failure) => reply::failure(&gateway, &failure, &authed.trace_id),
     }

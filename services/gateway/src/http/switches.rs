@@ -1,128 +1,73 @@
-//! `/v1/switches`: kill switches in the hands of people. A tenant's admin has those of the tenant; the operator has those of
-//! every tenant. Neither lifts what the other has set.
-//!
-//! The audit log has the entry before the switch is set or lifted, so that none is set unrecorded.
+//! `/v1/switches`: kill switches in the hands of people, as they travel. What is done is said in [`switch_desk`].
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
 use crate::http::{reply, sessions};
 use crate::openapi::shapes;
-use crate::switches::{entry, record};
+use crate::switch_desk;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use catalog::{NameMatch, ToolSource};
-use domain::switch::LONGEST_REASON;
-use domain::{
-    Code, Failure, Moment, Switch, SwitchMode, SwitchOwner, SwitchSubject, Tenant, TokenScope, text::is_tricky,
-};
-use executor::Snapshot;
+use domain::{SwitchMode, SwitchOwner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
 use std::time::Duration;
-use store::{StoreError, SwitchChange};
-
-/// Names all tenants.
-const EVERY_TENANT: &str = "*";
 
 /// The switches that a caller may see.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SwitchList {
-    switches: Vec<SwitchView>,
+    pub(crate) switches: Vec<SwitchView>,
     /// Whether the record of all switches is what this service wrote. If not, only reads are let through.
-    authentic: bool,
+    pub(crate) authentic: bool,
 }
 
 /// One switch, as it travels.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SwitchView {
-    id: String,
+    pub(crate) id: String,
     /// The tenant, or `*`.
-    tenant: String,
-    on: String,
+    pub(crate) tenant: String,
+    pub(crate) on: String,
     #[schemars(with = "shapes::SwitchMode")]
-    mode: SwitchMode,
-    reason: String,
+    pub(crate) mode: SwitchMode,
+    pub(crate) reason: String,
     #[schemars(with = "shapes::SwitchOwner")]
-    by: SwitchOwner,
+    pub(crate) by: SwitchOwner,
     /// Who set it; a tenant is not told who of the operator's people did.
-    set_by: Option<String>,
-    set_at: String,
-    until: Option<String>,
+    pub(crate) set_by: Option<String>,
+    pub(crate) set_at: String,
+    pub(crate) until: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<&'static str>,
+    pub(crate) warnings: Vec<&'static str>,
 }
 
 /// What is to be switched.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SwitchRequest {
-    on: String,
+    pub(crate) on: String,
     #[schemars(with = "shapes::SwitchMode")]
-    mode: SwitchMode,
-    reason: String,
+    pub(crate) mode: SwitchMode,
+    pub(crate) reason: String,
     /// For the operator: a tenant, or `*`. Absent: the tenant of the token.
     #[serde(default)]
-    tenant: Option<String>,
+    pub(crate) tenant: Option<String>,
     /// When it ends, in RFC 3339.
     #[serde(default)]
-    until: Option<String>,
+    pub(crate) until: Option<String>,
     /// How long it lasts, such as `2h`.
     #[serde(default, rename = "for", deserialize_with = "span")]
     #[schemars(with = "Option<String>")]
-    lasts: Option<Duration>,
+    pub(crate) lasts: Option<Duration>,
 }
 
 fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     store::span(from).map(Some)
 }
 
-/// On whose side a caller may act.
-struct SwitchRights {
-    admin: bool,
-    operator: bool,
-}
-
-impl SwitchRights {
-    fn of(authed: &AuthedRequest) -> Result<SwitchRights, Failure> {
-        let scopes = authed.caller.scopes;
-        let (admin, operator) = (scopes.allow(TokenScope::TenantAdmin), scopes.allow(TokenScope::OperatorSwitch));
-        let message = if !admin && !operator {
-            "the token has neither the scope tenant:admin nor operator:switch"
-        } else if scopes.allow(TokenScope::ToolsRead) {
-            "a token that may call tools is no person's, and only people set kill switches"
-        } else {
-            return Ok(SwitchRights { admin, operator });
-        };
-        let scope = json!({ "scope": TokenScope::TenantAdmin.as_str() });
-        Err(Failure::new(Code::InsufficientScope, message).details(scope))
-    }
-
-    fn sees(&self, switch: &Switch, authed: &AuthedRequest) -> bool {
-        self.operator || switch.tenant.as_ref().is_none_or(|tenant| *tenant == authed.caller.tenant)
-    }
-
-    fn lifts(&self, switch: &Switch, authed: &AuthedRequest) -> bool {
-        match switch.owner {
-            SwitchOwner::Operator => self.operator,
-            SwitchOwner::TenantAdmin => self.admin && switch.tenant.as_ref() == Some(&authed.caller.tenant),
-            SwitchOwner::Service => false,
-        }
-    }
-}
-
 /// `GET /v1/switches`.
 pub async fn list(authed: AuthedRequest, gateway: Data<Gateway>) -> HttpResponse {
-    let listed = async {
-        let rights = SwitchRights::of(&authed)?;
-        let switches = gateway.store.switches();
-        switches.refresh().await.map_err(|error| stored(&error))?;
-        let mut seen: Vec<Switch> = switches.all().into_iter().filter(|switch| rights.sees(switch, &authed)).collect();
-        seen.sort_by_key(|switch| (switch.tenant.clone(), switch.on.clone(), switch.owner));
-        let shown = seen.iter().map(|switch| view(switch, &rights)).collect();
-        Ok(SwitchList { switches: shown, authentic: switches.is_good() })
-    };
-    reply::operation(&gateway, &authed, "list_switches", Box::pin(listed)).await
+    let listed = Box::pin(switch_desk::list(&gateway, &authed));
+    reply::operation(&gateway, &authed, "list_switches", listed).await
 }
 
 /// `POST /v1/switches`: sets a switch, in the place of the caller's own on the same thing.
@@ -133,166 +78,16 @@ pub async fn set(
     gateway: Data<Gateway>,
 ) -> HttpResponse {
     let set = async {
-        let rights = SwitchRights::of(&authed)?;
+        // Before the body is read, so that a caller without the scope is refused whatever it sent.
+        switch_desk::may_set(&authed)?;
         let wanted: SwitchRequest = sessions::read(&request, payload, &gateway).await?;
-        let switch = made(&gateway, &authed, &rights, wanted).await?;
-        note(&gateway, &authed, &switch, "set").await?;
-        let changed = gateway.store.switches().set(switch.clone(), rights.operator).await;
-        finished(&gateway, &authed, &switch, changed).await?;
-        tracing::warn!(switch = switch.id(), on = %switch.on, mode = switch.mode.as_str(), "a kill switch was set");
-        let warnings = unmatched(&authed.snapshot, &switch, &authed.caller.tenant);
-        Ok(SwitchView { warnings, ..view(&switch, &rights) })
+        switch_desk::set(&gateway, &authed, wanted).await
     };
     reply::operation(&gateway, &authed, "set_switch", Box::pin(set)).await
 }
 
 /// `DELETE /v1/switches/{id}`: lifts a switch.
 pub async fn lift(authed: AuthedRequest, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    let lifted = async {
-        let rights = SwitchRights::of(&authed)?;
-        let switches = gateway.store.switches();
-        switches.refresh().await.map_err(|error| stored(&error))?;
-        let found = switches.all().into_iter().find(|switch| switch.id() == *id && rights.sees(switch, &authed));
-        let switch = found.ok_or_else(absent)?;
-        if !rights.lifts(&switch, &authed) {
-            let message = format!("this switch was set by {}, and only that side lifts it", switch.owner.in_words());
-            let scope = match switch.owner {
-                SwitchOwner::Operator | SwitchOwner::Service => TokenScope::OperatorSwitch,
-                SwitchOwner::TenantAdmin => TokenScope::TenantAdmin,
-            };
-            return Err(Failure::new(Code::InsufficientScope, message).details(json!({ "scope": scope.as_str() })));
-        }
-        note(&gateway, &authed, &switch, "lift").await?;
-        let changed = switches.lift(&id, rights.operator).await;
-        finished(&gateway, &authed, &switch, changed).await?;
-        tracing::warn!(switch = switch.id(), on = %switch.on, "a kill switch was lifted");
-        Ok(view(&switch, &rights))
-    };
-    reply::operation(&gateway, &authed, "lift_switch", Box::pin(lifted)).await
-}
-
-/// The switch that is wanted, if the caller may have it and it means something.
-async fn made(
-    gateway: &Gateway,
-    authed: &AuthedRequest,
-    rights: &SwitchRights,
-    wanted: SwitchRequest,
-) -> Result<Switch, Failure> {
-    let invalid = |message: String| Failure::new(Code::InvalidRequest, message);
-    let SwitchRequest { on, mode, reason, tenant, until, lasts } = wanted;
-    let on = SwitchSubject::parse(&on).map_err(|error| invalid(error.to_string()))?;
-    let reason = reason.trim().to_owned();
-    if !(1..=LONGEST_REASON).contains(&reason.len()) || reason.chars().any(|c| c.is_control() || is_tricky(c)) {
-        return Err(invalid(format!("a reason has 1 to {LONGEST_REASON} bytes in one line of visible characters")));
-    }
-    let own = &authed.caller.tenant;
-    let tenant = match tenant.as_deref() {
-        None => Some(own.clone()),
-        Some(EVERY_TENANT) => None,
-        Some(name) => Some(Tenant::parse(name).map_err(|error| invalid(error.to_string()))?),
-    };
-    if !rights.operator && tenant.as_ref() != Some(own) {
-        let message = "only the operator sets switches for other tenants";
-        let scope = json!({ "scope": TokenScope::OperatorSwitch.as_str() });
-        return Err(Failure::new(Code::InsufficientScope, message).details(scope));
-    }
-    if tenant.as_ref().is_some_and(|tenant| !gateway.tenants.knows(tenant)) {
-        return Err(Failure::new(Code::NotFound, "no tenant of that name is served here"));
-    }
-    let now = gateway.store.now().await.map_err(|error| stored(&error))?;
-    let until = match (until, lasts) {
-        (None, None) => None,
-        (Some(text), None) => {
-            Some(Moment::parse(&text).ok_or_else(|| invalid("until is a time in RFC 3339".to_owned()))?)
-        }
-        (None, Some(lasts)) => Some(now.plus(lasts)),
-        (Some(_), Some(_)) => return Err(invalid("until and for cannot both be meant".to_owned())),
-    };
-    if until.is_some_and(|until| until <= now) {
-        return Err(invalid("the switch would have ended already".to_owned()));
-    }
-    let owner = if rights.operator { SwitchOwner::Operator } else { SwitchOwner::TenantAdmin };
-    let (by, from) = (authed.caller.principal.clone(), own.clone());
-    Ok(Switch { tenant, on, mode, reason, owner, by, from, at: now, until })
-}
-
-/// Puts what is about to happen into the audit logs that it concerns.
-async fn note(
-    gateway: &Gateway,
-    authed: &AuthedRequest,
-    switch: &Switch,
-    verdict: &'static str,
-) -> Result<(), Failure> {
-    let entry = entry(gateway.executor.person(&authed.caller), switch, verdict, Some(&authed.trace_id));
-    record(gateway, switch, &authed.caller.tenant, &entry).await.map_err(|error| stored(&error))
-}
-
-/// What became of a change. One that did not happen is said so in the audit logs, which have that it was about to.
-async fn finished(
-    gateway: &Gateway,
-    authed: &AuthedRequest,
-    switch: &Switch,
-    changed: Result<SwitchChange, StoreError>,
-) -> Result<(), Failure> {
-    let failure = match changed {
-        Ok(SwitchChange::Done) => return Ok(()),
-        Ok(SwitchChange::Absent) => absent(),
-        Ok(SwitchChange::TooMany) => {
-            Failure::new(Code::QuotaExceeded, "as many kill switches are set as may be").next("lift one of them")
-        }
-        Err(error) => stored(&error),
-    };
-    if note(gateway, authed, switch, "failed").await.is_err() {
-        tracing::error!(
-            switch = switch.id(),
-            "a kill switch was not changed, and the audit log says that it was about to"
-        );
-    }
-    Err(failure)
-}
-
-fn absent() -> Failure {
-    Failure::new(Code::NotFound, "there is no such switch").next("list the switches")
-}
-
-fn stored(error: &StoreError) -> Failure {
-    let message = if matches!(error, StoreError::NotAuthentic { .. }) {
-        "the record of the kill switches is not authentic; only the operator writes over it"
-    } else {
-        "the kill switches cannot be read or changed at the moment"
-    };
-    Failure::new(error.code(), message).retry_after_ms(1_000)
-}
-
-/// What a person should know who switched something that is not there.
-fn unmatched(snapshot: &Snapshot, switch: &Switch, own: &Tenant) -> Vec<&'static str> {
-    let mut entries = snapshot.catalog.entries().iter();
-    let is_there = match &switch.on {
-        // Neither are targets listed here, nor the tools of others.
-        _ if switch.tenant.as_ref() != Some(own) => true,
-        SwitchSubject::Tenant | SwitchSubject::Target(_) => true,
-        SwitchSubject::Toolset(set) => entries.any(|entry| entry.definition().toolset == *set),
-        SwitchSubject::Tool(tool) => !matches!(snapshot.catalog.find(tool.as_str()), NameMatch::Nothing),
-        SwitchSubject::Server(id) => entries.any(|entry| match &entry.definition().source {
-            ToolSource::Server { id: server, .. } => server.as_str() == id,
-            ToolSource::BuiltIn => false,
-        }),
-    };
-    if is_there { Vec::new() } else { vec!["no tool of the tenant is concerned at the moment"] }
-}
-
-fn view(switch: &Switch, rights: &SwitchRights) -> SwitchView {
-    let told = rights.operator || switch.owner != SwitchOwner::Operator;
-    SwitchView {
-        id: switch.id(),
-        tenant: switch.tenant.as_ref().map_or(EVERY_TENANT, Tenant::as_str).to_owned(),
-        on: switch.on.to_string(),
-        mode: switch.mode,
-        reason: switch.reason.clone(),
-        by: switch.owner,
-        set_by: told.then(|| switch.by.subject.clone()),
-        set_at: switch.at.to_string(),
-        until: switch.until.map(|until| until.to_string()),
-        warnings: Vec::new(),
-    }
+    let lifted = Box::pin(switch_desk::lift(&gateway, &authed, &id));
+    reply::operation(&gateway, &authed, "lift_switch", lifted).await
 }

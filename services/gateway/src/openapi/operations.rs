@@ -75,12 +75,20 @@ fn turn() -> Vec<Operation> {
             .body::<SessionRequest>()
             .answers::<SessionView>(201)
             .errors(&[404, 409]),
+        operation("GET", "/v1/sessions", "listSessions", "Open sessions of the tenant")
+            .query::<sessions::SessionsQuery>()
+            .answers::<sessions::SessionList>(200),
         operation("GET", "/v1/sessions/{session}", "showSession", "The session")
             .answers::<SessionView>(200)
             .errors(&[404, 409]),
-        operation("DELETE", "/v1/sessions/{session}", "closeSession", "Close a session")
-            .nothing(204)
-            .errors(&[404, 409]),
+        operation(
+            "DELETE",
+            "/v1/sessions/{session}",
+            "closeSession",
+            "Close a session; administrators end those of others",
+        )
+        .nothing(204)
+        .errors(&[404, 409]),
         operation("GET", "/v1/sessions/{session}/tools", "listTools", "This turn's tools, ready for a model call")
             .query::<sessions::SessionToolsQuery>()
             .header("If-None-Match", "the ETag of a list that the caller has")
@@ -230,9 +238,12 @@ fn servers() -> Vec<Operation> {
 
 fn operators() -> Vec<Operation> {
     vec![
-        operation("GET", "/v1/audit", "listAudit", "The audit log, oldest first")
+        operation("GET", "/v1/audit", "listAudit", "The audit log")
             .query::<audit::AuditQuery>()
             .answers::<audit::AuditPage>(200),
+        operation("POST", "/v1/audit/verify", "verifyAudit", "Whether the audit log is as it was sealed and signed")
+            .answers::<audit::AuditVerdict>(200)
+            .errors(&[504]),
         operation("GET", "/v1/audit/checkpoints", "listCheckpoints", "The signed checkpoints of the audit log")
             .query::<audit::checkpoints::CheckpointQuery>()
             .answers::<audit::checkpoints::CheckpointPage>(200),

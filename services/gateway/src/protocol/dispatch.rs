@@ -150,7 +150,8 @@ impl McpRequest<'_> {
         let revision = mcp::LegacyRevision::negotiate(requested);
         let McpExchange { gateway, caller, snapshot, .. } = &self.exchange;
         let wanted = domain::SessionMode::Write; // the most the token and the tenant allow; loading is judged again
-        let origin = executor::SessionOrigin { client: client.map(Into::into), ..Default::default() };
+        let (client, door) = (client.map(Into::into), Some(domain::SessionDoor::Legacy));
+        let origin = executor::SessionOrigin { client, door, ..Default::default() };
         match gateway.executor.open_session(snapshot, caller, wanted, selection, origin).await {
             Ok(opened) => {
                 let parts = [self.instructions(false), carried_over(&opened)];

@@ -120,7 +120,7 @@ pub async fn open(exchange: &McpExchange, request: SessionRequest) -> Result<Ses
         TenantServers::of(&config).map_err(unreadable)?.check_assignment(&assignment)?;
     }
     let client = exchange.client.as_deref().map(Into::into);
-    let origin = executor::SessionOrigin { assignment, client };
+    let origin = executor::SessionOrigin { assignment, client, door: Some(domain::SessionDoor::Rest) };
     let opened = gateway.executor.open_session(snapshot, caller, mode, None, origin).await?;
     Ok(describe(exchange, &opened.session, opened.stopped_by))
 }

@@ -24,12 +24,19 @@ async fn signed(world: &World) -> Vec<Value> {
     entries.into_iter().map(|noted| noted.entry).filter(|entry| entry["phase"] == "sign_in").collect()
 }
 
+/// An address with something in the place of each parameter.
+fn filled(path: &str) -> String {
+    let mut pieces = path.split('{');
+    let start = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(start, |path, piece| format!("{path}x{}", piece.split_once('}').map_or("", |(_, rest)| rest)))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_sees_a_page_without_signing_in() {
     let world = world().await;
     let nobody = Browser::default();
     for route in ROUTES {
-        let path = route.path.replace("{run}", "run_0000000000000000000000").replace("{path:.*}", "nothing");
+        let path = filled(route.path);
         let answer = nobody.request(route.method.as_str(), &path).send(world.address(0)).await;
         match route.access {
             ConsoleAccess::Anyone => assert!(answer.status != 401, "{path}: {}", answer.status),
@@ -50,12 +57,7 @@ async fn nobody_sees_a_page_without_signing_in() {
 async fn a_console_that_is_off_serves_no_page() {
     let world = Plan::embedded().start(in_process()).await;
     for route in ROUTES {
-        let path = route
-            .path
-            .replace("{run}", "r")
-            .replace("{path:.*}", "nothing")
-            .replace("{asset}", "a")
-            .replace("{secret}", "s");
+        let path = filled(route.path);
         let answer = Request::new(route.method.as_str(), &path).send(world.address(0)).await;
         assert_eq!(answer.status, 401, "{path} answers like any other address that is none");
         assert!(answer.header("set-cookie").is_none() && answer.header("location").is_none(), "{path}");
@@ -65,7 +67,7 @@ async fn a_console_that_is_off_serves_no_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_has_the_headers_that_keep_strangers_out() {
     let world = world().await;
-    let ana = Browser::signed_in(&world, 0, "ana", DECIDER).await;
+    let ana = Browser::signed_in(&world, 0, "ana", "runs:decide audit:read tenant:admin").await;
     let run = pending(&world, "headers").await;
     for path in [
         "/console",
@@ -73,6 +75,11 @@ async fn every_page_has_the_headers_that_keep_strangers_out() {
         "/console/mine",
         "/console/sign-in",
         "/console/none",
+        "/console/audit",
+        "/console/usage",
+        "/console/sessions",
+        "/console/operations",
+        "/console/catalog",
         &format!("/console/runs/{run}"),
     ] {
         let page = ana.get(&world, 0, path).await;

@@ -68,9 +68,9 @@ impl Browser {
 
     /// A form, without the words about where it comes from.
     pub(crate) fn form(&self, path: &str, pairs: &[(&str, &str)]) -> Request {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         let encode = |text: &str| -> String {
-            text.chars().map(|c| if plain(c) { c.to_string() } else { format!("%{:02X}", u32::from(c)) }).collect()
+            text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
         };
         let body: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
         let kind = "application/x-www-form-urlencoded";

@@ -28,7 +28,10 @@ mod config_commands;
 #[cfg(test)]
 mod console;
 #[cfg(test)]
+mod console_configure;
+#[cfg(test)]
 mod console_desk;
+mod console_watch;
 #[cfg(test)]
 mod corpora;
 #[cfg(test)]

@@ -87,6 +87,9 @@ const ELSEWHERE: &[&str] = &[
     "quartermaster_jobs_total",
     "quartermaster_job_wait_seconds",
     "quartermaster_runners_waiting",
+    "quartermaster_operator_reconcile_duration_seconds",
+    "quartermaster_operator_writes_total",
+    "quartermaster_operator_leader",
 ];
 
 /// One metric as it was read.

@@ -7,12 +7,11 @@ use serde_json::json;
 use testkit::{Answer, Request};
 
 /// Methods, addresses and queries that mean nothing.
-const NO_ROUTES: [(&str, &str); 14] = [
+const NO_ROUTES: [(&str, &str); 13] = [
     ("PUT", "/mcp"),
     ("OPTIONS", "/mcp"),
     ("POST", "/mcp/"),
     ("PATCH", "/mcp/x/memory"),
-    ("GET", "/v1/sessions"),
     ("PUT", "/v1/sessions/ses_0000000000000000000000"),
     ("GET", "/v1/sessions/ses_0000000000000000000000/tools?format=x&y=z"),
     ("GET", "/v1/sessions/ses_0000000000000000000000/calls"),

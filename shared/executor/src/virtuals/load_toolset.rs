@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::virtuals::arguments::{known, typed};
 use catalog::virtuals::ToolsetArgs;
 use catalog::{Catalog, ListAudience};
-use domain::{Caller, Failure, Level, Session, SessionMode, ToolOutput, ToolsetName};
+use domain::{Caller, Failure, Level, Session, SessionDoor, SessionMode, ToolOutput, ToolsetName};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -48,7 +48,8 @@ impl Executor {
                 let (carried, now) = self.carried_over(caller).await?;
                 let fresh = fresh(snapshot, caller, SessionMode::Write, request.selection.clone(), now)?;
                 let client = request.client.as_deref().map(Into::into);
-                let loaded = Session { client, ..fresh.load(&wanted).unwrap_or(fresh) };
+                let door = Some(SessionDoor::Modern);
+                let loaded = Session { client, door, ..fresh.load(&wanted).unwrap_or(fresh) };
                 (self.keep(caller, loaded, carried).await?.session, None)
             }
         };

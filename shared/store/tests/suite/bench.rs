@@ -123,6 +123,7 @@ pub(crate) fn session(number: u8, opened_at: Moment) -> Session {
         tainted: false,
         assignment: domain::Assignment::default(),
         client: None,
+        door: Some(domain::SessionDoor::Rest),
         opened_at,
     }
 }

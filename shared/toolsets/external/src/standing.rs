@@ -8,6 +8,7 @@ use domain::{Effect, Moment};
 use serde::Serialize;
 use serde_json::Value;
 use store::{AcceptedPins, Pin};
+use tokio::time::Instant;
 
 /// One server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +27,9 @@ pub struct ServerStanding {
     /// Since when it gives none, where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<TroubleStanding>,
+    /// Whether this replica sends nothing to it at the moment, because too many calls in a row failed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub paused: bool,
     /// The protocol's era in which it spoke: `legacy` or `modern`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub era: Option<String>,
@@ -125,6 +129,11 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde hands over")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// How a server stands, by what was last read of it.
 pub(crate) fn of(member: &Member, now: Moment) -> ServerStanding {
     let (config, view) = (member.config(), member.view());
@@ -149,6 +158,7 @@ pub(crate) fn of(member: &Member, now: Moment) -> ServerStanding {
             message: trouble.message.clone(),
             since: trouble.since.to_string(),
         }),
+        paused: member.breaker.is_closed(Instant::now()),
         era: fetched.map(|fetched| fetched.era.clone()),
         listed_at: fetched.map(|fetched| fetched.at.to_string()),
         digest: view.known.offer.as_ref().map(|offer| offer.digest.clone()),

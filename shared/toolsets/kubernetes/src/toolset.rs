@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use target::Cursors;
 use tenancy::{Section, TenantConfig};
-use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, Toolset};
+use toolset::{AttachContext, AttachError, AttachedToolset, HealthFuture, TargetHealth, TargetLoad, Toolset};
 use vault::Vault;
 
 /// How long a cluster may take to say how it is.
@@ -191,6 +191,14 @@ impl AttachedToolset for TenantKubernetes {
 
     fn can_be_let_go(&self) -> bool {
         self.simulated.is_none()
+    }
+
+    fn loads(&self) -> Vec<TargetLoad> {
+        let load = |load: target::ConnectionLoad| {
+            let target::ConnectionLoad { name, is_closed, in_flight, waiting } = load;
+            TargetLoad { name, is_closed, in_flight, waiting }
+        };
+        self.clusters.loads().into_iter().map(load).collect()
     }
 
     fn health(&self) -> HealthFuture<'_> {

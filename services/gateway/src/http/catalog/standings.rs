@@ -6,7 +6,7 @@
 use super::filter::CatalogFilter;
 use crate::app::Gateway;
 use crate::http::caller::{AuthedRequest, administers};
-use crate::http::servers::waits;
+use crate::server_desk::waits;
 use catalog::{ToolSheet, ToolSource};
 use domain::{Effect, Failure};
 use external::{PinState, ServerStanding, ToolStanding};

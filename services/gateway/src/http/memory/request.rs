@@ -24,16 +24,16 @@ fn person(authed: &AuthedRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn reader(authed: &AuthedRequest) -> Result<DocumentReader, Failure> {
+pub(crate) fn reader(authed: &AuthedRequest) -> Result<DocumentReader, Failure> {
     person(authed).map(|()| DocumentReader::person(&authed.caller))
 }
 
-pub(super) fn author(authed: &AuthedRequest) -> Result<DocumentAuthor, Failure> {
+pub(crate) fn author(authed: &AuthedRequest) -> Result<DocumentAuthor, Failure> {
     person(authed).map(|()| DocumentAuthor::person(&authed.caller))
 }
 
 /// A path of the tenant's own; any other answers like one where nothing is.
-pub(super) fn place(text: &str) -> Result<DocPath, Failure> {
+pub(crate) fn place(text: &str) -> Result<DocPath, Failure> {
     match DocPath::parse(text) {
         Ok(path) if path.scope() == DocumentScope::Tenant => Ok(path),
         Ok(path) => Err(Failure::new(memory::codes::DOC_NOT_FOUND, format!("there is no such document at {path}"))
@@ -75,7 +75,7 @@ pub(super) fn bounded(putting: &DocumentPutBody) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn reason(text: Option<&str>) -> Result<String, Failure> {
+pub(crate) fn reason(text: Option<&str>) -> Result<String, Failure> {
     match text.map(str::trim) {
         Some(reason) if (1..=MOST_REASON).contains(&reason.len()) => Ok(reason.to_owned()),
         Some(_) | None => Err(Failure::new(Code::InvalidRequest, format!("reason has 1 to {MOST_REASON} bytes"))
@@ -83,7 +83,7 @@ pub(super) fn reason(text: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-pub(super) fn extent(redact: Option<&str>) -> Result<ForgetDepth, Failure> {
+pub(crate) fn extent(redact: Option<&str>) -> Result<ForgetDepth, Failure> {
     match redact {
         None => Ok(ForgetDepth::Deleted),
         Some("all") => Ok(ForgetDepth::Everything),

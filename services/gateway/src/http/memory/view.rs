@@ -117,9 +117,9 @@ fn provenance(of: &Provenance) -> Value {
 /// The past of a document.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DocumentVersions {
-    versions: Vec<Value>,
-    promotions: Vec<Value>,
-    next: Option<u64>,
+    pub(crate) versions: Vec<Value>,
+    pub(crate) promotions: Vec<Value>,
+    pub(crate) next: Option<u64>,
 }
 
 impl From<DocumentHistory> for DocumentVersions {

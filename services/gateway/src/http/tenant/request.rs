@@ -1,78 +1,17 @@
-//! What a request about a configuration may say, and what it is about.
+//! What a request about a configuration may say.
 
-use crate::app::Gateway;
+use crate::config_desk::{MOST_BYTES, too_large};
 use crate::http::body;
-use crate::http::caller::AuthedRequest;
 use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, IF_MATCH};
 use actix_web::web::Payload;
-use domain::json::sha256_hex;
-use domain::{Code, Failure, Tenant};
+use domain::{Code, Failure};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
-use std::sync::Arc;
-use store::{Actor, ActorKind, AuditEntry, Phase, StoreError, TenantText, WritePrecondition};
-use tenancy::ConfiguredTenant;
 
-/// The largest text that is taken.
-const MOST_BYTES: usize = 256 * 1024;
-/// The longest note beside a change.
-const MOST_NOTE: usize = 500;
 /// What YAML is called.
 const YAML: [&str; 4] = ["text/yaml", "application/yaml", "application/x-yaml", "text/x-yaml"];
-
-/// What holds for a tenant, by the word of the store.
-pub(super) enum TenantStanding {
-    File(Arc<ConfiguredTenant>),
-    Http(TenantText),
-}
-
-/// Asks the store what holds for a tenant.
-pub(super) async fn standing(gateway: &Gateway, tenant: &Tenant) -> Result<TenantStanding, Failure> {
-    if gateway.tenants.over_http() {
-        let current = match gateway.store.of(tenant).tenant_text().current().await {
-            // What this service did not write is nothing: whoever administers the tenant sets it anew over the file.
-            Err(StoreError::NotAuthentic { .. }) => None,
-            current => current.map_err(stored)?,
-        };
-        if let Some(text) = current.filter(|current| current.text.is_some()) {
-            return Ok(TenantStanding::Http(text));
-        }
-    }
-    // The caller was let in because there is a file; it may have gone since.
-    let page = gateway.tenants.file_of(tenant);
-    page.map(TenantStanding::File).ok_or_else(|| Failure::new(Code::NotFound, "the tenant has no configuration"))
-}
-
-impl TenantStanding {
-    /// Tells this configuration from every other: the version's number, or the digest of the file's text.
-    pub(super) fn tag(&self) -> String {
-        match self {
-            TenantStanding::File(page) => sha256_hex(page.text.as_bytes()),
-            TenantStanding::Http(text) => text.version.to_string(),
-        }
-    }
-
-    pub(super) fn base(&self) -> WritePrecondition {
-        match self {
-            TenantStanding::File(_) => WritePrecondition::Absent,
-            TenantStanding::Http(text) => WritePrecondition::Version(text.version),
-        }
-    }
-
-    /// Wants this to be what a change was made for.
-    pub(super) fn must_be(&self, named: &str) -> Result<(), Failure> {
-        if self.tag() == named { Ok(()) } else { Err(self.is_another()) }
-    }
-
-    pub(super) fn is_another(&self) -> Failure {
-        Failure::new(Code::ConfigConflict, "the configuration is another one than If-Match names; nothing was changed")
-            .next("read it again, and name its ETag")
-            .details(json!({ "etag": self.tag() }))
-    }
-}
 
 /// The one tag in `If-Match`, without which nothing is changed: who did not see what holds cannot mean to replace it.
 pub(super) fn match_of(headers: &HeaderMap) -> Result<String, Failure> {
@@ -95,16 +34,6 @@ pub struct ChangeNote {
     pub(super) note: Option<String>,
 }
 
-/// What somebody adds to a change.
-pub(super) fn note_of(note: Option<&str>) -> Result<Option<String>, Failure> {
-    match note.map(str::trim).filter(|note| !note.is_empty()) {
-        Some(note) if note.len() > MOST_NOTE => {
-            Err(Failure::new(Code::InvalidRequest, format!("a note has at most {MOST_NOTE} bytes")))
-        }
-        note => Ok(note.map(str::to_owned)),
-    }
-}
-
 /// The text in a body.
 pub(super) async fn text_of(request: &HttpRequest, payload: Payload) -> Result<String, Failure> {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -121,44 +50,10 @@ pub(super) async fn text_of(request: &HttpRequest, payload: Payload) -> Result<S
     String::from_utf8(bytes.into()).map_err(|_| Failure::new(Code::InvalidRequest, "the body is not UTF-8"))
 }
 
-pub(super) fn too_large() -> Failure {
-    Failure::new(Code::TooLarge, format!("a configuration has at most {MOST_BYTES} bytes"))
-}
-
 /// Whether the answer shall be JSON. Whoever takes anything gets the text, which is what can be sent back.
 pub(super) fn wants_json(request: &HttpRequest) -> bool {
     let ranges = request.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
     ranges.map(|range| range.split(';').next().unwrap_or_default().trim()).any(|kind| kind == "application/json")
-}
-
-/// The audit entry of a change; the store adds which version it made.
-pub(super) fn entry(gateway: &Gateway, authed: &AuthedRequest, text: Option<&str>) -> AuditEntry {
-    let caller = &authed.caller;
-    let actor =
-        Actor { principal: caller.principal.clone(), kind: ActorKind::Person, scopes: caller.scopes, token: None };
-    AuditEntry {
-        actor: Some(actor),
-        args: text.map(|text| gateway.keys.audit_digest(&caller.tenant, &sha256_hex(text.as_bytes()))),
-        trace: Some(authed.trace_id.clone()),
-        ..AuditEntry::new(Phase::Admin)
-    }
-}
-
-/// An error of the store.
-pub(super) fn stored(error: StoreError) -> Failure {
-    match error {
-        StoreError::Corrupt { what } => {
-            tracing::error!(what, "the store holds something unreadable");
-            Failure::new(error.code(), "what the store holds is no configuration")
-        }
-        StoreError::QuotaReached(quota) => Failure::new(error.code(), quota.to_string()).next(quota.next()),
-        StoreError::NotAuthentic { .. } => {
-            Failure::new(error.code(), "what the store holds was not written by this service")
-        }
-        StoreError::Unavailable { .. } | StoreError::Timeout | StoreError::Full | StoreError::ReadOnly => {
-            Failure::new(error.code(), "the store cannot be asked at the moment").retry_after_ms(1_000)
-        }
-    }
 }
 
 #[cfg(test)]
@@ -187,13 +82,5 @@ mod tests {
         assert!(of("application/json") && of("text/html, application/json;q=0.9"));
         assert!(!of("*/*") && !of("text/yaml") && !of("application/*"));
         assert!(!wants_json(&TestRequest::default().to_http_request()));
-    }
-
-    #[test]
-    fn a_note_is_short_or_left_out() {
-        assert_eq!(note_of(None).unwrap(), None);
-        assert_eq!(note_of(Some("  ")).unwrap(), None);
-        assert_eq!(note_of(Some(" why ")).unwrap().as_deref(), Some("why"));
-        assert!(note_of(Some(&"x".repeat(501))).is_err());
     }
 }

@@ -14,7 +14,7 @@ use egress::{Config, Guarded, GuardedResponse, Method, SendError, Url};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use target::{Connection, NoAnswer, connection};
+use target::{Connection, ConnectionLoad, NoAnswer, connection};
 use tokio::time::Instant;
 
 /// How many requests of one tenant may be under way to one server.
@@ -60,6 +60,10 @@ impl JenkinsConnection {
     pub(in crate::client) fn new(tenant: Tenant, config: JenkinsServerConfig) -> JenkinsConnection {
         let connection = Connection::new("jenkins", &config.name, SLOTS);
         JenkinsConnection { tenant, config, connection, client: Mutex::new(None), crumb: Mutex::new(None) }
+    }
+
+    pub(in crate::client) fn pressure(&self) -> ConnectionLoad {
+        self.connection.load()
     }
 
     /// Sends a request and reads its answer.

@@ -7,7 +7,7 @@ use crate::codes;
 use domain::{Failure, Tenant};
 use policy::Permit;
 use std::sync::Arc;
-use target::{NameTaken, NamedTarget, TargetWords, Targets};
+use target::{ConnectionLoad, NameTaken, NamedTarget, TargetWords, Targets};
 
 /// The Jenkins servers of one tenant. Cheap to clone.
 #[derive(Clone)]
@@ -62,6 +62,11 @@ impl JenkinsServers {
 
     pub(in crate::client) fn connection(&self, name: &str) -> Result<&Arc<JenkinsConnection>, Failure> {
         self.0.find(name)
+    }
+
+    /// How hard each is pressed at the moment.
+    pub fn loads(&self) -> Vec<ConnectionLoad> {
+        self.0.all().iter().map(|connection| connection.pressure()).collect()
     }
 
     /// How many there are.

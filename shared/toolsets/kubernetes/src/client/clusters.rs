@@ -8,7 +8,7 @@ use crate::codes;
 use domain::{Failure, Tenant};
 use policy::Permit;
 use std::sync::Arc;
-use target::{NameTaken, NamedTarget, TargetWords, Targets};
+use target::{ConnectionLoad, NameTaken, NamedTarget, TargetWords, Targets};
 
 /// The clusters of one tenant. Cheap to clone.
 #[derive(Clone)]
@@ -68,6 +68,11 @@ impl Clusters {
 
     pub(in crate::client) fn connection(&self, name: &str) -> Result<&Arc<ClusterConnection>, Failure> {
         self.0.find(name)
+    }
+
+    /// How hard each is pressed at the moment.
+    pub fn loads(&self) -> Vec<ConnectionLoad> {
+        self.0.all().iter().map(|connection| connection.pressure()).collect()
     }
 
     /// How many there are.

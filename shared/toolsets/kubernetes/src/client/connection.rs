@@ -17,7 +17,7 @@ use http::StatusCode;
 use kube::client::Body;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use target::{Connection, NoAnswer, TargetSlot, TargetSlots, connection};
+use target::{Connection, ConnectionLoad, NoAnswer, TargetSlot, TargetSlots, connection};
 use tokio::time::Instant;
 
 /// How many requests of one tenant may be under way to one cluster.
@@ -72,6 +72,10 @@ impl ClusterConnection {
             loading: tokio::sync::Mutex::new(()),
             kinds: tokio::sync::Mutex::new(None),
         }
+    }
+
+    pub(in crate::client) fn pressure(&self) -> ConnectionLoad {
+        self.connection.load()
     }
 
     /// Where requests go and whom they act as, once one was sent: see [`LoadedKubeconfig::place`].

@@ -1,7 +1,7 @@
 //! Configurations as they travel.
 
 use super::in_force;
-use super::request::TenantStanding;
+use super::standing::TenantStanding;
 use crate::app::Gateway;
 use crate::openapi::shapes::AnyObject;
 use crate::tenants::ConfigOrigin;
@@ -12,9 +12,6 @@ use serde::Serialize;
 use store::TenantText;
 use tenancy::{Problem, TenantConfig};
 use vault::Missing;
-
-/// Says where the text in an answer comes from.
-pub(super) const SOURCE: &str = "x-quartermaster-source";
 
 /// What holds for a tenant.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -13,21 +13,21 @@ use std::sync::Arc;
 use tenancy::{RuleKind, TenantConfig};
 
 /// The call to judge.
-pub(super) struct ExplainRequest {
-    pub(super) tool: ToolName,
-    pub(super) toolset: ToolsetName,
-    pub(super) needs: Level,
-    pub(super) effect: Effect,
-    pub(super) about: Option<String>,
+pub(crate) struct ExplainRequest {
+    pub(crate) tool: ToolName,
+    pub(crate) toolset: ToolsetName,
+    pub(crate) needs: Level,
+    pub(crate) effect: Effect,
+    pub(crate) about: Option<String>,
     /// What it is aimed at, as far as that can be known here.
-    pub(super) target: Option<String>,
-    pub(super) notes: Vec<String>,
+    pub(crate) target: Option<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// What would happen to the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ExplainVerdict {
+pub(crate) enum ExplainVerdict {
     Allowed,
     Asks,
     Denied,
@@ -35,23 +35,23 @@ pub(super) enum ExplainVerdict {
 
 /// The answer.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ExplainAnswer {
-    pub(super) tool: String,
-    pub(super) verdict: ExplainVerdict,
-    pub(super) why: String,
+pub(crate) struct ExplainAnswer {
+    pub(crate) tool: String,
+    pub(crate) verdict: ExplainVerdict,
+    pub(crate) why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) effect: Option<Effect>,
+    pub(crate) effect: Option<Effect>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) about: Option<String>,
+    pub(crate) about: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rule: Option<RulePosition>,
+    pub(crate) rule: Option<RulePosition>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) on_reject: Option<OnReject>,
+    pub(crate) on_reject: Option<OnReject>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The rule about a server that decided it, before its line is known.
     #[serde(skip)]
-    pub(super) of_server: Option<(RuleKind, String)>,
+    pub(crate) of_server: Option<(RuleKind, String)>,
 }
 
 impl ExplainAnswer {
@@ -71,16 +71,16 @@ impl ExplainAnswer {
     }
 
     /// Allowed, whatever the rules are.
-    pub(super) fn allowed(tool: &str, why: impl Into<String>) -> ExplainAnswer {
+    pub(crate) fn allowed(tool: &str, why: impl Into<String>) -> ExplainAnswer {
         ExplainAnswer::new(tool, ExplainVerdict::Allowed, why)
     }
 
     /// Denied, whatever the rules are.
-    pub(super) fn denied(tool: &str, why: impl Into<String>) -> ExplainAnswer {
+    pub(crate) fn denied(tool: &str, why: impl Into<String>) -> ExplainAnswer {
         ExplainAnswer::new(tool, ExplainVerdict::Denied, why)
     }
 
-    pub(super) fn is_denied(&self) -> bool {
+    pub(crate) fn is_denied(&self) -> bool {
         self.verdict == ExplainVerdict::Denied
     }
 }
@@ -115,11 +115,11 @@ impl fmt::Display for ExplainAnswer {
 }
 
 /// Judges the call as the service would, in a session of this mode that has loaded the tool, under these switches.
-pub(super) fn judge(
+pub(crate) fn judge(
     config: &TenantConfig,
     rules: &FileRules,
     request: ExplainRequest,
-    scope: &str,
+    scopes: Scopes,
     (mode, switches): (SessionMode, &[Switch]),
 ) -> ExplainAnswer {
     let policy = Policy {
@@ -131,7 +131,7 @@ pub(super) fn judge(
     let ExplainRequest { tool, toolset, needs, effect, about, target, notes } = request;
     let (name, subject) = (tool.as_str().to_owned(), about.clone());
     let used = ToolUse { tool, toolset, needs, effect, about, schema: "", arguments: "{}" };
-    let call = Call::new(CallId::from_random([0; 16]), Arc::new(caller(config, scope)), None, used).aimed_at(target);
+    let call = Call::new(CallId::from_random([0; 16]), Arc::new(caller(config, scopes)), None, used).aimed_at(target);
     let rejected = policy::on_reject(&policy, &call);
     let base = |verdict, why: String| ExplainAnswer {
         effect: Some(effect),
@@ -173,11 +173,11 @@ pub(super) fn judge(
 }
 
 /// A caller of the tenant whose token has these scopes.
-fn caller(config: &TenantConfig, scope: &str) -> Caller {
+fn caller(config: &TenantConfig, scopes: Scopes) -> Caller {
     Caller {
         tenant: config.tenant.clone(),
         principal: Principal::new("quartermaster", "explain"),
-        scopes: Scopes::parse(scope),
+        scopes,
         expires_at: Moment::from_secs(u64::from(u32::MAX)),
         token: None,
         labels: Vec::new(),

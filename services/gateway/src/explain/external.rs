@@ -9,13 +9,13 @@ use external::{Accept, ServerUse, TenantServers, server_toolset, tool_prefix};
 use tenancy::TenantConfig;
 
 /// The server whose tool a name is.
-pub(super) fn server_of<'a>(config: &'a TenantConfig, tool: &str) -> anyhow::Result<Option<&'a ServerUse>> {
+pub(crate) fn server_of<'a>(config: &'a TenantConfig, tool: &str) -> anyhow::Result<Option<&'a ServerUse>> {
     let servers = TenantServers::of(config)?.servers;
     Ok(servers.iter().find(|server| tool.starts_with(&tool_prefix(&server.id))))
 }
 
 /// What is known of a call.
-pub(super) fn subject(server: &ServerUse, tool: &str) -> anyhow::Result<ExplainSubject> {
+pub(crate) fn subject(server: &ServerUse, tool: &str) -> anyhow::Result<ExplainSubject> {
     let name = ToolName::parse(tool).with_context(|| format!("`{tool}` is not a tool name"))?;
     let own = tool.strip_prefix(&tool_prefix(&server.id)).unwrap_or(tool);
     if server.allow.as_ref().is_some_and(|allow| !allow.iter().any(|pattern| pattern.tool_matches(own))) {

@@ -8,30 +8,39 @@ use serde_json::Value;
 
 /// What is looked for.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct AuditFilter {
+pub(crate) struct AuditFilter {
     /// The name of the tool.
-    pub(super) tool: Option<String>,
+    pub(crate) tool: Option<String>,
     /// The target, or what it begins with up to a slash: `cluster/prod` finds `cluster/prod/shop` too.
-    pub(super) target: Option<String>,
+    pub(crate) target: Option<String>,
     /// The subject of whoever acted, or the name of the person.
-    pub(super) principal: Option<String>,
+    pub(crate) principal: Option<String>,
     /// The run.
-    pub(super) run: Option<String>,
+    pub(crate) run: Option<String>,
     /// The session.
-    pub(super) session: Option<String>,
+    pub(crate) session: Option<String>,
     /// The call.
-    pub(super) call: Option<String>,
+    pub(crate) call: Option<String>,
     /// The code of the outcome; `ok` for success.
-    pub(super) code: Option<String>,
+    pub(crate) code: Option<String>,
     /// A part of the entry as it is stored, or of its arguments or result, whatever the case of its letters.
-    pub(super) text: Option<String>,
+    pub(crate) text: Option<String>,
+    /// The first moment.
+    pub(crate) since: Option<Moment>,
     /// The last moment.
-    pub(super) until: Option<Moment>,
+    pub(crate) until: Option<Moment>,
 }
 
 impl AuditFilter {
-    /// Whether an entry is looked for; `body` is the same entry as it is stored, and `contents` opens its arguments or result.
-    pub(super) fn fits(&self, entry: &Value, body: &[u8], contents: impl FnOnce() -> Option<String>) -> bool {
+    /// Whether an entry, as it is stored, is looked for; `contents` opens its arguments or result.
+    pub(crate) fn fits_stored(&self, at: Moment, body: &[u8], contents: impl FnOnce() -> Option<String>) -> bool {
+        let within = self.since.is_none_or(|since| since <= at) && self.until.is_none_or(|until| at <= until);
+        // What is no JSON has no parts.
+        within && self.fits(&serde_json::from_slice(body).unwrap_or_default(), body, contents)
+    }
+
+    /// The same of its parts; `body` is the same entry as it is stored.
+    fn fits(&self, entry: &Value, body: &[u8], contents: impl FnOnce() -> Option<String>) -> bool {
         let is = |wanted: &Option<String>, found: &[&Value]| {
             wanted.as_ref().is_none_or(|wanted| found.iter().any(|found| found.as_str() == Some(wanted)))
         };
