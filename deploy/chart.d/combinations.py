@@ -40,6 +40,7 @@ CHOICES = {
         {},
         {"tenants": {"acme": {"tenant": "acme", "mode": "read"}, "shop": "tenant: shop\n# kept\nmode: read\n"}},
         {"tenants": {}, "tenantsConfigMap": "our-tenants"},
+        {"tenants": {}, "operator": {"enabled": True, "image": {"repository": "registry.example/operator"}, "tenants": {"enabled": True, "namespacePrefix": "team-"}}},
     ],
     "secrets": [
         {},
@@ -95,6 +96,9 @@ CHOICES = {
     ],
 }
 
+# What cannot be together: tenants that are resources bring their own secrets.
+CLASHES = {frozenset([("tenants", 3), ("secrets", 1)])}
+
 # A service without a console would refuse its settings.
 if "console" in DEFAULTS:
     CHOICES["console"] = [{}, {"console": ON}, {"console": {"enabled": True, "address": "https://desk.example.com"}}]
@@ -119,6 +123,9 @@ REFUSED = [
     ({"settings": {"store": {"url": "redis://other"}}}, "settings.store.url is set by the chart"),
     ({"httpRoute": {"enabled": True}}, "/httpRoute/parentRefs"),
     ({"operator": {"enabled": True}}, "/operator/image/repository"),
+    ({"tenants": {}, "operator": {"tenants": {"enabled": True}}}, "operator.tenants.enabled needs operator.enabled"),
+    ({"operator": {"enabled": True, "image": {"repository": "r"}, "tenants": {"enabled": True}}}, "must be empty"),
+    ({"settings": {"tenants": {"report": "/x"}}}, "settings.tenants.report is set by the chart"),
     ({"ports": {"http": 80}}, "/ports/http"),
     ({"service": {"type": "ExternalName"}}, "/service/type"),
     ({"shutdown": {"waitSeconds": 0}}, "/shutdown/waitSeconds"),
@@ -145,13 +152,15 @@ def combinations():
         for one, two in itertools.combinations(names, 2)
         for a in range(len(CHOICES[one]))
         for b in range(len(CHOICES[two]))
+        if frozenset([(one, a), (two, b)]) not in CLASHES
     }
     while left:
         # Begins with a pair that is still open, then takes what closes most others.
         pick = dict(min(left))
         for name in names:
             if name not in pick:
-                pick[name] = max(range(len(CHOICES[name])), key=lambda at: closed(left, pick | {name: at}, names))
+                possible = (at for at in range(len(CHOICES[name])) if not any(frozenset([(name, at), taken]) in CLASHES for taken in pick.items()))
+                pick[name] = max(possible, key=lambda at: closed(left, pick | {name: at}, names))
         left -= set(pairs(pick, names))
         yield pick, merged(BASE, *(CHOICES[name][pick[name]] for name in names))
 

@@ -66,3 +66,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "quartermaster.tenantsConfigMap" -}}
 {{- default (printf "%s-tenants" (include "quartermaster.fullname" .)) .Values.tenantsConfigMap -}}
 {{- end -}}
+
+{{/* Whether tenants are resources, and a container beside the gateway writes its folder. */}}
+{{- define "quartermaster.sync" -}}
+{{- if .Values.operator.tenants.enabled -}}
+{{- if not .Values.operator.enabled -}}
+{{- fail "operator.tenants.enabled needs operator.enabled: the operator says what became of a Tenant" -}}
+{{- end -}}
+{{- if or .Values.tenants .Values.tenantsConfigMap .Values.tenantSecrets -}}
+{{- fail "operator.tenants.enabled makes tenants resources: tenants, tenantsConfigMap and tenantSecrets must be empty" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- define "quartermaster.operatorImage" -}}
+{{- with .Values.operator.image -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+{{- end -}}

@@ -23,6 +23,7 @@ calls.key_file: serviceKey
 calls.older_key_files: serviceKey.older
 tenants.dir: tenants
 tenants.secrets: tenantSecrets
+tenants.report: operator.tenants
 upstreams.cache: nothing
 upstreams.catalog: servers
 store.url: redis
@@ -70,6 +71,9 @@ console.address: console.address
 {{- /* A service without a console knows no such section, so it is only named when it is wanted. */ -}}
 {{- if .Values.console.enabled -}}
 {{- $own = mergeOverwrite $own (dict "console" (dict "enabled" true "address" .Values.console.address)) -}}
+{{- end -}}
+{{- if include "quartermaster.sync" . -}}
+{{- $own = mergeOverwrite $own (dict "tenants" (dict "report" "/var/lib/quartermaster/report/tenants.json")) -}}
 {{- end -}}
 {{- $all := mergeOverwrite $own $given (dict "listen" (dict "hosts" $hosts)) -}}
 {{- range $section := keys $all | sortAlpha }}

@@ -9,6 +9,7 @@ import sys
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from starlette.responses import JSONResponse
 
 READS = ToolAnnotations(readOnlyHint=True)
 shop = FastMCP("shop")
@@ -44,6 +45,12 @@ def clear(item: str) -> str:
 def broken() -> str:
     """Always fails."""
     raise ToolError("the till is jammed")
+
+
+@shop.custom_route("/health", methods=["GET"])
+async def health(_request):
+    """As the contract of a LanguageTool wants it."""
+    return JSONResponse({"status": "ok"})
 
 
 shop.run(transport=sys.argv[2], host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="WARNING")

@@ -167,6 +167,8 @@ pub struct TenantSettings {
     pub dir: PathBuf,
     /// The tenants' secrets: one folder per tenant, one file per secret.
     pub secrets: PathBuf,
+    /// Where the service reports which texts it serves; empty: nowhere.
+    pub report: PathBuf,
     /// Whether a tenant's kubeconfig may lead to this very machine.
     pub clusters_on_loopback: bool,
     /// Whether a kubeconfig may be set over HTTP.

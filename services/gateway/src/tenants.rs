@@ -23,6 +23,7 @@ mod folder;
 mod known_names;
 mod over_http;
 mod reconcile;
+mod report;
 mod snapshot;
 mod watch;
 
@@ -61,6 +62,8 @@ pub struct TenantsParts {
     pub dir: PathBuf,
     /// Where the operator's external servers are listed.
     pub curated: CuratedSources,
+    /// The file in which it is reported what is served.
+    pub report: Option<PathBuf>,
     /// Whether a configuration set over HTTP replaces a file.
     pub over_http: bool,
     /// Where such configurations are stored.
@@ -85,6 +88,7 @@ impl TenantsParts {
                 config: configured(config),
                 mcp_servers: (!mcp_servers.is_empty()).then(|| mcp_servers.clone()),
             },
+            report: configured(&settings.tenants.report),
             over_http: settings.tenants.over_http,
             store,
             reach: EgressPolicy::of(settings),
@@ -189,6 +193,8 @@ pub struct TenantRegistry {
     /// What listeners are started with, once there are any.
     tasks: OnceLock<Tasks>,
     listeners: Mutex<HashMap<Tenant, CancellationToken>>,
+    /// What was last reported.
+    reported: Mutex<String>,
 }
 
 impl TenantRegistry {
@@ -206,6 +212,7 @@ impl TenantRegistry {
             appeared: Mutex::default(),
             tasks: OnceLock::new(),
             listeners: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -395,6 +402,9 @@ impl TenantRegistry {
         let new = now.served.keys().filter(|tenant| now.files.contains_key(*tenant));
         let new = new.filter(|tenant| !before.files.contains_key(*tenant));
         self.refresh_each(now.waiting.iter().chain(new).cloned().collect()).await;
+        if self.parts.report.is_some() {
+            self.run_blocking(TenantRegistry::write_report).await;
+        }
         unsettled.unwrap_or(false)
     }
 

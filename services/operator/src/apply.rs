@@ -22,6 +22,9 @@ use telemetry::metrics;
 /// Objects that are remembered; more than that, and the memory begins anew, which costs a write each at most.
 const REMEMBERED: usize = 10_000;
 
+/// How the API server begins to say that it does not know a field of what is applied.
+const UNKNOWN_FIELD: &str = "failed to create typed patch object";
+
 /// What was applied to each object, and how it looked afterwards.
 #[derive(Debug, Default)]
 pub struct Applier {
@@ -122,8 +125,11 @@ impl WantedObject {
     fn failed(&self, error: kube::Error) -> ApplyError {
         let (kind, name) = (self.resource.kind.clone(), self.name.clone());
         match error {
-            // 400 and 422: as it is written it can never be; a quota or an admission rule says 403.
-            kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => {
+            // 400 and 422: as it is written it can never be; a quota or an admission rule says 403. A field that the API
+            // server does not know is a 500 when it is applied.
+            kube::Error::Api(status)
+                if matches!(status.code, 400 | 403 | 422) || status.message.starts_with(UNKNOWN_FIELD) =>
+            {
                 ApplyError::Refused { kind, name, message: status.message.clone() }
             }
             source => ApplyError::Api { kind, name, source },
@@ -273,7 +279,8 @@ fn is_empty(value: &Value) -> bool {
         Value::Null => true,
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -310,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_need_not_be_there() {
-        assert!(holds(&json!({}), &json!({ "labels": {}, "list": [], "none": null })));
+        assert!(holds(&json!({}), &json!({ "labels": {}, "list": [], "none": null, "text": "" })));
         assert!(!holds(&json!({ "list": [1] }), &json!({ "list": [] })));
         assert!(!holds(&json!({}), &json!({ "flag": false })));
     }

@@ -4,7 +4,9 @@ use crate::apply::Applier;
 use crate::names::OPERATOR;
 use crate::resources::ToolSchema;
 use crate::status::{self, Condition, Verdict};
+use crate::tenant::replicas::{ReplicaReport, ReplicaWatch};
 use egress::Lookup;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::controller::Action;
@@ -31,6 +33,8 @@ pub struct OperatorSettings {
     pub identity: String,
     /// The domain of the cluster's own names.
     pub cluster_domain: String,
+    /// What the namespaces of tenants begin with.
+    pub namespace_prefix: String,
     /// How often tools are asked again what they offer.
     pub resync: Duration,
     /// How long its lease lasts without being renewed.
@@ -41,12 +45,14 @@ pub struct OperatorSettings {
 
 impl fmt::Debug for OperatorSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OperatorSettings { watch, namespace, identity, cluster_domain, resync, lease, lookup } = self;
+        let OperatorSettings { watch, namespace, identity, cluster_domain, namespace_prefix, resync, lease, lookup } =
+            self;
         f.debug_struct("OperatorSettings")
             .field("watch", watch)
             .field("namespace", namespace)
             .field("identity", identity)
             .field("cluster_domain", cluster_domain)
+            .field("namespace_prefix", namespace_prefix)
             .field("resync", resync)
             .field("lease", lease)
             .field("own_lookup", &lookup.is_some())
@@ -65,6 +71,7 @@ pub struct Context {
     recorder: Recorder,
     failures: Mutex<HashMap<String, u32>>,
     lists: Mutex<HashMap<String, ListedTools>>,
+    replicas: Mutex<ReplicaWatch>,
 }
 
 /// When a tool was asked last what it offers, and what came of it.
@@ -87,8 +94,8 @@ impl Context {
     pub fn new(client: Client, settings: OperatorSettings) -> Context {
         let reporter = Reporter { controller: OPERATOR.to_owned(), instance: Some(settings.identity.clone()) };
         let recorder = Recorder::new(client.clone(), reporter);
-        let (failures, lists) = (Mutex::default(), Mutex::default());
-        Context { client, applier: Applier::default(), settings, recorder, failures, lists }
+        let (failures, lists, replicas) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Context { client, applier: Applier::default(), settings, recorder, failures, lists, replicas }
     }
 
     /// Tells people of the conditions that changed. An event that is lost is no reason to look again.
@@ -130,6 +137,11 @@ impl Context {
     /// Remembers what came of asking a tool.
     pub fn remember_list(&self, uid: &str, listed: ListedTools) {
         lock(&self.lists).insert(uid.to_owned(), listed);
+    }
+
+    /// The reports of those of these replicas of the gateway that are there.
+    pub fn live_replicas(&self, leases: &[Lease], now: Instant) -> Vec<ReplicaReport> {
+        lock(&self.replicas).live(leases, now)
     }
 
     /// Forgets a resource that is gone.

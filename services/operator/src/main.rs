@@ -2,8 +2,10 @@
 
 use anyhow::Context as _;
 use clap::Parser;
-use operator::cli::{Cli, OperatorCommand, RunArgs};
+use operator::cli::{Cli, OperatorCommand, RunArgs, SyncArgs};
 use operator::context::OperatorSettings;
+use operator::sync::folder::SyncFolders;
+use operator::sync::{self, SyncSettings};
 use operator::{resources, run, serve};
 use std::io::Write;
 use std::path::Path;
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         OperatorCommand::Crds { into } => definitions(into.as_deref()).map(|()| ExitCode::SUCCESS),
         OperatorCommand::Run(args) => operate(*args),
+        OperatorCommand::Sync(args) => keep_folder(*args),
     };
     outcome.unwrap_or_else(|error| {
         writeln!(std::io::stderr(), "quartermaster-operator: {error:#}").ok();
@@ -37,37 +40,93 @@ fn definitions(into: Option<&Path>) -> anyhow::Result<()> {
     };
     for (file, definition) in all {
         let file = folder.join(file);
-        std::fs::write(&file, resources::text(&definition)?).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(&file, resources::text(&definition)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
 }
 
 #[tokio::main]
 async fn operate(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let identity = args.identity.unwrap_or_else(|| format!("pid-{}", std::process::id()));
-    let config = telemetry::Config {
-        log: args.log,
-        otlp_endpoint: args.otlp_endpoint,
-        service_name: "quartermaster-operator".to_owned(),
-        ..telemetry::Config::default()
-    };
-    let http = egress::telemetry_sender().context("cannot build the HTTP client")?;
-    let guard = telemetry::start(&config, &identity, &http).context("telemetry cannot start")?;
-    telemetry::metrics::begin(env!("CARGO_PKG_VERSION"), "");
+    let identity = args.identity.unwrap_or_else(own_name);
+    let guard = observe(args.log, args.otlp_endpoint, &identity)?;
     let settings = OperatorSettings {
         watch: args.watch,
         namespace: args.namespace,
         identity,
         cluster_domain: args.cluster_domain,
+        namespace_prefix: args.namespace_prefix,
         resync: Duration::from_secs(args.resync_seconds),
         lease: Duration::from_secs(args.lease_seconds),
         lookup: None,
     };
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let client = kube::Client::try_default().await.context("no cluster is configured")?;
     let (reached, stopping) = (serve::Reached::default(), CancellationToken::new());
-    let (address, server) = serve::start(&args.listen, serve::Reached::clone(&reached))?;
-    tracing::info!(%address, ?settings, "starting");
+    let client = kube::Client::try_default().await.context("no cluster is configured")?;
+    tracing::info!(?settings, "starting");
+    let work = async {
+        let kept = run::run(client, settings, &reached, stopping.clone()).await;
+        kept.context("the API server cannot be asked")
+    };
+    let kept = until_told(&args.listen, &reached, &stopping, work).await?;
+    end(guard).await?;
+    // An operator that lost its lease begins anew, with nothing in its memory.
+    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+#[tokio::main]
+async fn keep_folder(args: SyncArgs) -> anyhow::Result<ExitCode> {
+    let identity = args.identity.unwrap_or_else(own_name);
+    let guard = observe(args.log, args.otlp_endpoint, &identity)?;
+    let settings = SyncSettings {
+        watch: args.watch,
+        namespace: args.namespace,
+        identity,
+        cluster_domain: args.cluster_domain,
+        namespace_prefix: args.namespace_prefix,
+        secrets_every: Duration::from_secs(args.secrets_seconds),
+        lease: Duration::from_secs(args.lease_seconds),
+        folders: SyncFolders { tenants: args.tenants, secrets: args.secrets },
+        report: args.report,
+    };
+    let (reached, stopping) = (serve::Reached::default(), CancellationToken::new());
+    let client = kube::Client::try_default().await.context("no cluster is configured")?;
+    tracing::info!(?settings, "starting");
+    let work = async {
+        sync::run(client, settings, &reached, stopping.clone()).await;
+        anyhow::Ok(())
+    };
+    until_told(&args.listen, &reached, &stopping, work).await?;
+    end(guard).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn own_name() -> String {
+    format!("pid-{}", std::process::id())
+}
+
+fn observe(log: String, otlp_endpoint: String, identity: &str) -> anyhow::Result<telemetry::TelemetryGuard> {
+    let config = telemetry::Config {
+        log,
+        otlp_endpoint,
+        service_name: "quartermaster-operator".to_owned(),
+        ..telemetry::Config::default()
+    };
+    let http = egress::telemetry_sender().context("cannot build the HTTP client")?;
+    let guard = telemetry::start(&config, identity, &http).context("telemetry cannot start")?;
+    telemetry::metrics::begin(env!("CARGO_PKG_VERSION"), "");
+    Ok(guard)
+}
+
+/// Serves `/metrics` while the work goes on, and tells it to stop when a signal comes.
+async fn until_told<T>(
+    listen: &str,
+    reached: &serve::Reached,
+    stopping: &CancellationToken,
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (address, server) = serve::start(listen, serve::Reached::clone(reached))?;
+    tracing::info!(%address, "listening");
     let told_to_stop = async {
         tokio::select! {
             _ = term.recv() => {}
@@ -77,15 +136,17 @@ async fn operate(args: RunArgs) -> anyhow::Result<ExitCode> {
         // What is under way is finished by whoever does it.
         std::future::pending::<()>().await;
     };
-    let kept = tokio::select! {
-        kept = run::run(client, settings, &reached, stopping.clone()) => kept.context("the API server cannot be asked")?,
+    tokio::select! {
+        ended = work => ended,
         ended = server => anyhow::bail!("the listener ended: {ended:?}"),
-        () = told_to_stop => true,
-    };
+        () = told_to_stop => anyhow::bail!("this never ends"),
+    }
+}
+
+async fn end(guard: telemetry::TelemetryGuard) -> anyhow::Result<()> {
     tracing::info!("stopping");
     if let Err(error) = tokio::task::spawn_blocking(move || guard.shutdown(Duration::from_secs(5))).await? {
         tracing::warn!(%error, "the last traces were not sent");
     }
-    // An operator that lost its lease begins anew, with nothing in its memory.
-    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(())
 }

@@ -3,13 +3,16 @@
 use crate::context::{Context, OperatorSettings};
 use crate::lease::Candidate;
 use crate::names;
-use crate::resources::{LanguageAgent, LanguageTool};
+use crate::resources::{LanguageAgent, LanguageTool, ServerEntry, TenantResource};
 use crate::serve::Reached;
+use crate::tenant::replicas::{REPLICA_LABEL, ReplicaReport, report_of};
+use crate::tenant::tenant_of;
 use crate::tool::reconcile::ReconcileError;
-use crate::{agent, tool};
+use crate::{agent, tenant, tool};
 use futures_util::StreamExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::Api;
@@ -17,9 +20,10 @@ use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
+use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use telemetry::{metrics, names as attributes};
 use tokio_util::sync::CancellationToken;
@@ -60,10 +64,15 @@ pub async fn run(
     Ok(kept)
 }
 
-/// Both controllers, until told to stop; what is under way is finished then.
+/// All controllers, until told to stop; what is under way is finished then.
 async fn controllers(client: Client, settings: OperatorSettings, stopping: CancellationToken) {
     let context = Arc::new(Context::new(client, settings));
-    tokio::join!(agents(&context, stopping.clone()), tools(&context, stopping));
+    tokio::join!(
+        agents(&context, stopping.clone()),
+        tools(&context, stopping.clone()),
+        tenants(&context, stopping.clone()),
+        entries(&context, stopping),
+    );
 }
 
 async fn tools(context: &Arc<Context>, stopping: CancellationToken) {
@@ -75,12 +84,20 @@ async fn tools(context: &Arc<Context>, stopping: CancellationToken) {
         let names: Vec<String> = agent.spec.tools.into_iter().map(|tool| tool.name).chain(before).collect();
         names.into_iter().map(move |name| ObjectRef::new(&name).within(&namespace)).collect::<Vec<_>>()
     };
-    Controller::new(api::<LanguageTool>(context), watcher::Config::default())
+    let controller = Controller::new(api::<LanguageTool>(context), watcher::Config::default());
+    let store = controller.store();
+    // An entry may have named another tool before, so all of the namespace are looked at.
+    let served = move |entry: ServerEntry| {
+        let is_there = |tool: &&Arc<LanguageTool>| tool.namespace() == entry.namespace();
+        store.state().iter().filter(is_there).map(|tool| ObjectRef::from_obj(tool.as_ref())).collect::<Vec<_>>()
+    };
+    controller
         .with_config(config())
         .owns(api::<Deployment>(context), made.clone())
         .owns(api::<Service>(context), made.clone())
         .owns(api::<NetworkPolicy>(context), made)
         .watches(api::<LanguageAgent>(context), watcher::Config::default(), used)
+        .watches(api::<ServerEntry>(context), watcher::Config::default(), served)
         .graceful_shutdown_on(stopping.cancelled_owned())
         .run(|tool, context| observed(tool::reconcile::reconcile, tool, context), give_up, Arc::clone(context))
         .for_each(|outcome| async move { log(outcome.err()) })
@@ -104,6 +121,60 @@ async fn agents(context: &Arc<Context>, stopping: CancellationToken) {
         .watches(api::<LanguageTool>(context), watcher::Config::default(), users)
         .graceful_shutdown_on(stopping.cancelled_owned())
         .run(|agent, context| observed(agent::reconcile::reconcile, agent, context), give_up, Arc::clone(context))
+        .for_each(|outcome| async move { log(outcome.err()) })
+        .await;
+}
+
+async fn tenants(context: &Arc<Context>, stopping: CancellationToken) {
+    let controller = Controller::new(api::<TenantResource>(context), watcher::Config::default());
+    let prefix = context.settings.namespace_prefix.clone();
+    let of_namespace = move |namespace: Option<String>| {
+        let namespace = namespace.unwrap_or_default();
+        let tenant = tenant_of(&namespace, &prefix);
+        tenant.map(|tenant| ObjectRef::<TenantResource>::new(tenant).within(&namespace))
+    };
+    let (of_entry, of_tool) = (of_namespace.clone(), of_namespace);
+    // A lease is renewed all the time: only what it reports anew is a reason to look.
+    let (known, store) = (Mutex::new(HashMap::<String, ReplicaReport>::new()), controller.store());
+    let reported = move |lease: Lease| {
+        let report = report_of(&lease);
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.insert(lease.name_any(), report.clone());
+        // A replica that is new counts for every tenant.
+        let is_other = |tenant: &&Arc<TenantResource>| match &before {
+            Some(before) => before.get(&tenant.name_any()) != report.get(&tenant.name_any()),
+            None => true,
+        };
+        store.state().iter().filter(is_other).map(|tenant| ObjectRef::from_obj(tenant.as_ref())).collect::<Vec<_>>()
+    };
+    let leases: Api<Lease> = Api::namespaced(context.client.clone(), &context.settings.namespace);
+    controller
+        .with_config(config())
+        .watches(api::<ServerEntry>(context), watcher::Config::default(), move |entry| of_entry(entry.namespace()))
+        .watches(api::<LanguageTool>(context), watcher::Config::default(), move |tool| of_tool(tool.namespace()))
+        .watches(leases, watcher::Config::default().labels(REPLICA_LABEL), reported)
+        .graceful_shutdown_on(stopping.cancelled_owned())
+        .run(|tenant, context| observed(tenant::reconcile::reconcile, tenant, context), give_up, Arc::clone(context))
+        .for_each(|outcome| async move { log(outcome.err()) })
+        .await;
+}
+
+async fn entries(context: &Arc<Context>, stopping: CancellationToken) {
+    let controller = Controller::new(api::<ServerEntry>(context), watcher::Config::default());
+    let store = controller.store();
+    let of_namespace = move |namespace: Option<String>| {
+        let is_there = |entry: &&Arc<ServerEntry>| entry.namespace() == namespace;
+        store.state().iter().filter(is_there).map(|entry| ObjectRef::from_obj(entry.as_ref())).collect::<Vec<_>>()
+    };
+    let of_tool = of_namespace.clone();
+    controller
+        .with_config(config())
+        .watches(api::<TenantResource>(context), watcher::Config::default(), move |tenant| {
+            of_namespace(tenant.namespace())
+        })
+        .watches(api::<LanguageTool>(context), watcher::Config::default(), move |tool| of_tool(tool.namespace()))
+        .graceful_shutdown_on(stopping.cancelled_owned())
+        .run(|entry, context| observed(tenant::entry::reconcile, entry, context), give_up, Arc::clone(context))
         .for_each(|outcome| async move { log(outcome.err()) })
         .await;
 }

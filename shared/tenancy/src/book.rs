@@ -11,6 +11,7 @@ use crate::config::TenantConfig;
 use crate::problem::{Position, Problem, ProblemReport, shown};
 use crate::yaml;
 use domain::Tenant;
+use domain::json::sha256_hex;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -83,13 +84,28 @@ pub struct FolderReading {
 #[derive(Debug)]
 struct PageReading {
     stamp: Option<FileStamp>,
+    /// Of the text that was judged, right or wrong; empty if there was none.
+    digest: String,
     page: Result<Arc<ConfiguredTenant>, Vec<Problem>>,
+}
+
+/// The digest of a file's text, as `sha256:<hex>`.
+pub fn text_digest(text: &str) -> String {
+    format!("sha256:{}", sha256_hex(text.as_bytes()))
 }
 
 impl FolderReading {
     /// Whether some file changed so lately that it has to be looked at once more.
     pub fn is_unsettled(&self) -> bool {
         self.pages.values().any(|page| page.stamp.is_none())
+    }
+
+    /// Every file, the digest of the text that was judged, and what is wrong with it.
+    pub fn verdicts(&self) -> impl Iterator<Item = (&Path, &str, &[Problem])> {
+        self.pages.iter().map(|(path, page)| {
+            let problems = page.page.as_ref().err().map_or(&[][..], Vec::as_slice);
+            (path.as_path(), page.digest.as_str(), problems)
+        })
     }
 
     /// Forgets everything, because files mean something else now.
@@ -108,10 +124,11 @@ impl FolderReading {
                 Some(same) if stamp.is_some() && same.stamp == stamp => same,
                 earlier => {
                     let file = label(&path);
-                    let read = read_page(&path, &file, known).map(|(config, text)| ConfiguredTenant {
-                        config: Arc::new(config),
-                        file,
-                        text,
+                    let text = text_of(&path, &file);
+                    let digest = text.as_deref().map_or_else(|_| String::new(), text_digest);
+                    let read = text.and_then(|text| {
+                        let config = Arc::new(judge_page(&path, &file, &text, known)?);
+                        Ok(ConfiguredTenant { config, file, text })
                     });
                     let (page, is_other) = match (read, earlier.map(|earlier| earlier.page)) {
                         (Ok(now), Some(Ok(before))) if *before == now => (Ok(before), false),
@@ -119,7 +136,7 @@ impl FolderReading {
                         (now, _) => (now.map(Arc::new), true),
                     };
                     other |= is_other;
-                    PageReading { stamp, page }
+                    PageReading { stamp, digest, page }
                 }
             };
             self.pages.insert(path, next);
@@ -185,15 +202,15 @@ impl TenantFiles {
 
 /// Reads and checks one tenant's file, which must be named after its tenant.
 pub fn read_file(path: &Path, known: &KnownNames<'_>) -> Result<TenantConfig, Vec<Problem>> {
-    read_page(path, &label(path), known).map(|(config, _)| config)
+    let file = label(path);
+    judge_page(path, &file, &text_of(path, &file)?, known)
 }
 
-fn read_page(path: &Path, file: &str, known: &KnownNames<'_>) -> Result<(TenantConfig, String), Vec<Problem>> {
-    let text = text_of(path, file)?;
-    let config = check::parse(file, &text, known)?;
+fn judge_page(path: &Path, file: &str, text: &str, known: &KnownNames<'_>) -> Result<TenantConfig, Vec<Problem>> {
+    let config = check::parse(file, text, known)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if stem == config.tenant.as_str() {
-        return Ok((config, text));
+        return Ok(config);
     }
     let mut report = ProblemReport::of(file);
     let message = format!("the file is named {} and speaks of the tenant `{}`", shown(&stem), config.tenant);

@@ -22,7 +22,7 @@ pub mod trace;
 pub mod values;
 pub mod yaml;
 
-pub use book::{ConfiguredTenant, FolderReading, TenantFiles, read_file};
+pub use book::{ConfiguredTenant, FolderReading, TenantFiles, read_file, text_digest};
 pub use bounds::{Excess, SecretUse, exceeding, listed, secret_uses};
 pub use check::{AddressCheck, AddressUse, KnownNames, parse, parse_section};
 pub use config::{ApprovalConfig, AuditConfig, AuditContents, TenantConfig, TenantLimits, UnwritableAudit};

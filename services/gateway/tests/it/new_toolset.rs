@@ -218,6 +218,7 @@ impl Fixture {
         let tenants = Arc::new(TenantRegistry::new(TenantsParts {
             dir: folder.path().join("tenants"),
             curated: CuratedSources::default(),
+            report: None,
             over_http: false,
             store: store.clone(),
             toolsets,

@@ -1,11 +1,9 @@
 //! What an agent becomes: a ConfigMap and a Deployment of its template. Pure.
 
 use crate::apply::WantedObject;
-use crate::names::{
-    self, AGENT_LABEL, CONFIG_FILE, CONFIG_FOLDER, CONFIG_VOLUME, MCP_SERVERS,
-};
+use crate::names::{self, AGENT_LABEL, CONFIG_FILE, CONFIG_FOLDER, CONFIG_VOLUME, MCP_SERVERS};
 use crate::resources::{DeploymentMode, LanguageAgent, LanguageToolSpec};
-use crate::tool::objects::container;
+use crate::tool::objects::{DEFAULT_ACCOUNT, container};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -46,7 +44,8 @@ fn config(tools: &[GivenTool]) -> String {
     if tools.is_empty() {
         return "tools: {}\n".to_owned();
     }
-    let entry = |tool: &GivenTool| format!("  \"{}\":\n    endpoint: {}\n    protocol: mcp\n", tool.name, tool.endpoint);
+    let entry =
+        |tool: &GivenTool| format!("  \"{}\":\n    endpoint: {}\n    protocol: mcp\n", tool.name, tool.endpoint);
     "tools:\n".to_owned() + &tools.iter().map(entry).collect::<String>()
 }
 
@@ -57,6 +56,9 @@ fn deployment(agent: &LanguageAgent, tools: &[GivenTool]) -> Value {
     let labels = object_at(metadata, "labels");
     labels.extend(names::labels(AGENT_LABEL, &name).into_iter().map(|(key, value)| (key, json!(value))));
     let pod = object_at(&mut template, "spec");
+    if !pod.contains_key("serviceAccount") {
+        pod.entry("serviceAccountName").or_insert(json!(DEFAULT_ACCOUNT));
+    }
     let endpoints: Vec<&str> = tools.iter().map(|tool| tool.endpoint.as_str()).collect();
     for container in list_at(pod, "containers").iter_mut().filter_map(Value::as_object_mut) {
         connect(container, &endpoints.join(","));
@@ -110,7 +112,8 @@ fn list_at<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Vec<Value>
 /// Why these tools cannot be given to one agent together, if they cannot.
 pub fn clash(agent: &LanguageAgent, tools: &[GivenTool]) -> Option<String> {
     let mut taken: Vec<(u16, &str)> = Vec::new();
-    let own = ["containers", "initContainers"].map(|key| agent.spec.template.get("spec").and_then(|spec| spec.get(key)));
+    let own =
+        ["containers", "initContainers"].map(|key| agent.spec.template.get("spec").and_then(|spec| spec.get(key)));
     let own: Vec<&str> = own
         .into_iter()
         .flatten()

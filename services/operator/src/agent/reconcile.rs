@@ -56,7 +56,7 @@ async fn tools_of(context: &Context, agent: &LanguageAgent) -> Result<(Vec<Given
         match found.filter(|tool| tool.metadata.deletion_timestamp.is_none()) {
             Some(LanguageTool { spec, .. }) => tools.push(GivenTool {
                 name: reference.name.clone(),
-                endpoint: endpoint(&reference.name, &namespace, &spec, &context.settings),
+                endpoint: endpoint(&reference.name, &namespace, &spec, &context.settings.cluster_domain),
                 spec,
             }),
             None => missing.push(reference.name.as_str()),

@@ -157,7 +157,7 @@ pub enum DeploymentMode {
 }
 
 /// A key of a Secret in the same namespace.
-#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+#[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenReference {
     /// The Secret.
     #[schemars(length(min = 1, max = 253))]

@@ -5,10 +5,20 @@
 
 pub mod language_agent;
 pub mod language_tool;
+pub mod server_entry;
+pub mod tenant;
 
 pub use language_agent::{AgentToolStatus, LanguageAgent, LanguageAgentSpec, LanguageAgentStatus, ToolReference};
 pub use language_tool::{
     DeploymentMode, LanguageTool, LanguageToolSpec, LanguageToolStatus, TokenReference, ToolSchema,
+};
+
+pub use server_entry::{
+    ServerAuth, ServerEntry, ServerEntrySpec, ServerEntryStatus, ServerToolReference, ServerTransport,
+};
+pub use tenant::{
+    AcceptedText, ConfigError, SecretReference, ServingReplicas, TenantResource, TenantResourceSpec,
+    TenantResourceStatus,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,8 +26,13 @@ use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Every definition, by the name of its file.
-pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
-    [("languageagents.langop.io.json", LanguageAgent::crd()), ("languagetools.langop.io.json", LanguageTool::crd())]
+pub fn definitions() -> [(&'static str, CustomResourceDefinition); 4] {
+    [
+        ("languageagents.langop.io.json", LanguageAgent::crd()),
+        ("languagetools.langop.io.json", LanguageTool::crd()),
+        ("serverentries.quartermaster.dev.json", ServerEntry::crd()),
+        ("tenants.quartermaster.dev.json", TenantResource::crd()),
+    ]
 }
 
 /// A definition as it is checked in.

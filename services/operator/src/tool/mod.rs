@@ -7,14 +7,13 @@ pub mod objects;
 pub mod reconcile;
 pub mod sync;
 
-use crate::context::OperatorSettings;
 use crate::resources::{DeploymentMode, LanguageToolSpec};
 
 /// Where an agent reaches a tool.
-pub fn endpoint(name: &str, namespace: &str, spec: &LanguageToolSpec, settings: &OperatorSettings) -> String {
+pub fn endpoint(name: &str, namespace: &str, spec: &LanguageToolSpec, cluster_domain: &str) -> String {
     match spec.deployment_mode {
         DeploymentMode::Service => {
-            format!("http://{name}.{namespace}.svc.{}:{}", settings.cluster_domain, spec.port)
+            format!("http://{name}.{namespace}.svc.{cluster_domain}:{}", spec.port)
         }
         DeploymentMode::Sidecar => format!("http://localhost:{}", spec.port),
     }

@@ -12,8 +12,21 @@ use kube::api::ApiResource;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+/// The account of pods that name none. It is written all the same: the API server keeps the name of an account a second time
+/// under an older key, and would bring it back from there when it is taken away.
+pub const DEFAULT_ACCOUNT: &str = "default";
+
+/// Who uses a tool.
+#[derive(Debug, Default)]
+pub struct ToolUsers {
+    /// The agents that refer to it, in order.
+    pub agents: Vec<String>,
+    /// Whether a ServerEntry does, so that the gateway speaks to it.
+    pub gateway: bool,
+}
+
 /// The objects of a tool that runs in pods of its own, in the order in which they are written: the fence comes first.
-pub fn all(tool: &LanguageTool, owner: &OwnerReference, agents: &[String], operator_in: &str) -> [WantedObject; 3] {
+pub fn all(tool: &LanguageTool, owner: &OwnerReference, users: &ToolUsers, operator_in: &str) -> [WantedObject; 3] {
     let object = |resource, spec: Value| WantedObject {
         resource,
         namespace: tool.namespace().unwrap_or_default(),
@@ -23,22 +36,29 @@ pub fn all(tool: &LanguageTool, owner: &OwnerReference, agents: &[String], opera
         owner: owner.clone(),
     };
     [
-        object(ApiResource::erase::<NetworkPolicy>(&()), network_policy(tool, agents, operator_in)),
+        object(ApiResource::erase::<NetworkPolicy>(&()), network_policy(tool, users, operator_in)),
         object(ApiResource::erase::<Deployment>(&()), deployment(tool)),
         object(ApiResource::erase::<Service>(&()), service(tool)),
     ]
 }
 
-/// Lets the agents in that refer to the tool, and the operator, which asks what it offers. Nobody else.
-fn network_policy(tool: &LanguageTool, agents: &[String], operator_in: &str) -> Value {
+/// Lets the agents in that refer to the tool, the gateway if a ServerEntry does, and the operator, which asks what it
+/// offers. Nobody else.
+fn network_policy(tool: &LanguageTool, users: &ToolUsers, operator_in: &str) -> Value {
     let operator = json!({
         "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": operator_in } },
         "podSelector": { "matchLabels": { "app.kubernetes.io/name": OPERATOR } },
     });
     let mut from = vec![operator];
-    if !agents.is_empty() {
-        let one_of = json!({ "key": AGENT_LABEL, "operator": "In", "values": agents });
+    if !users.agents.is_empty() {
+        let one_of = json!({ "key": AGENT_LABEL, "operator": "In", "values": users.agents });
         from.push(json!({ "podSelector": { "matchExpressions": [one_of] } }));
+    }
+    if users.gateway {
+        from.push(json!({
+            "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": operator_in } },
+            "podSelector": { "matchLabels": { "app.kubernetes.io/component": "gateway" } },
+        }));
     }
     json!({
         "podSelector": { "matchLabels": { TOOL_LABEL: tool.name_any() } },
@@ -64,7 +84,7 @@ fn deployment(tool: &LanguageTool) -> Value {
     // Only a tool that was given an account of its own speaks to the API server.
     pod.insert("automountServiceAccountToken".to_owned(), json!(spec.service_account_name.is_some()));
     set(&mut pod, "volumes", spec.volumes.as_ref());
-    set(&mut pod, "serviceAccountName", spec.service_account_name.as_ref());
+    pod.insert("serviceAccountName".to_owned(), json!(spec.service_account_name.as_deref().unwrap_or(DEFAULT_ACCOUNT)));
     set(&mut pod, "imagePullSecrets", spec.image_pull_secrets.as_ref());
     set(&mut pod, "securityContext", spec.pod_security_context.as_ref());
     set(&mut pod, "nodeSelector", spec.node_selector.as_ref());
@@ -88,8 +108,10 @@ pub fn container(name: &str, spec: &LanguageToolSpec) -> Map<String, Value> {
     container.insert("image".to_owned(), json!(spec.image));
     container.insert("ports".to_owned(), json!([{ "containerPort": spec.port, "protocol": "TCP" }]));
     container.insert("readinessProbe".to_owned(), spec.readiness_probe.as_ref().map_or(health, |probe| json!(probe)));
-    container
-        .insert("securityContext".to_owned(), spec.security_context.as_ref().map_or(confined, |context| json!(context)));
+    container.insert(
+        "securityContext".to_owned(),
+        spec.security_context.as_ref().map_or(confined, |context| json!(context)),
+    );
     set(&mut container, "command", spec.command.as_ref());
     set(&mut container, "args", spec.args.as_ref());
     set(&mut container, "env", spec.env.as_ref());

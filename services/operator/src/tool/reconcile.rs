@@ -6,8 +6,9 @@ use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::discover::ToolAddress;
 use crate::names::DIGEST;
-use crate::resources::{DeploymentMode, LanguageAgent, LanguageTool, LanguageToolStatus};
+use crate::resources::{DeploymentMode, LanguageAgent, LanguageTool, LanguageToolStatus, ServerEntry};
 use crate::status::{Verdict, conditions, phase};
+use crate::tool::objects::ToolUsers;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::runtime::controller::Action;
@@ -63,7 +64,7 @@ pub async fn reconcile(tool: Arc<LanguageTool>, context: Arc<Context>) -> Result
     let status = LanguageToolStatus {
         observed_generation: generation,
         phase: Some(phase(&accepted, &ready).to_owned()),
-        endpoint: Some(endpoint(&name, &namespace, &tool.spec, &context.settings)),
+        endpoint: Some(endpoint(&name, &namespace, &tool.spec, &context.settings.cluster_domain)),
         ready_replicas,
         available_tools,
         tool_schemas,
@@ -90,8 +91,8 @@ struct LookedAt {
 /// A tool in pods of its own.
 async fn as_service(context: &Context, tool: &LanguageTool) -> Result<LookedAt, ReconcileError> {
     let owner = tool.controller_owner_ref(&()).ok_or(ReconcileError::NoUid)?;
-    let agents = agents_of(context, tool).await?;
-    let wanted = objects::all(tool, &owner, &agents, &context.settings.namespace);
+    let users = users_of(context, tool).await?;
+    let wanted = objects::all(tool, &owner, &users, &context.settings.namespace);
     let (mut accepted, mut deployment) = (Verdict::yes("Accepted", "Applied"), None);
     for object in &wanted {
         match context.applier.apply(&context.client, object).await {
@@ -102,7 +103,8 @@ async fn as_service(context: &Context, tool: &LanguageTool) -> Result<LookedAt, 
                 Some(reason) => {
                     accepted = Verdict::no("Accepted", reason, error.to_string());
                     if object.resource.kind == "Deployment" {
-                        deployment = context.applier.find(&context.client, object).await.map_err(ReconcileError::Apply)?;
+                        deployment =
+                            context.applier.find(&context.client, object).await.map_err(ReconcileError::Apply)?;
                     }
                     break;
                 }
@@ -120,7 +122,12 @@ async fn as_service(context: &Context, tool: &LanguageTool) -> Result<LookedAt, 
         let verdict = Verdict::no("SchemaSynced", "NoToken", "the token for asking is missing");
         SyncedTools { verdict, schemas: None, again: Duration::from_secs(10).min(context.settings.resync) }
     } else {
-        let url = endpoint(&tool.name_any(), &tool.namespace().unwrap_or_default(), &tool.spec, &context.settings);
+        let url = endpoint(
+            &tool.name_any(),
+            &tool.namespace().unwrap_or_default(),
+            &tool.spec,
+            &context.settings.cluster_domain,
+        );
         let url = format!("{url}{}", tool.spec.path);
         let address = ToolAddress { url, token, lookup: context.settings.lookup.clone() };
         sync(context, &tool.uid().unwrap_or_default(), running(tool, deployment.as_ref()), address).await
@@ -131,7 +138,7 @@ async fn as_service(context: &Context, tool: &LanguageTool) -> Result<LookedAt, 
 /// A tool in the pods of agents: it has none itself, and what it had when it was a service goes.
 async fn as_sidecar(context: &Context, tool: &LanguageTool) -> Result<LookedAt, ReconcileError> {
     let owner = tool.controller_owner_ref(&()).ok_or(ReconcileError::NoUid)?;
-    for object in objects::all(tool, &owner, &[], &context.settings.namespace).iter().rev() {
+    for object in objects::all(tool, &owner, &ToolUsers::default(), &context.settings.namespace).iter().rev() {
         context.applier.remove(&context.client, object).await.map_err(ReconcileError::Apply)?;
     }
     let verdict = Verdict::unknown("SchemaSynced", "Sidecar", "a sidecar is reached from its own pod only");
@@ -144,16 +151,20 @@ async fn as_sidecar(context: &Context, tool: &LanguageTool) -> Result<LookedAt, 
     })
 }
 
-/// The agents of the namespace that refer to a tool, in order.
-async fn agents_of(context: &Context, tool: &LanguageTool) -> Result<Vec<String>, ReconcileError> {
+/// The agents and entries of the namespace that refer to a tool.
+async fn users_of(context: &Context, tool: &LanguageTool) -> Result<ToolUsers, ReconcileError> {
     let api: Api<LanguageAgent> = Api::namespaced(context.client.clone(), &tool.namespace().unwrap_or_default());
     let agents = api.list(&ListParams::default()).await;
     let agents = agents.map_err(|error| ReconcileError::Api("the LanguageAgents", error))?;
     let name = tool.name_any();
     let uses = |agent: &&LanguageAgent| agent.spec.tools.iter().any(|tool| tool.enabled && tool.name == name);
-    let mut names: Vec<String> = agents.items.iter().filter(uses).map(ResourceExt::name_any).collect();
-    names.sort_unstable();
-    Ok(names)
+    let mut agents: Vec<String> = agents.items.iter().filter(uses).map(ResourceExt::name_any).collect();
+    agents.sort_unstable();
+    let entries: Api<ServerEntry> = Api::namespaced(context.client.clone(), &tool.namespace().unwrap_or_default());
+    let entries = entries.list(&ListParams::default()).await;
+    let entries = entries.map_err(|error| ReconcileError::Api("the ServerEntries", error))?;
+    let is_named = |entry: &ServerEntry| entry.spec.tool_ref.as_ref().is_some_and(|tool| tool.name == name);
+    Ok(ToolUsers { agents, gateway: entries.items.iter().any(is_named) })
 }
 
 /// `Ready` of whatever a Deployment runs, and how many pods are.

@@ -29,8 +29,7 @@ async fn an_agent_gets_the_endpoints_of_its_tools_ready_or_not() {
     assert_eq!(config(&map), format!("tools:\n{}", entry("never-ready", 8080)));
     let agent = yard.see_condition("LanguageAgent", "ana", "ResolvedRefs", ("False", "ToolNotFound")).await;
     assert!(condition_of(&agent, "ResolvedRefs")["message"].as_str().unwrap().contains("later"));
-    let tool = yard.find("LanguageTool", "never-ready").await.unwrap();
-    assert_eq!(condition_of(&tool, "Ready")["status"], "False");
+    yard.see_condition("LanguageTool", "never-ready", "Ready", ("False", "NoReplicaReady")).await;
 
     // A tool that comes later, and one that moves.
     yard.tool("later", json!({ "image": "registry.example/tool:1", "port": 9000 })).await;
@@ -80,7 +79,8 @@ async fn a_sidecar_runs_in_the_pod_of_each_agent_and_nowhere_else() {
     let container = &pod["initContainers"][0];
     assert_eq!((&container["name"], &container["restartPolicy"]), (&json!("files"), &json!("Always")));
     assert_eq!(container["volumeMounts"][0]["mountPath"], "/workspace");
-    let volumes: Vec<&str> = pod["volumes"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let volumes: Vec<&str> =
+        pod["volumes"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(volumes, ["workspace", "scratch", "langop-agent-config"]);
     let tool = yard.see_condition("LanguageTool", "files", "Ready", ("True", "Sidecar")).await;
     assert_eq!(tool["status"]["endpoint"], "http://localhost:7000");

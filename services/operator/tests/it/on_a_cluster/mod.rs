@@ -5,11 +5,15 @@
 //! ring `operator` always has one.
 
 mod agents;
+mod checklist;
 mod faults;
 mod fields;
+mod gateways;
 mod leading;
+mod leaving;
 mod policies;
 mod quiet;
 mod rights;
 mod schemas;
+mod tenants;
 mod yard;

@@ -1,25 +1,24 @@
 //! The rights that the chart gives are those that are used, each of them, and no others are needed.
 
-use crate::on_a_cluster::yard::{Yard, using};
+use crate::on_a_cluster::yard::{Yard, rules, using};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 use testkit::upstream::{Era, McpServer};
 
 /// Group, resource and verb.
 type Right = (String, String, String);
 
-fn given() -> BTreeSet<Right> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/files/operator-rules.json");
-    let rules: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+/// The rights in some parts of the chart.
+fn given(parts: &[&str]) -> BTreeSet<Right> {
+    let rules = rules();
     let all = |rule: &Value, key: &str| -> Vec<String> {
         rule[key].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
     };
     let mut rights = BTreeSet::new();
-    for rule in rules.as_object().unwrap().values().flat_map(|part| part.as_array().unwrap()) {
+    for rule in parts.iter().flat_map(|part| rules[*part].as_array().unwrap()) {
         for group in all(rule, "apiGroups") {
             for resource in all(rule, "resources") {
                 rights.extend(all(rule, "verbs").into_iter().map(|verb| (group.clone(), resource.clone(), verb)));
@@ -29,17 +28,45 @@ fn given() -> BTreeSet<Right> {
     rights
 }
 
+/// Waits until a user has used every right of these parts; no request of its may have been refused.
+pub async fn all_used(yard: &Yard, user: &str, parts: &[&str]) {
+    let mut missing = given(parts);
+    for _ in 0..60 {
+        let seen = yard.audited(user);
+        let refused: Vec<_> = seen.iter().filter(|one| one.status == 403).collect();
+        assert_eq!(refused, Vec::<&crate::on_a_cluster::yard::Audited>::new(), "a right is missing");
+        let mut used: BTreeSet<Right> =
+            seen.iter().map(|one| (one.group.clone(), one.resource.clone(), one.verb.clone())).collect();
+        // What is applied where nothing is yet is a patch to the audit log, and asks for `create` as well.
+        let applied = seen.iter().filter(|one| one.verb == "patch" && one.status == 201);
+        used.extend(
+            applied.map(|one| (one.group.clone(), one.resource.clone(), "create".to_owned())).collect::<Vec<_>>(),
+        );
+        missing = given(parts).difference(&used).cloned().collect();
+        if missing.is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("nobody uses these rights: {missing:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_of_the_chart_is_used_and_none_is_missing() {
     let Some(yard) = Yard::open().await else { return };
     let settings = operator::context::OperatorSettings { resync: Duration::from_secs(1), ..yard.settings("one") };
     let operator = yard.operator_with(settings).await;
-    let secret: Secret = crate::on_a_cluster::yard::object(json!({ "metadata": { "name": "access" }, "stringData": { "token": "t" } }));
+    let secret: Secret =
+        crate::on_a_cluster::yard::object(json!({ "metadata": { "name": "access" }, "stringData": { "token": "t" } }));
     yard.api().create(&PostParams::default(), &secret).await.unwrap();
     let server = McpServer::start(Era::Both).await;
     server.offer(vec![json!({ "name": "a", "inputSchema": { "type": "object" } })]);
     let reference = json!({ "name": "access", "key": "token" });
-    yard.tool("tool", json!({ "image": "registry.example/tool:1", "port": server.port(), "tokenSecretRef": reference })).await;
+    yard.tool(
+        "tool",
+        json!({ "image": "registry.example/tool:1", "port": server.port(), "tokenSecretRef": reference }),
+    )
+    .await;
     yard.agent("agent", using(&["tool"])).await;
     yard.see_condition("LanguageTool", "tool", "SchemaSynced", ("True", "Listed")).await;
     // The same thing twice is one event that is counted: it fails, is mended and fails again.
@@ -53,26 +80,16 @@ async fn every_right_of_the_chart_is_used_and_none_is_missing() {
     for kind in ["Deployment", "Service", "NetworkPolicy"] {
         yard.see_gone(kind, "tool").await;
     }
-    yard.see("Deployment", "agent", "the sidecar", |one| one["spec"]["template"]["spec"]["initContainers"][0]["name"] == "tool").await;
-
-    let mut missing = BTreeSet::new();
-    yard.until("every right to be used", async || {
-        let seen = yard.audited(&yard.user("one"));
-        let refused: Vec<_> = seen.iter().filter(|one| one.status == 403).collect();
-        assert_eq!(refused, Vec::<&crate::on_a_cluster::yard::Audited>::new(), "a right is missing");
-        let mut used: BTreeSet<Right> =
-            seen.iter().map(|one| (one.group.clone(), one.resource.clone(), one.verb.clone())).collect();
-        // What is applied where nothing is yet is a patch to the audit log, and asks for `create` as well.
-        let applied: Vec<Right> = seen
-            .iter()
-            .filter(|one| one.verb == "patch" && one.status == 201)
-            .map(|one| (one.group.clone(), one.resource.clone(), "create".to_owned()))
-            .collect();
-        used.extend(applied);
-        missing = given().difference(&used).cloned().collect();
-        missing.is_empty().then_some(())
+    yard.see("Deployment", "agent", "the sidecar", |one| {
+        one["spec"]["template"]["spec"]["initContainers"][0]["name"] == "tool"
     })
     .await;
-    assert_eq!(missing, BTreeSet::new());
+
+    // Tenants and their servers, of which only the status is written.
+    yard.write("Tenant", &yard.namespace, json!({ "config": { "mode": "read" } })).await.unwrap();
+    yard.write("ServerEntry", "notes", json!({ "url": "https://notes.example/mcp" })).await.unwrap();
+    yard.see_condition("Tenant", &yard.namespace, "Accepted", ("Unknown", "NoReplicas")).await;
+    yard.see_condition("ServerEntry", "notes", "ResolvedRefs", ("True", "Resolved")).await;
+    all_used(&yard, &yard.user("one"), &["cluster", "namespace"]).await;
     assert!(operator.stop().await);
 }

@@ -2,16 +2,17 @@
 
 use egress::Lookup;
 use http::{Request, Response};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use operator::context::OperatorSettings;
-use operator::resources::definitions;
+use operator::resources::{LanguageTool, definitions};
 use operator::run::run;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -21,13 +22,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Service};
 
-/// How long a controller of the cluster may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take before a test gives up. Much more than it takes, so that a busy machine is no failure.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// How long a lease lasts in tests that are not about leases: a process that gets no time for a while keeps it.
+const LONG_LEASE: Duration = Duration::from_secs(300);
 static YARDS: AtomicU32 = AtomicU32::new(0);
+/// Definitions and roles are the whole cluster's: the first test writes them.
+static DEFINED: OnceCell<()> = OnceCell::const_new();
 
 /// The cluster's kubeconfig; `None`, and loudly, without a cluster.
 fn kubeconfig() -> Option<Kubeconfig> {
@@ -38,6 +44,12 @@ fn kubeconfig() -> Option<Kubeconfig> {
     // Somebody else may have installed it first.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     Some(Kubeconfig::read_from(path).unwrap())
+}
+
+/// The rights that the chart gives to the operator.
+pub fn rules() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/files/operator-rules.json");
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
 /// A namespace of the cluster with the resources defined, and a user for the operator.
@@ -62,10 +74,20 @@ impl Yard {
         let number = YARDS.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("yard-{}-{number}", std::process::id());
         let yard = Yard { admin, namespace, kubeconfig };
-        yard.define().await;
-        let space: Namespace = object(json!({ "metadata": { "name": yard.namespace } }));
-        Api::<Namespace>::all(yard.admin.clone()).create(&PostParams::default(), &space).await.unwrap();
+        DEFINED.get_or_init(|| yard.define()).await;
+        yard.make_namespace().await;
         yard.grant().await;
+        // The API server takes a moment to know of rights.
+        let leases = async |program: &str| -> Api<Lease> {
+            Api::namespaced(yard.client_as(program, "probe", None).await, &yard.namespace)
+        };
+        let (operator, sync) = (leases("operator").await, leases("sync").await);
+        yard.until("the operator's rights", async || operator.get_opt("nothing").await.ok()).await;
+        yard.until("the rights of sync", async || match sync.delete("nothing", &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Some(()),
+            _ => None,
+        })
+        .await;
         Some(yard)
     }
 
@@ -83,30 +105,35 @@ impl Yard {
             })
             .await;
         }
+        let params = PatchParams::apply("yard").force();
+        for (name, part) in [("yard:operator", "cluster"), ("yard:sync", "sync")] {
+            let role: ClusterRole = object(json!({ "metadata": { "name": name }, "rules": rules()[part] }));
+            Api::<ClusterRole>::all(self.admin.clone()).patch(name, &params, &Patch::Apply(role)).await.unwrap();
+        }
     }
 
     /// Gives the operator's users the rights of the chart, and nothing else.
     async fn grant(&self) {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/files/operator-rules.json");
-        let rules: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let params = PatchParams::apply("yard").force();
-        let role: ClusterRole = object(json!({ "metadata": { "name": "yard:operator" }, "rules": rules["cluster"] }));
-        Api::<ClusterRole>::all(self.admin.clone()).patch("yard:operator", &params, &Patch::Apply(role)).await.unwrap();
-        let role: Role = object(json!({ "metadata": { "name": "operator" }, "rules": rules["namespace"] }));
-        self.api::<Role>().create(&PostParams::default(), &role).await.unwrap();
-        let group = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": self.group() });
-        for (name, kind, role) in [("operator", "ClusterRole", "yard:operator"), ("leader", "Role", "operator")] {
-            let binding: RoleBinding = object(json!({
-                "metadata": { "name": name },
-                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role },
-                "subjects": [group],
-            }));
-            self.api::<RoleBinding>().create(&PostParams::default(), &binding).await.unwrap();
+        let rules = rules();
+        for (program, own) in [("operator", "namespace"), ("sync", "syncNamespace")] {
+            let role: Role = object(json!({ "metadata": { "name": program }, "rules": rules[own] }));
+            self.api::<Role>().create(&PostParams::default(), &role).await.unwrap();
+            let group =
+                json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": self.group(program) });
+            let wide = format!("yard:{program}");
+            for (kind, role) in [("ClusterRole", wide.as_str()), ("Role", program)] {
+                let binding: RoleBinding = object(json!({
+                    "metadata": { "name": format!("{program}-{}", kind.to_lowercase()) },
+                    "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role },
+                    "subjects": [group],
+                }));
+                self.api::<RoleBinding>().create(&PostParams::default(), &binding).await.unwrap();
+            }
         }
     }
 
-    fn group(&self) -> String {
-        format!("operators-of-{}", self.namespace)
+    fn group(&self, program: &str) -> String {
+        format!("{program}s-of-{}", self.namespace)
     }
 
     /// What an operator of this yard is called in the cluster's audit log.
@@ -116,15 +143,15 @@ impl Yard {
 
     pub fn settings(&self, identity: &str) -> OperatorSettings {
         // Nothing routes to Services here: whatever a name says, the process is on this machine.
-        let lookup: Lookup =
-            Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) }));
+        let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) }));
         OperatorSettings {
             watch: Some(self.namespace.clone()),
             namespace: self.namespace.clone(),
             identity: identity.to_owned(),
             cluster_domain: "cluster.local".to_owned(),
+            namespace_prefix: String::new(),
             resync: Duration::from_secs(600),
-            lease: Duration::from_secs(3),
+            lease: LONG_LEASE,
             lookup: Some(lookup),
         }
     }
@@ -140,17 +167,8 @@ impl Yard {
 
     /// Starts one whose process dies right after so many writes, and counts them.
     pub async fn operator_until(&self, settings: OperatorSettings, writes: usize) -> (RunningOperator, Arc<Meter>) {
-        let mut kubeconfig = self.kubeconfig.clone();
-        let info = kubeconfig.auth_infos[0].auth_info.get_or_insert_default();
-        info.impersonate = Some(self.user(&settings.identity));
-        info.impersonate_groups = Some(vec![self.group(), "system:authenticated".to_owned()]);
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         let meter = Arc::new(Meter { left: AtomicUsize::new(writes), died: CancellationToken::new() });
-        let layer = {
-            let meter = Arc::clone(&meter);
-            tower::layer::layer_fn(move |inner| Metered { inner, meter: Arc::clone(&meter) })
-        };
-        let client = ClientBuilder::try_from(config).unwrap().with_layer(&layer).build();
+        let client = self.client_as("operator", &settings.identity, Some(Arc::clone(&meter))).await;
         let stopping = CancellationToken::new();
         let (stop, died) = (stopping.clone(), meter.died.clone());
         let mut task = JoinSet::new();
@@ -164,6 +182,49 @@ impl Yard {
         (RunningOperator { task, stopping }, meter)
     }
 
+    /// Gives the programs of this yard their rights in every namespace, as the chart does by default.
+    pub async fn grant_everywhere(&self) {
+        for program in ["operator", "sync"] {
+            let group = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": self.group(program) });
+            let binding: ClusterRoleBinding = object(json!({
+                "metadata": { "name": self.group(program) },
+                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("yard:{program}") },
+                "subjects": [group],
+            }));
+            Api::<ClusterRoleBinding>::all(self.admin.clone()).create(&PostParams::default(), &binding).await.unwrap();
+            let tools: Api<LanguageTool> = Api::all(self.client_as(program, "probe", None).await);
+            self.until("rights everywhere", async || tools.list(&ListParams::default().limit(1)).await.ok()).await;
+        }
+    }
+
+    /// Makes the namespace, which may have been there before.
+    pub async fn make_namespace(&self) {
+        let space: Namespace = object(json!({ "metadata": { "name": self.namespace } }));
+        Api::<Namespace>::all(self.admin.clone()).create(&PostParams::default(), &space).await.unwrap();
+    }
+
+    /// A client with the rights that the chart gives to a `sync`.
+    pub async fn sync_client(&self, identity: &str) -> Client {
+        self.client_as("sync", identity, None).await
+    }
+
+    /// A client with the rights of the chart; its writes are counted if somebody wants that.
+    pub async fn client_as(&self, program: &str, identity: &str, meter: Option<Arc<Meter>>) -> Client {
+        let mut kubeconfig = self.kubeconfig.clone();
+        let info = kubeconfig.auth_infos[0].auth_info.get_or_insert_default();
+        info.impersonate = Some(self.user(identity));
+        info.impersonate_groups = Some(vec![self.group(program), "system:authenticated".to_owned()]);
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let builder = ClientBuilder::try_from(config).unwrap();
+        match meter {
+            Some(meter) => {
+                let layer = tower::layer::layer_fn(move |inner| Metered { inner, meter: Arc::clone(&meter) });
+                builder.with_layer(&layer).build()
+            }
+            None => builder.build(),
+        }
+    }
+
     pub fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -174,23 +235,26 @@ impl Yard {
     pub fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version) = match kind {
             "LanguageTool" | "LanguageAgent" => ("langop.io", "v1alpha1"),
+            "Tenant" | "ServerEntry" => ("quartermaster.dev", "v1alpha1"),
             "Deployment" => ("apps", "v1"),
             "NetworkPolicy" => ("networking.k8s.io", "v1"),
             "Lease" => ("coordination.k8s.io", "v1"),
             _ => ("", "v1"),
         };
         let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        if kind == "NetworkPolicy" {
-            "networkpolicies".clone_into(&mut resource.plural);
+        match kind {
+            "NetworkPolicy" => "networkpolicies".clone_into(&mut resource.plural),
+            "ServerEntry" => "serverentries".clone_into(&mut resource.plural),
+            _ => {}
         }
         Api::namespaced_with(self.admin.clone(), &self.namespace, &resource)
     }
 
     /// Writes a resource as a person would.
     pub async fn write(&self, kind: &str, name: &str, spec: Value) -> Result<DynamicObject, kube::Error> {
-        let resource = json!({
-            "apiVersion": "langop.io/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec,
-        });
+        let group = if kind.starts_with("Language") { "langop.io" } else { "quartermaster.dev" };
+        let version = format!("{group}/v1alpha1");
+        let resource = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name }, "spec": spec });
         let params = PatchParams::apply("person").force();
         self.dynamic(kind).patch(name, &params, &Patch::Apply(&resource)).await
     }
@@ -228,8 +292,16 @@ impl Yard {
         panic!("waited for {kind} {name} {what}: {last:#}");
     }
 
+    /// Takes the lease away from an operator that was killed, as if its time were over.
+    pub async fn end_lease(&self) {
+        if self.find("Lease", "quartermaster-operator").await.is_some() {
+            self.delete("Lease", "quartermaster-operator").await;
+        }
+    }
+
     pub async fn see_gone(&self, kind: &str, name: &str) {
-        self.until(&format!("{kind} {name} to be gone"), async || self.find(kind, name).await.is_none().then_some(())).await;
+        self.until(&format!("{kind} {name} to be gone"), async || self.find(kind, name).await.is_none().then_some(()))
+            .await;
     }
 
     /// Waits until a condition has this status and reason.
@@ -259,7 +331,9 @@ impl Yard {
         let text = std::fs::read_to_string(file).unwrap();
         let entries = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         entries
-            .filter(|entry| entry["impersonatedUser"]["username"] == user && entry["stage"] == "ResponseComplete")
+            .filter(|entry| entry["impersonatedUser"]["username"] == user)
+            // A watch is answered as long as it lasts.
+            .filter(|entry| entry["stage"] == "ResponseComplete" || entry["verb"] == "watch")
             .map(|entry| {
                 let part = |key: &str| entry["objectRef"][key].as_str().unwrap_or_default().to_owned();
                 let resource = match part("subresource").as_str() {
@@ -279,7 +353,8 @@ impl Yard {
 
     /// Writes among them, besides those of the lease.
     pub fn writes(&self, user: &str) -> Vec<Audited> {
-        let is_write = |one: &Audited| !["get", "list", "watch"].contains(&one.verb.as_str()) && one.resource != "leases";
+        let is_write =
+            |one: &Audited| !["get", "list", "watch"].contains(&one.verb.as_str()) && one.resource != "leases";
         self.audited(user).into_iter().filter(is_write).collect()
     }
 }

@@ -1,0 +1,300 @@
+//! The loop of `sync`: whatever happened, everything is looked at again.
+//!
+//! Nothing is written before the first whole list of every kind is there, and an API server that is away changes nothing:
+//! the folder stays as it was.
+
+use super::folder::{FileContents, SyncFolders, is_file_name};
+use super::offer::TenantOffer;
+use super::presence::ReplicaLease;
+use super::report::{FolderReport, ReportFile};
+use crate::resources::{LanguageTool, ServerEntry, TenantResource, TokenReference};
+use crate::serve::Reached;
+use crate::tenant::sources::resolve;
+use crate::tenant::tenant_of;
+use crate::tenant::text::{render, secrets_of};
+use futures_util::StreamExt;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::Api;
+use kube::runtime::reflector::{Store, store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use telemetry::metrics;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How often the gateway's report is looked at.
+const REPORT_EVERY: Duration = Duration::from_millis(200);
+/// The largest secret that is written.
+const LARGEST_SECRET: usize = 256 << 10;
+
+/// What `sync` is told when it starts.
+#[derive(Debug, Clone)]
+pub struct SyncSettings {
+    /// The one namespace that it looks at; all of them without it.
+    pub watch: Option<String>,
+    /// The namespace it runs in: where its lease is.
+    pub namespace: String,
+    /// Which replica it stands beside.
+    pub identity: String,
+    /// The domain of the cluster's own names.
+    pub cluster_domain: String,
+    /// What the namespaces of tenants begin with.
+    pub namespace_prefix: String,
+    /// How often Secrets are read again.
+    pub secrets_every: Duration,
+    /// How long its lease lasts without being renewed.
+    pub lease: Duration,
+    /// The gateway's folders.
+    pub folders: SyncFolders,
+    /// The gateway's report.
+    pub report: PathBuf,
+}
+
+/// Everything of the cluster that texts are made of.
+struct ClusterView {
+    tenants: Store<TenantResource>,
+    entries: Store<ServerEntry>,
+    tools: Store<LanguageTool>,
+}
+
+/// Keeps the folder until told to stop.
+pub async fn run(client: Client, settings: SyncSettings, reached: &Reached, stopping: CancellationToken) {
+    let changed = Arc::new(Notify::new());
+    let (tenants, tenant_watch) = watch::<TenantResource>(&client, &settings, &changed);
+    let (entries, entry_watch) = watch::<ServerEntry>(&client, &settings, &changed);
+    let (tools, tool_watch) = watch::<LanguageTool>(&client, &settings, &changed);
+    let view = ClusterView { tenants, entries, tools };
+    let work = async {
+        let ready = async {
+            view.tenants.wait_until_ready().await.is_ok()
+                && view.entries.wait_until_ready().await.is_ok()
+                && view.tools.wait_until_ready().await.is_ok()
+        };
+        if !ready.await {
+            return;
+        }
+        let lease = ReplicaLease::new(&client, &settings.namespace, &settings.identity, settings.lease);
+        let report = ReportFile::at(settings.report.clone());
+        let mut state = SyncState {
+            client: client.clone(),
+            lease,
+            report,
+            settings: settings.clone(),
+            offers: BTreeMap::new(),
+            secrets: HashMap::new(),
+            process: String::new(),
+        };
+        let mut reports = tokio::time::interval(REPORT_EVERY);
+        reports.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            state.look(&view).await;
+            reached.store(true, Ordering::Relaxed);
+            // A change of the resources and one of the report are the same to us: look at everything.
+            tokio::select! {
+                () = changed.notified() => {}
+                _ = reports.tick() => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = stopping.cancelled() => {}
+        () = work => {}
+        () = tenant_watch => {}
+        () = entry_watch => {}
+        () = tool_watch => {}
+    }
+    let lease = ReplicaLease::new(&client, &settings.namespace, &settings.identity, settings.lease);
+    if let Err(error) = lease.remove().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "the lease could not be removed; it ends by itself");
+    }
+}
+
+/// A list that follows the cluster, and what makes it follow.
+fn watch<K>(
+    client: &Client,
+    settings: &SyncSettings,
+    changed: &Arc<Notify>,
+) -> (Store<K>, impl Future<Output = ()> + use<K>)
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
+{
+    let api: Api<K> = match &settings.watch {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    };
+    let (reader, writer) = store();
+    let changed = Arc::clone(changed);
+    let events = watcher(api, watcher::Config::default()).default_backoff().reflect(writer);
+    let following = events.for_each(move |event| {
+        match event {
+            Ok(_) => changed.notify_one(),
+            Err(error) => {
+                let kind = K::kind(&());
+                tracing::warn!(%kind, error = error.to_string(), "a watch was interrupted, and begins anew");
+            }
+        }
+        std::future::ready(())
+    });
+    (reader, following)
+}
+
+/// A Secret's value, as it was last read.
+struct ReadSecret {
+    at: Instant,
+    value: Option<Vec<u8>>,
+}
+
+struct SyncState {
+    client: Client,
+    settings: SyncSettings,
+    lease: ReplicaLease,
+    report: ReportFile,
+    offers: BTreeMap<String, TenantOffer>,
+    /// By namespace, Secret and key.
+    secrets: HashMap<(String, TokenReference), ReadSecret>,
+    /// The process of the gateway whose report was read last.
+    process: String,
+}
+
+impl SyncState {
+    /// Makes the folders be what the resources say, and reports what became of it.
+    async fn look(&mut self, view: &ClusterView) {
+        let mut wanted_secrets: BTreeMap<String, Vec<(String, String, TokenReference)>> = BTreeMap::new();
+        let mut seen = Vec::new();
+        for resource in view.tenants.state() {
+            let namespace = resource.namespace().unwrap_or_default();
+            let name = tenant_of(&namespace, &self.settings.namespace_prefix);
+            let Some(tenant) = name.filter(|name| *name == resource.name_any()) else { continue };
+            if resource.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let of_namespace = |of: Option<String>| of.as_deref() == Some(namespace.as_str());
+            let entries: Vec<ServerEntry> = view
+                .entries
+                .state()
+                .iter()
+                .filter(|one| of_namespace(one.namespace()))
+                .map(|one| ServerEntry::clone(one))
+                .collect();
+            let tools: Vec<LanguageTool> = view
+                .tools
+                .state()
+                .iter()
+                .filter(|one| of_namespace(one.namespace()))
+                .map(|one| LanguageTool::clone(one))
+                .collect();
+            let servers = resolve(&entries, &tools, &self.settings.cluster_domain).servers;
+            seen.push(tenant.to_owned());
+            match render(tenant, &resource.spec, &servers) {
+                Ok(text) => match self.offers.get_mut(tenant) {
+                    Some(offer) => offer.want(text),
+                    None => {
+                        let accepted = resource.status.as_ref().and_then(|status| status.accepted.as_ref());
+                        self.offers.insert(tenant.to_owned(), TenantOffer::new(text, accepted));
+                    }
+                },
+                // The operator says so in its status; what was offered before stays.
+                Err(error) => tracing::debug!(tenant, path = error.path, "the resource becomes no text"),
+            }
+            let secrets = secrets_of(&resource.spec, &servers).into_iter();
+            let secrets = secrets.filter(|(name, _)| is_file_name(name));
+            wanted_secrets.insert(
+                tenant.to_owned(),
+                secrets.map(|(name, reference)| (name, namespace.clone(), reference)).collect(),
+            );
+        }
+        self.offers.retain(|tenant, _| seen.contains(tenant));
+        self.read_report();
+        // Secrets first: a tenant that appears has them.
+        self.write_secrets(&wanted_secrets).await;
+        let texts = self.offers.iter().map(|(tenant, offer)| (tenant.clone(), offer.text().to_owned())).collect();
+        match self.settings.folders.write_texts(&texts) {
+            Ok(0) => {}
+            Ok(changes) => {
+                metrics::OPERATOR_WRITES.add(["file"], changes as u64);
+                tracing::info!(changes, tenants = texts.len(), "the folder of the gateway was changed");
+            }
+            Err(error) => tracing::error!(%error, "the folder of the gateway cannot be written"),
+        }
+        let report = self.offers.iter().map(|(tenant, offer)| (tenant.clone(), offer.verdict())).collect();
+        if let Err(error) = self.lease.renew(&report).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the lease of this replica cannot be written");
+        }
+    }
+
+    fn read_report(&mut self) {
+        let Some(FolderReport { process, tenants }) = self.report.changed() else { return };
+        for (tenant, report) in &tenants {
+            if let Some(offer) = self.offers.get_mut(tenant) {
+                offer.judge(report);
+            }
+        }
+        // A process that has just begun serves what it found; now it is asked about what is wanted.
+        if std::mem::replace(&mut self.process, process.clone()) != process {
+            self.offers
+                .values_mut()
+                .filter(|offer| !offer.verdict().errors.is_empty())
+                .for_each(TenantOffer::ask_again);
+        }
+    }
+
+    async fn write_secrets(&mut self, wanted: &BTreeMap<String, Vec<(String, String, TokenReference)>>) {
+        let mut files: BTreeMap<String, FileContents> = BTreeMap::new();
+        let mut used = Vec::new();
+        for (tenant, secrets) in wanted {
+            let of_tenant = files.entry(tenant.clone()).or_default();
+            for (name, namespace, reference) in secrets {
+                let key = (namespace.clone(), reference.clone());
+                if let Some(value) = self.secret(&key).await {
+                    of_tenant.insert(name.clone(), value);
+                }
+                used.push(key);
+            }
+        }
+        self.secrets.retain(|key, _| used.contains(key));
+        match self.settings.folders.write_secrets(&files) {
+            Ok(0) => {}
+            Ok(changes) => metrics::OPERATOR_WRITES.add(["secret file"], changes as u64),
+            Err(error) => tracing::error!(%error, "the secrets of tenants cannot be written"),
+        }
+    }
+
+    /// The value of a secret; read again every so often. One that cannot be asked for stays as it was, one that is gone is
+    /// gone.
+    async fn secret(&mut self, key: &(String, TokenReference)) -> Option<Vec<u8>> {
+        let now = Instant::now();
+        if let Some(read) = self.secrets.get(key)
+            && now.saturating_duration_since(read.at) < self.settings.secrets_every
+        {
+            return read.value.clone();
+        }
+        let (namespace, TokenReference { name, key: entry }) = key;
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let value = match api.get_opt(name).await {
+            Ok(secret) => {
+                let value = secret.and_then(|secret| secret.data?.remove(entry)).map(|value| value.0);
+                value.filter(|value| !value.is_empty() && value.len() <= LARGEST_SECRET)
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a Secret cannot be read");
+                self.secrets.get(key).and_then(|read| read.value.clone())
+            }
+        };
+        self.secrets.insert(key.clone(), ReadSecret { at: now, value: value.clone() });
+        value
+    }
+}

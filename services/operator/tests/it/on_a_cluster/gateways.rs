@@ -1,0 +1,160 @@
+//! Real replicas of the gateway, each with a `sync` beside it, as in the pods of the chart.
+//!
+//! The gateway is the program itself, on one Redis; nobody starts containers here, so the test starts it in place of a
+//! kubelet. `sync` runs in the test's own process, with exactly the rights that the chart gives it.
+
+use crate::on_a_cluster::yard::Yard;
+use operator::discover::{DiscoverError, ToolAddress, list_tools};
+use operator::sync::folder::SyncFolders;
+use operator::sync::{SyncSettings, run};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use testkit::{Plan, Process, World};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The replicas of one test.
+pub struct Gateways {
+    pub world: World<Process>,
+    /// Which replica is started next.
+    next: Arc<Mutex<VecDeque<usize>>>,
+    syncs: Vec<Option<RunningSync>>,
+    folder: PathBuf,
+    namespace: String,
+}
+
+/// A `sync` in the test's process.
+pub struct RunningSync {
+    task: JoinSet<()>,
+    stopping: CancellationToken,
+}
+
+impl RunningSync {
+    /// Stops it in order.
+    pub async fn stop(mut self) {
+        self.stopping.cancel();
+        self.task.join_next().await.unwrap().unwrap();
+    }
+}
+
+/// The gateway's program: beside this one, or where the environment says.
+pub fn program() -> PathBuf {
+    if let Some(path) = std::env::var_os("QUARTERMASTER_TEST_BIN").filter(|path| !path.is_empty()) {
+        return path.into();
+    }
+    let own = std::env::current_exe().unwrap();
+    own.ancestors().nth(2).unwrap().join("quartermaster")
+}
+
+/// Where a replica's files are.
+pub fn folder_of(folder: &Path, replica: usize) -> SyncFolders {
+    let place = folder.join(format!("replica-{replica}"));
+    SyncFolders { tenants: place.join("tenants"), secrets: place.join("secrets") }
+}
+
+pub fn report_of(folder: &Path, replica: usize) -> PathBuf {
+    folder.join(format!("replica-{replica}/report.json"))
+}
+
+/// Begins a `sync` for a folder.
+pub async fn sync(yard: &Yard, folder: &Path, replica: usize) -> RunningSync {
+    sync_from(yard, &yard.namespace, folder, replica).await
+}
+
+/// The same, which looks at another namespace than the one it stands in.
+pub async fn sync_from(yard: &Yard, watch: &str, folder: &Path, replica: usize) -> RunningSync {
+    let identity = format!("gateway-{replica}");
+    let settings = SyncSettings {
+        watch: Some(watch.to_owned()),
+        namespace: yard.namespace.clone(),
+        identity: identity.clone(),
+        cluster_domain: "cluster.local".to_owned(),
+        namespace_prefix: String::new(),
+        secrets_every: Duration::from_secs(1),
+        lease: Duration::from_secs(300),
+        folders: folder_of(folder, replica),
+        report: report_of(folder, replica),
+    };
+    let client = yard.sync_client(&identity).await;
+    let stopping = CancellationToken::new();
+    let (stop, mut task) = (stopping.clone(), JoinSet::new());
+    task.spawn(async move { run(client, settings, &Arc::default(), stop).await });
+    RunningSync { task, stopping }
+}
+
+impl Gateways {
+    /// Starts so many replicas for the tenant of the yard.
+    pub async fn start(yard: &Yard, replicas: usize, settings: &[(&str, &str)]) -> Gateways {
+        let folder = std::env::temp_dir().join(format!("quartermaster-gateways-{}", yard.namespace));
+        let next = Arc::new(Mutex::new((0..replicas).collect::<VecDeque<usize>>()));
+        let mut plan = Plan::redis(replicas).setting("QM_TENANTS__RELOAD_EVERY", "1m");
+        for (key, value) in settings {
+            plan = plan.setting(key, value);
+        }
+        let (place, order) = (folder.clone(), Arc::clone(&next));
+        #[expect(clippy::disallowed_methods, reason = "a test's own process, never part of the service")]
+        let start = Process::started_by(move |setup| {
+            let replica = order.lock().unwrap().pop_front().expect("the test should say which replica");
+            let folders = folder_of(&place, replica);
+            std::fs::create_dir_all(&folders.tenants).unwrap();
+            std::fs::create_dir_all(&folders.secrets).unwrap();
+            let mut command = Command::new(program());
+            command.args(["serve", "--config"]).arg(&setup.config);
+            command.env("QM_TENANTS__DIR", &folders.tenants).env("QM_TENANTS__SECRETS", &folders.secrets);
+            command.env("QM_TENANTS__REPORT", report_of(&place, replica));
+            command
+        });
+        let world = plan.start(start).await;
+        let mut gateways = Gateways { world, next, syncs: Vec::new(), folder, namespace: yard.namespace.clone() };
+        for replica in 0..replicas {
+            let sync = sync(yard, &gateways.folder, replica).await;
+            gateways.syncs.push(Some(sync));
+        }
+        gateways
+    }
+
+    /// The files of a replica.
+    pub fn folders(&self, replica: usize) -> SyncFolders {
+        folder_of(&self.folder, replica)
+    }
+
+    /// What an agent of the tenant sees at a replica.
+    pub async fn tools(&self, replica: usize) -> Result<Vec<String>, DiscoverError> {
+        let token = self.world.tenant(&self.namespace).agent().token().to_owned();
+        let url = format!("http://{}/mcp", self.world.address(replica));
+        let tools = list_tools(&ToolAddress { url, token: Some(token), lookup: None }).await?;
+        Ok(tools.into_iter().map(|tool| tool.name).collect())
+    }
+
+    /// Kills the process of a replica and starts it anew, with the files that it had.
+    pub async fn restart(&mut self, replica: usize) {
+        self.world.part(replica).kill();
+        drop(self.world.take(replica));
+        self.next.lock().unwrap().push_back(replica);
+        self.world.begin(replica).await;
+    }
+
+    /// Stops a replica's `sync`, forgets its files, and begins anew: as a new pod.
+    pub async fn replace(&mut self, yard: &Yard, replica: usize) {
+        self.syncs[replica].take().unwrap().stop().await;
+        self.world.part(replica).kill();
+        drop(self.world.take(replica));
+        std::fs::remove_dir_all(self.folder.join(format!("replica-{replica}"))).unwrap();
+        self.next.lock().unwrap().push_back(replica);
+        self.world.begin(replica).await;
+        self.syncs[replica] = Some(sync(yard, &self.folder, replica).await);
+    }
+
+    /// Stops everything.
+    pub async fn stop(mut self) {
+        for sync in self.syncs.drain(..).flatten() {
+            sync.stop().await;
+        }
+        let folder = self.folder.clone();
+        drop(self);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
