@@ -199,6 +199,8 @@ mod tenant_config;
 #[cfg(test)]
 mod tenant_docs;
 #[cfg(test)]
+mod tenant_report;
+#[cfg(test)]
 mod tenant_secrets;
 #[cfg(test)]
 mod terminal;

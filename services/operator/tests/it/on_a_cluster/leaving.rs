@@ -55,7 +55,10 @@ async fn a_namespace_that_goes_takes_everything_along_and_the_operator_goes_on()
 
     let namespaces: Api<Namespace> = Api::all(yard.admin.clone());
     namespaces.delete(&yard.namespace, &DeleteParams::default()).await.unwrap();
-    yard.until("the namespace to be gone", async || namespaces.get_opt(&yard.namespace).await.unwrap().is_none().then_some(())).await;
+    yard.until("the namespace to be gone", async || {
+        namespaces.get_opt(&yard.namespace).await.unwrap().is_none().then_some(())
+    })
+    .await;
     yard.until("the tenant to be served no more", async || (!file.exists()).then_some(())).await;
 
     // Both still act, in a new namespace of that name as well.
@@ -91,7 +94,13 @@ async fn operators_that_die_at_random_writes_while_resources_change_come_to_what
         println!("life {life}: port {port}, killed after write {writes}");
         yard.tool("tool", json!({ "image": format!("registry.example/tool:{life}"), "port": port })).await;
         yard.agent("agent", if next(&mut seed).is_multiple_of(2) { using(&["tool"]) } else { using(&[]) }).await;
-        yard.write("Tenant", &yard.namespace, json!({ "config": { "mode": if life % 2 == 0 { "read" } else { "write" } } })).await.unwrap();
+        yard.write(
+            "Tenant",
+            &yard.namespace,
+            json!({ "config": { "mode": if life % 2 == 0 { "read" } else { "write" } } }),
+        )
+        .await
+        .unwrap();
         let (operator, meter) = yard.operator_until(yard.settings(&format!("life-{life}")), writes).await;
         // One that has nothing more to write lives: then it is killed where it stands.
         let calm = async {
@@ -113,8 +122,14 @@ async fn operators_that_die_at_random_writes_while_resources_change_come_to_what
     yard.agent("agent", using(&["tool"])).await;
     let last = yard.operator_with(yard.settings("last")).await;
     let image = "/spec/template/spec/containers/0/image";
-    yard.see("Deployment", "tool", "the last image", |one| one.pointer(image) == Some(&json!("registry.example/tool:last"))).await;
-    yard.see("Service", "tool", "the last port", |one| one["spec"]["ports"].as_array().unwrap().len() == 1 && one["spec"]["ports"][0]["port"] == 7777).await;
+    yard.see("Deployment", "tool", "the last image", |one| {
+        one.pointer(image) == Some(&json!("registry.example/tool:last"))
+    })
+    .await;
+    yard.see("Service", "tool", "the last port", |one| {
+        one["spec"]["ports"].as_array().unwrap().len() == 1 && one["spec"]["ports"][0]["port"] == 7777
+    })
+    .await;
     let let_in = "/spec/ingress/0/from/1/podSelector/matchExpressions/0/values";
     yard.see("NetworkPolicy", "tool", "the agent", |one| one.pointer(let_in) == Some(&json!(["agent"]))).await;
     let endpoint = format!("http://tool.{}.svc.cluster.local:7777", yard.namespace);

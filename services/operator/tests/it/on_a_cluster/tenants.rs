@@ -126,7 +126,12 @@ async fn a_server_entry_reaches_the_gateway_with_its_token_and_a_rotated_one() {
     yard.see_condition("ServerEntry", "notes", "ResolvedRefs", ("False", "SecretNotFound")).await;
     yard.see_condition("Tenant", &name, "ResolvedRefs", ("False", "SecretNotFound")).await;
     secret(&yard, "notes", "first").await;
-    yard.until("the gateway to ask the server", async || (server.count("tools/list") > 0).then_some(())).await;
+    // A server is asked when somebody uses the tenant.
+    yard.until("the gateway to ask the server", async || {
+        gateways.tools(0).await.ok();
+        (server.count("tools/list") > 0).then_some(())
+    })
+    .await;
     yard.see_condition("ServerEntry", "notes", "Accepted", ("True", "Valid")).await;
     yard.see_condition("ServerEntry", "notes", "Ready", ("True", "Served")).await;
 

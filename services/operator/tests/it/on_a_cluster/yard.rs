@@ -185,7 +185,8 @@ impl Yard {
     /// Gives the programs of this yard their rights in every namespace, as the chart does by default.
     pub async fn grant_everywhere(&self) {
         for program in ["operator", "sync"] {
-            let group = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": self.group(program) });
+            let group =
+                json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": self.group(program) });
             let binding: ClusterRoleBinding = object(json!({
                 "metadata": { "name": self.group(program) },
                 "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("yard:{program}") },
