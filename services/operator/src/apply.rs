@@ -124,16 +124,14 @@ impl WantedObject {
 
     fn failed(&self, error: kube::Error) -> ApplyError {
         let (kind, name) = (self.resource.kind.clone(), self.name.clone());
-        match error {
-            // 400 and 422: as it is written it can never be; a quota or an admission rule says 403. A field that the API
-            // server does not know is a 500 when it is applied.
-            kube::Error::Api(status)
-                if matches!(status.code, 400 | 403 | 422) || status.message.starts_with(UNKNOWN_FIELD) =>
-            {
-                ApplyError::Refused { kind, name, message: status.message.clone() }
-            }
-            source => ApplyError::Api { kind, name, source },
+        // 400 and 422: as it is written it can never be; a quota or an admission rule says 403. A field that the API server
+        // does not know is a 500 when it is applied.
+        if let kube::Error::Api(status) = &error
+            && (matches!(status.code, 400 | 403 | 422) || status.message.starts_with(UNKNOWN_FIELD))
+        {
+            return ApplyError::Refused { kind, name, message: status.message.clone() };
         }
+        ApplyError::Api { kind, name, source: error }
     }
 
     fn is_owned(&self, live: &DynamicObject) -> bool {

@@ -258,7 +258,7 @@ fn read_tool(tool: &Value) -> Result<ToolSchema, DiscoverError> {
 fn without_nulls(map: &Map<String, Value>) -> Map<String, Value> {
     let kept = |value: &Value| match value {
         Value::Object(map) => Value::Object(without_nulls(map)),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => value.clone(),
     };
     map.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.clone(), kept(value))).collect()
 }

@@ -67,7 +67,7 @@ async fn operate(args: RunArgs) -> anyhow::Result<ExitCode> {
         let kept = run::run(client, settings, &reached, stopping.clone()).await;
         kept.context("the API server cannot be asked")
     };
-    let kept = until_told(&args.listen, &reached, &stopping, work).await?;
+    let kept = until_told(&args.listen, &reached, &stopping, Box::pin(work)).await?;
     end(guard).await?;
     // An operator that lost its lease begins anew, with nothing in its memory.
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -95,7 +95,7 @@ async fn keep_folder(args: SyncArgs) -> anyhow::Result<ExitCode> {
         sync::run(client, settings, &reached, stopping.clone()).await;
         anyhow::Ok(())
     };
-    until_told(&args.listen, &reached, &stopping, work).await?;
+    until_told(&args.listen, &reached, &stopping, Box::pin(work)).await?;
     end(guard).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -226,10 +226,7 @@ fn give_up<K: Resource<DynamicType = ()>>(of: Arc<K>, error: &ReconcileError, co
 
 /// What the machinery beneath says; failures of looks are told by [`give_up`].
 fn log<E: std::error::Error + 'static>(error: Option<kube::runtime::controller::Error<ReconcileError, E>>) {
-    match error {
-        Some(kube::runtime::controller::Error::QueueError(error)) => {
-            tracing::warn!(error = error.to_string(), "a watch was interrupted, and begins anew");
-        }
-        Some(_) | None => {}
+    if let Some(kube::runtime::controller::Error::QueueError(error)) = error {
+        tracing::warn!(error = error.to_string(), "a watch was interrupted, and begins anew");
     }
 }

@@ -17,7 +17,7 @@ pub use server_entry::{
     ServerAuth, ServerEntry, ServerEntrySpec, ServerEntryStatus, ServerToolReference, ServerTransport,
 };
 pub use tenant::{
-    AcceptedText, ConfigError, SecretReference, ServingReplicas, TenantResource, TenantResourceSpec,
+    AcceptedText, ConfigMistake, SecretReference, ServingReplicas, TenantResource, TenantResourceSpec,
     TenantResourceStatus,
 };
 

@@ -67,7 +67,7 @@ pub struct TenantResourceStatus {
     pub served_by: Option<ServingReplicas>,
     /// What is wrong with the text that is wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<ConfigError>,
+    pub errors: Vec<ConfigMistake>,
     /// The last text that was accepted: what a replica falls back to that finds a faulty one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<AcceptedText>,
@@ -88,7 +88,7 @@ pub struct ServingReplicas {
 
 /// A mistake in a tenant's configuration.
 #[derive(JsonSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
+pub struct ConfigMistake {
     /// Where it is in `config`.
     pub path: String,
     /// The line of the text that `config` becomes; 0 if it became none.

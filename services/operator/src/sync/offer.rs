@@ -1,7 +1,7 @@
 //! Which text of a tenant stands in the folder: the one that is wanted, unless the gateway found it faulty. Pure.
 
 use super::report::ReportedTenant;
-use crate::resources::{AcceptedText, ConfigError};
+use crate::resources::{AcceptedText, ConfigMistake};
 use crate::tenant::replicas::ReplicaVerdict;
 use crate::tenant::text::{TenantFileText, text_digest};
 
@@ -15,7 +15,7 @@ const MOST_ERRORS: usize = 10;
 pub struct TenantOffer {
     wanted: TenantFileText,
     /// What is wrong with the text that is wanted, as the gateway says.
-    rejected: Option<Vec<ConfigError>>,
+    rejected: Option<Vec<ConfigMistake>>,
     /// Whether the gateway has judged it.
     is_judged: bool,
     /// The last text that was good.
@@ -58,7 +58,7 @@ impl TenantOffer {
             self.good = Some(self.wanted.text.clone());
             self.rejected = None;
         } else {
-            let error = |problem: &super::report::ReportedProblem| ConfigError {
+            let error = |problem: &super::report::ReportedProblem| ConfigMistake {
                 path: self.wanted.path_at(problem.line).to_owned(),
                 line: problem.line,
                 column: problem.column,

@@ -6,7 +6,7 @@ use super::tenant_of;
 use super::text::{TenantFileText, render, secrets_of};
 use crate::context::Context;
 use crate::resources::{
-    AcceptedText, ConfigError, LanguageTool, ServerEntry, ServingReplicas, TenantResource, TenantResourceStatus,
+    AcceptedText, ConfigMistake, LanguageTool, ServerEntry, ServingReplicas, TenantResource, TenantResourceStatus,
     TokenReference,
 };
 use crate::status::{Verdict, conditions};
@@ -29,7 +29,7 @@ pub struct TenantView {
     /// Its servers.
     pub sources: ServerSources,
     /// Its text, or why there is none.
-    pub text: Result<TenantFileText, ConfigError>,
+    pub text: Result<TenantFileText, ConfigMistake>,
 }
 
 /// Reads everything that a tenant's text is made of.
@@ -103,7 +103,7 @@ fn acceptance(
     summary: &ReplicaSummary,
     tenant: &TenantResource,
     prefix: &str,
-) -> (Verdict, Vec<ConfigError>) {
+) -> (Verdict, Vec<ConfigMistake>) {
     let no = |reason, message: String| Verdict::no("Accepted", reason, message);
     if view.tenant.is_none() {
         let namespace = tenant.namespace().unwrap_or_default();

@@ -3,7 +3,7 @@
 //! A replica whose lease was not renewed for its whole time is gone, and so is what it reported. That is judged by this
 //! process's own clock, from when it last saw the lease change.
 
-use crate::resources::ConfigError;
+use crate::resources::ConfigMistake;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct ReplicaVerdict {
     pub in_force: Option<String>,
     /// What is wrong with the text that it judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<ConfigError>,
+    pub errors: Vec<ConfigMistake>,
 }
 
 /// The report on a lease; an unreadable one is none.
@@ -72,7 +72,7 @@ pub struct ReplicaSummary {
     /// How many have judged the text that is wanted, and taken it.
     pub accepted: u32,
     /// What is wrong with it, as the first one says that refused it.
-    pub errors: Option<Vec<ConfigError>>,
+    pub errors: Option<Vec<ConfigMistake>>,
     /// The text in force: the one that is wanted if anybody serves it, else the one that most serve.
     pub in_force: Option<String>,
     /// How many serve exactly that.

@@ -3,7 +3,7 @@
 //! Each value stands on a line of its own, so that the line of a mistake names a path in the resource.
 
 use crate::resources::{
-    ConfigError, SecretReference, ServerEntrySpec, ServerTransport, TenantResourceSpec, TokenReference,
+    ConfigMistake, SecretReference, ServerEntrySpec, ServerTransport, TenantResourceSpec, TokenReference,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -65,8 +65,8 @@ pub fn render(
     tenant: &str,
     spec: &TenantResourceSpec,
     servers: &[ResolvedServer],
-) -> Result<TenantFileText, ConfigError> {
-    let wrong = |path: String, message: &str| ConfigError {
+) -> Result<TenantFileText, ConfigMistake> {
+    let wrong = |path: String, message: &str| ConfigMistake {
         path,
         line: 0,
         column: 0,
@@ -174,7 +174,9 @@ impl LineWriter {
                     .enumerate()
                     .for_each(|(index, value)| self.item(indent + 2, &format!("{path}[{index}]"), value));
             }
-            plain => self.line(indent, &format!("{key}: {plain}"), &path),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                self.line(indent, &format!("{key}: {value}"), &path);
+            }
         }
     }
 
@@ -191,7 +193,9 @@ impl LineWriter {
                     .enumerate()
                     .for_each(|(index, value)| self.item(indent + 2, &format!("{path}[{index}]"), value));
             }
-            plain => self.line(indent, &format!("- {plain}"), path),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                self.line(indent, &format!("- {value}"), path);
+            }
         }
     }
 }

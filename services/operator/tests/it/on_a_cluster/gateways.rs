@@ -17,8 +17,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The replicas of one test.
-pub struct Gateways {
-    pub world: World<Process>,
+pub(crate) struct Gateways {
+    pub(crate) world: World<Process>,
     /// Which replica is started next.
     next: Arc<Mutex<VecDeque<usize>>>,
     syncs: Vec<Option<RunningSync>>,
@@ -27,21 +27,21 @@ pub struct Gateways {
 }
 
 /// A `sync` in the test's process.
-pub struct RunningSync {
+pub(crate) struct RunningSync {
     task: JoinSet<()>,
     stopping: CancellationToken,
 }
 
 impl RunningSync {
     /// Stops it in order.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.stopping.cancel();
         self.task.join_next().await.unwrap().unwrap();
     }
 }
 
 /// The gateway's program: beside this one, or where the environment says.
-pub fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("QUARTERMASTER_TEST_BIN").filter(|path| !path.is_empty()) {
         return path.into();
     }
@@ -50,22 +50,22 @@ pub fn program() -> PathBuf {
 }
 
 /// Where a replica's files are.
-pub fn folder_of(folder: &Path, replica: usize) -> SyncFolders {
+pub(crate) fn folder_of(folder: &Path, replica: usize) -> SyncFolders {
     let place = folder.join(format!("replica-{replica}"));
     SyncFolders { tenants: place.join("tenants"), secrets: place.join("secrets") }
 }
 
-pub fn report_of(folder: &Path, replica: usize) -> PathBuf {
+pub(crate) fn report_of(folder: &Path, replica: usize) -> PathBuf {
     folder.join(format!("replica-{replica}/report.json"))
 }
 
 /// Begins a `sync` for a folder.
-pub async fn sync(yard: &Yard, folder: &Path, replica: usize) -> RunningSync {
+pub(crate) async fn sync(yard: &Yard, folder: &Path, replica: usize) -> RunningSync {
     sync_from(yard, &yard.namespace, folder, replica).await
 }
 
 /// The same, which looks at another namespace than the one it stands in.
-pub async fn sync_from(yard: &Yard, watch: &str, folder: &Path, replica: usize) -> RunningSync {
+pub(crate) async fn sync_from(yard: &Yard, watch: &str, folder: &Path, replica: usize) -> RunningSync {
     let identity = format!("gateway-{replica}");
     let settings = SyncSettings {
         watch: Some(watch.to_owned()),
@@ -87,7 +87,7 @@ pub async fn sync_from(yard: &Yard, watch: &str, folder: &Path, replica: usize) 
 
 impl Gateways {
     /// Starts so many replicas for the tenant of the yard.
-    pub async fn start(yard: &Yard, replicas: usize, settings: &[(&str, &str)]) -> Gateways {
+    pub(crate) async fn start(yard: &Yard, replicas: usize, settings: &[(&str, &str)]) -> Gateways {
         let folder = std::env::temp_dir().join(format!("quartermaster-gateways-{}", yard.namespace));
         let next = Arc::new(Mutex::new((0..replicas).collect::<VecDeque<usize>>()));
         let mut plan = Plan::redis(replicas).setting("QM_TENANTS__RELOAD_EVERY", "1m");
@@ -117,12 +117,12 @@ impl Gateways {
     }
 
     /// The files of a replica.
-    pub fn folders(&self, replica: usize) -> SyncFolders {
+    pub(crate) fn folders(&self, replica: usize) -> SyncFolders {
         folder_of(&self.folder, replica)
     }
 
     /// What an agent of the tenant sees at a replica.
-    pub async fn tools(&self, replica: usize) -> Result<Vec<String>, DiscoverError> {
+    pub(crate) async fn tools(&self, replica: usize) -> Result<Vec<String>, DiscoverError> {
         let token = self.world.tenant(&self.namespace).agent().token().to_owned();
         let url = format!("http://{}/mcp", self.world.address(replica));
         let tools = list_tools(&ToolAddress { url, token: Some(token), lookup: None }).await?;
@@ -130,7 +130,7 @@ impl Gateways {
     }
 
     /// Kills the process of a replica and starts it anew, with the files that it had.
-    pub async fn restart(&mut self, replica: usize) {
+    pub(crate) async fn restart(&mut self, replica: usize) {
         self.world.part(replica).kill();
         drop(self.world.take(replica));
         self.next.lock().unwrap().push_back(replica);
@@ -138,7 +138,7 @@ impl Gateways {
     }
 
     /// Stops a replica's `sync`, forgets its files, and begins anew: as a new pod.
-    pub async fn replace(&mut self, yard: &Yard, replica: usize) {
+    pub(crate) async fn replace(&mut self, yard: &Yard, replica: usize) {
         self.syncs[replica].take().unwrap().stop().await;
         self.world.part(replica).kill();
         drop(self.world.take(replica));
@@ -149,7 +149,7 @@ impl Gateways {
     }
 
     /// Stops everything.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         for sync in self.syncs.drain(..).flatten() {
             sync.stop().await;
         }

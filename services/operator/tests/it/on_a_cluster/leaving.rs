@@ -84,7 +84,7 @@ fn next(seed: &mut u64) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_that_die_at_random_writes_while_resources_change_come_to_what_is_wanted() {
     let Some(yard) = Yard::open().await else { return };
-    let fixed = std::env::var("QUARTERMASTER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let fixed = std::env::var_os("QUARTERMASTER_TEST_SEED").and_then(|seed| seed.to_str()?.parse().ok());
     let drawn = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
     let mut seed: u64 = fixed.unwrap_or_else(|| u64::from(drawn()) | 1);
     println!("QUARTERMASTER_TEST_SEED={seed}");

@@ -29,7 +29,7 @@ fn given(parts: &[&str]) -> BTreeSet<Right> {
 }
 
 /// Waits until a user has used every right of these parts; no request of its may have been refused.
-pub async fn all_used(yard: &Yard, user: &str, parts: &[&str]) {
+pub(crate) async fn all_used(yard: &Yard, user: &str, parts: &[&str]) {
     let mut missing = given(parts);
     for _ in 0..60 {
         let seen = yard.audited(user);

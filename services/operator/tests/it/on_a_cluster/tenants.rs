@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use testkit::upstream::{Era, McpServer};
 
-pub const FIELDS_OF_A_TENANT: [&str; 2] = ["config", "secretRefs"];
-pub const FIELDS_OF_AN_ENTRY: [&str; 8] =
+pub(crate) const FIELDS_OF_A_TENANT: [&str; 2] = ["config", "secretRefs"];
+pub(crate) const FIELDS_OF_AN_ENTRY: [&str; 8] =
     ["url", "toolRef", "transport", "auth", "headers", "description", "access", "accept"];
 
 /// What the acceptance wants.

@@ -47,27 +47,27 @@ fn kubeconfig() -> Option<Kubeconfig> {
 }
 
 /// The rights that the chart gives to the operator.
-pub fn rules() -> Value {
+pub(crate) fn rules() -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/files/operator-rules.json");
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
 /// A namespace of the cluster with the resources defined, and a user for the operator.
-pub struct Yard {
-    pub admin: Client,
-    pub namespace: String,
+pub(crate) struct Yard {
+    pub(crate) admin: Client,
+    pub(crate) namespace: String,
     kubeconfig: Kubeconfig,
 }
 
 /// An operator that runs in the test's own process.
-pub struct RunningOperator {
+pub(crate) struct RunningOperator {
     task: JoinSet<Result<bool, kube::Error>>,
     stopping: CancellationToken,
 }
 
 impl Yard {
     /// Opens a namespace of its own, `None` without a cluster.
-    pub async fn open() -> Option<Yard> {
+    pub(crate) async fn open() -> Option<Yard> {
         let kubeconfig = kubeconfig()?;
         let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default()).await.unwrap();
         let admin = Client::try_from(config).unwrap();
@@ -137,11 +137,11 @@ impl Yard {
     }
 
     /// What an operator of this yard is called in the cluster's audit log.
-    pub fn user(&self, identity: &str) -> String {
+    pub(crate) fn user(&self, identity: &str) -> String {
         format!("operator-{identity}-of-{}", self.namespace)
     }
 
-    pub fn settings(&self, identity: &str) -> OperatorSettings {
+    pub(crate) fn settings(&self, identity: &str) -> OperatorSettings {
         // Nothing routes to Services here: whatever a name says, the process is on this machine.
         let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) }));
         OperatorSettings {
@@ -157,16 +157,20 @@ impl Yard {
     }
 
     /// Starts an operator with the rights of the chart.
-    pub async fn operator(&self) -> RunningOperator {
+    pub(crate) async fn operator(&self) -> RunningOperator {
         self.operator_with(self.settings("one")).await
     }
 
-    pub async fn operator_with(&self, settings: OperatorSettings) -> RunningOperator {
+    pub(crate) async fn operator_with(&self, settings: OperatorSettings) -> RunningOperator {
         self.operator_until(settings, usize::MAX).await.0
     }
 
     /// Starts one whose process dies right after so many writes, and counts them.
-    pub async fn operator_until(&self, settings: OperatorSettings, writes: usize) -> (RunningOperator, Arc<Meter>) {
+    pub(crate) async fn operator_until(
+        &self,
+        settings: OperatorSettings,
+        writes: usize,
+    ) -> (RunningOperator, Arc<Meter>) {
         let meter = Arc::new(Meter { left: AtomicUsize::new(writes), died: CancellationToken::new() });
         let client = self.client_as("operator", &settings.identity, Some(Arc::clone(&meter))).await;
         let stopping = CancellationToken::new();
@@ -183,7 +187,7 @@ impl Yard {
     }
 
     /// Gives the programs of this yard their rights in every namespace, as the chart does by default.
-    pub async fn grant_everywhere(&self) {
+    pub(crate) async fn grant_everywhere(&self) {
         for program in ["operator", "sync"] {
             let group =
                 json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": self.group(program) });
@@ -199,18 +203,18 @@ impl Yard {
     }
 
     /// Makes the namespace, which may have been there before.
-    pub async fn make_namespace(&self) {
+    pub(crate) async fn make_namespace(&self) {
         let space: Namespace = object(json!({ "metadata": { "name": self.namespace } }));
         Api::<Namespace>::all(self.admin.clone()).create(&PostParams::default(), &space).await.unwrap();
     }
 
     /// A client with the rights that the chart gives to a `sync`.
-    pub async fn sync_client(&self, identity: &str) -> Client {
+    pub(crate) async fn sync_client(&self, identity: &str) -> Client {
         self.client_as("sync", identity, None).await
     }
 
     /// A client with the rights of the chart; its writes are counted if somebody wants that.
-    pub async fn client_as(&self, program: &str, identity: &str, meter: Option<Arc<Meter>>) -> Client {
+    pub(crate) async fn client_as(&self, program: &str, identity: &str, meter: Option<Arc<Meter>>) -> Client {
         let mut kubeconfig = self.kubeconfig.clone();
         let info = kubeconfig.auth_infos[0].auth_info.get_or_insert_default();
         info.impersonate = Some(self.user(identity));
@@ -226,14 +230,14 @@ impl Yard {
         }
     }
 
-    pub fn api<K>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
         Api::namespaced(self.admin.clone(), &self.namespace)
     }
 
-    pub fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
+    pub(crate) fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version) = match kind {
             "LanguageTool" | "LanguageAgent" => ("langop.io", "v1alpha1"),
             "Tenant" | "ServerEntry" => ("quartermaster.dev", "v1alpha1"),
@@ -252,7 +256,7 @@ impl Yard {
     }
 
     /// Writes a resource as a person would.
-    pub async fn write(&self, kind: &str, name: &str, spec: Value) -> Result<DynamicObject, kube::Error> {
+    pub(crate) async fn write(&self, kind: &str, name: &str, spec: Value) -> Result<DynamicObject, kube::Error> {
         let group = if kind.starts_with("Language") { "langop.io" } else { "quartermaster.dev" };
         let version = format!("{group}/v1alpha1");
         let resource = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name }, "spec": spec });
@@ -260,26 +264,26 @@ impl Yard {
         self.dynamic(kind).patch(name, &params, &Patch::Apply(&resource)).await
     }
 
-    pub async fn tool(&self, name: &str, spec: Value) {
+    pub(crate) async fn tool(&self, name: &str, spec: Value) {
         self.write("LanguageTool", name, spec).await.unwrap();
     }
 
-    pub async fn agent(&self, name: &str, spec: Value) {
+    pub(crate) async fn agent(&self, name: &str, spec: Value) {
         self.write("LanguageAgent", name, spec).await.unwrap();
     }
 
-    pub async fn delete(&self, kind: &str, name: &str) {
+    pub(crate) async fn delete(&self, kind: &str, name: &str) {
         self.dynamic(kind).delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     /// An object as it is, if it is there.
-    pub async fn find(&self, kind: &str, name: &str) -> Option<Value> {
+    pub(crate) async fn find(&self, kind: &str, name: &str) -> Option<Value> {
         let found = self.dynamic(kind).get_opt(name).await.unwrap();
         found.map(|found| serde_json::to_value(found).unwrap())
     }
 
     /// Waits until an object is as the test wants it.
-    pub async fn see(&self, kind: &str, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn see(&self, kind: &str, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
@@ -294,19 +298,19 @@ impl Yard {
     }
 
     /// Takes the lease away from an operator that was killed, as if its time were over.
-    pub async fn end_lease(&self) {
+    pub(crate) async fn end_lease(&self) {
         if self.find("Lease", "quartermaster-operator").await.is_some() {
             self.delete("Lease", "quartermaster-operator").await;
         }
     }
 
-    pub async fn see_gone(&self, kind: &str, name: &str) {
+    pub(crate) async fn see_gone(&self, kind: &str, name: &str) {
         self.until(&format!("{kind} {name} to be gone"), async || self.find(kind, name).await.is_none().then_some(()))
             .await;
     }
 
     /// Waits until a condition has this status and reason.
-    pub async fn see_condition(&self, kind: &str, name: &str, condition: &str, want: (&str, &str)) -> Value {
+    pub(crate) async fn see_condition(&self, kind: &str, name: &str, condition: &str, want: (&str, &str)) -> Value {
         let what = format!("{condition} {want:?}");
         self.see(kind, name, &what, |object| {
             let found = condition_of(object, condition);
@@ -315,7 +319,7 @@ impl Yard {
         .await
     }
 
-    pub async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             if let Some(found) = look().await {
@@ -327,7 +331,7 @@ impl Yard {
     }
 
     /// What a user of this yard did, by the cluster's audit log: verb, resource, and whether it was let.
-    pub fn audited(&self, user: &str) -> Vec<Audited> {
+    pub(crate) fn audited(&self, user: &str) -> Vec<Audited> {
         let file = std::env::var_os("QUARTERMASTER_TEST_AUDIT_LOG").expect("the testbed names its audit log");
         let text = std::fs::read_to_string(file).unwrap();
         let entries = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -353,7 +357,7 @@ impl Yard {
     }
 
     /// Writes among them, besides those of the lease.
-    pub fn writes(&self, user: &str) -> Vec<Audited> {
+    pub(crate) fn writes(&self, user: &str) -> Vec<Audited> {
         let is_write =
             |one: &Audited| !["get", "list", "watch"].contains(&one.verb.as_str()) && one.resource != "leases";
         self.audited(user).into_iter().filter(is_write).collect()
@@ -362,35 +366,35 @@ impl Yard {
 
 /// One request in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Audited {
-    pub verb: String,
-    pub group: String,
-    pub resource: String,
-    pub name: String,
-    pub status: u64,
+pub(crate) struct Audited {
+    pub(crate) verb: String,
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    pub(crate) name: String,
+    pub(crate) status: u64,
 }
 
 impl RunningOperator {
     /// Stops it in order.
-    pub async fn stop(self) -> bool {
+    pub(crate) async fn stop(self) -> bool {
         self.stopping.cancel();
         self.ended().await
     }
 
     /// Ends it in the middle of whatever it does.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.task.abort_all();
     }
 
     /// Waits until it has ended by itself.
-    pub async fn ended(mut self) -> bool {
+    pub(crate) async fn ended(mut self) -> bool {
         self.task.join_next().await.unwrap().unwrap().unwrap()
     }
 }
 
 /// How many writes are left to an operator.
-pub struct Meter {
-    pub left: AtomicUsize,
+pub(crate) struct Meter {
+    pub(crate) left: AtomicUsize,
     died: CancellationToken,
 }
 
@@ -430,23 +434,23 @@ where
     }
 }
 
-pub fn object<T: DeserializeOwned>(value: Value) -> T {
+pub(crate) fn object<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
 /// A condition of a resource, or nothing.
-pub fn condition_of(object: &Value, condition: &str) -> Value {
+pub(crate) fn condition_of(object: &Value, condition: &str) -> Value {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().find(|one| one["type"] == condition).cloned().unwrap_or_default()
 }
 
 /// A template with one container.
-pub fn template() -> Value {
+pub(crate) fn template() -> Value {
     json!({ "spec": { "containers": [{ "name": "agent", "image": "registry.example/agent:1" }] } })
 }
 
 /// An agent of that template with these tools.
-pub fn using(tools: &[&str]) -> Value {
+pub(crate) fn using(tools: &[&str]) -> Value {
     let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name })).collect();
     json!({ "tools": tools, "template": template() })
 }
