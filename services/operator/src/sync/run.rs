@@ -268,7 +268,7 @@ impl SyncState {
         self.secrets.retain(|key, _| used.contains(key));
         match self.settings.folders.write_secrets(&files) {
             Ok(0) => {}
-            Ok(changes) => metrics::OPERATOR_WRITES.add(["secret file"], changes as u64),
+            Ok(changes) => metrics::OPERATOR_WRITES.add(["secret_file"], changes as u64),
             Err(error) => tracing::error!(%error, "the secrets of tenants cannot be written"),
         }
     }

@@ -235,7 +235,7 @@ metrics! {
         "quartermaster.operator.reconcile.duration" "s" ["kind", "outcome"] EXECUTE,
         "How long a look of the operator at a resource took.";
     OPERATOR_WRITES = Counter "quartermaster_operator_writes_total" "quartermaster.operator.writes" "{write}" ["kind"],
-        "Objects that the operator wrote to the API server; its lease is not among them.";
+        "Objects that the operator wrote to the API server, without its lease, and files that `sync` wrote (`file`, `secret_file`).";
     OPERATOR_LEADER = Gauge "quartermaster_operator_leader" "quartermaster.operator.leader" "" [],
         "1 if this operator holds the lease.";
     TELEMETRY_DROPPED = Counter "quartermaster_telemetry_dropped_total" "quartermaster.telemetry.dropped" "{item}"
