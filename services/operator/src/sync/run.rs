@@ -1,4 +1,4 @@
-//! The loop of `sync`: whatever happened, everything is looked at again.
+//! The loop of `sync`: what the resources say, what the gateway says of it, and what is therefore in the folder.
 //!
 //! Nothing is written before the first whole list of every kind is there, and an API server that is away changes nothing:
 //! the folder stays as it was.
@@ -11,7 +11,7 @@ use crate::resources::{LanguageTool, ServerEntry, TenantResource, TokenReference
 use crate::serve::Reached;
 use crate::tenant::sources::resolve;
 use crate::tenant::tenant_of;
-use crate::tenant::text::{render, secrets_of};
+use crate::tenant::text::{TenantFileText, render, secrets_of, text_digest};
 use futures_util::StreamExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
@@ -20,7 +20,7 @@ use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,19 +89,28 @@ pub async fn run(client: Client, settings: SyncSettings, reached: &Reached, stop
             report,
             settings: settings.clone(),
             offers: BTreeMap::new(),
+            wanted_secrets: BTreeMap::new(),
             secrets: HashMap::new(),
             process: String::new(),
         };
         let mut reports = tokio::time::interval(REPORT_EVERY);
         reports.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut is_changed, mut is_pending) = (true, true);
         loop {
-            state.look(&view).await;
-            reached.store(true, Ordering::Relaxed);
-            // A change of the resources and one of the report are the same to us: look at everything.
-            tokio::select! {
-                () = changed.notified() => {}
-                _ = reports.tick() => {}
+            if is_changed {
+                state.gather(&view);
             }
+            is_pending |= state.read_report() | is_changed | state.has_due_secrets();
+            if is_pending {
+                // What could not be written is tried again.
+                is_pending = !state.write().await;
+            }
+            state.renew().await;
+            reached.store(true, Ordering::Relaxed);
+            is_changed = tokio::select! {
+                () = changed.notified() => true,
+                _ = reports.tick() => false,
+            };
         }
     };
     tokio::select! {
@@ -158,23 +167,30 @@ struct ReadSecret {
     value: Option<Vec<u8>>,
 }
 
+/// A secret of a tenant: the name of its file, and where it is.
+type WantedSecret = (String, SecretKey);
+/// A namespace, and a key of a Secret in it.
+type SecretKey = (String, TokenReference);
+
 struct SyncState {
     client: Client,
     settings: SyncSettings,
     lease: ReplicaLease,
     report: ReportFile,
     offers: BTreeMap<String, TenantOffer>,
-    /// By namespace, Secret and key.
-    secrets: HashMap<(String, TokenReference), ReadSecret>,
+    wanted_secrets: BTreeMap<String, Vec<WantedSecret>>,
+    secrets: HashMap<SecretKey, ReadSecret>,
     /// The process of the gateway whose report was read last.
     process: String,
 }
 
 impl SyncState {
-    /// Makes the folders be what the resources say, and reports what became of it.
-    async fn look(&mut self, view: &ClusterView) {
-        let mut wanted_secrets: BTreeMap<String, Vec<(String, String, TokenReference)>> = BTreeMap::new();
-        let mut seen = Vec::new();
+    /// Takes in what the resources say.
+    fn gather(&mut self, view: &ClusterView) {
+        let entries = by_namespace(&view.entries);
+        let tools = by_namespace(&view.tools);
+        let mut seen = BTreeSet::new();
+        self.wanted_secrets.clear();
         for resource in view.tenants.state() {
             let namespace = resource.namespace().unwrap_or_default();
             let name = tenant_of(&namespace, &self.settings.namespace_prefix);
@@ -182,45 +198,33 @@ impl SyncState {
             if resource.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            let of_namespace = |of: Option<String>| of.as_deref() == Some(namespace.as_str());
-            let entries: Vec<ServerEntry> = view
-                .entries
-                .state()
-                .iter()
-                .filter(|one| of_namespace(one.namespace()))
-                .map(|one| ServerEntry::clone(one))
-                .collect();
-            let tools: Vec<LanguageTool> = view
-                .tools
-                .state()
-                .iter()
-                .filter(|one| of_namespace(one.namespace()))
-                .map(|one| LanguageTool::clone(one))
-                .collect();
-            let servers = resolve(&entries, &tools, &self.settings.cluster_domain).servers;
-            seen.push(tenant.to_owned());
-            match render(tenant, &resource.spec, &servers) {
-                Ok(text) => match self.offers.get_mut(tenant) {
-                    Some(offer) => offer.want(text),
-                    None => {
-                        let accepted = resource.status.as_ref().and_then(|status| status.accepted.as_ref());
-                        self.offers.insert(tenant.to_owned(), TenantOffer::new(text, accepted));
-                    }
-                },
-                // The operator says so in its status; what was offered before stays.
-                Err(error) => tracing::debug!(tenant, path = error.path, "the resource becomes no text"),
+            let (entries, tools) = (entries.get(&namespace), tools.get(&namespace));
+            let entries = entries.map_or(&[][..], Vec::as_slice);
+            let servers = resolve(entries, tools.map_or(&[][..], Vec::as_slice), &self.settings.cluster_domain).servers;
+            seen.insert(tenant.to_owned());
+            let accepted = resource.status.as_ref().and_then(|status| status.accepted.as_ref());
+            match (render(tenant, &resource.spec, &servers), self.offers.get_mut(tenant)) {
+                (Ok(text), Some(offer)) => offer.want(text),
+                (Ok(text), None) => drop(self.offers.insert(tenant.to_owned(), TenantOffer::new(text, accepted))),
+                // The operator says so in its status. What was offered before stays, or what replicas took last.
+                (Err(_), Some(_)) => {}
+                (Err(_), None) => {
+                    let last = accepted.filter(|last| text_digest(&last.text) == last.digest);
+                    let offer = last.map(|last| TenantOffer::new(TenantFileText::of_text(&last.text), None));
+                    self.offers.extend(offer.map(|offer| (tenant.to_owned(), offer)));
+                }
             }
-            let secrets = secrets_of(&resource.spec, &servers).into_iter();
-            let secrets = secrets.filter(|(name, _)| is_file_name(name));
-            wanted_secrets.insert(
-                tenant.to_owned(),
-                secrets.map(|(name, reference)| (name, namespace.clone(), reference)).collect(),
-            );
+            let secrets = secrets_of(&resource.spec, &servers).into_iter().filter(|(name, _)| is_file_name(name));
+            let secrets = secrets.map(|(name, reference)| (name, (namespace.clone(), reference)));
+            self.wanted_secrets.insert(tenant.to_owned(), secrets.collect());
         }
         self.offers.retain(|tenant, _| seen.contains(tenant));
-        self.read_report();
+    }
+
+    /// Makes the folders be what is wanted. `false` if some of it could not be done.
+    async fn write(&mut self) -> bool {
         // Secrets first: a tenant that appears has them.
-        self.write_secrets(&wanted_secrets).await;
+        let secrets = self.write_secrets().await;
         let texts = self.offers.iter().map(|(tenant, offer)| (tenant.clone(), offer.text().to_owned())).collect();
         match self.settings.folders.write_texts(&texts) {
             Ok(0) => {}
@@ -228,16 +232,25 @@ impl SyncState {
                 metrics::OPERATOR_WRITES.add(["file"], changes as u64);
                 tracing::info!(changes, tenants = texts.len(), "the folder of the gateway was changed");
             }
-            Err(error) => tracing::error!(%error, "the folder of the gateway cannot be written"),
+            Err(error) => {
+                tracing::error!(%error, "the folder of the gateway cannot be written");
+                return false;
+            }
         }
+        secrets
+    }
+
+    /// Tells the cluster that this replica is there, and what became of its tenants.
+    async fn renew(&mut self) {
         let report = self.offers.iter().map(|(tenant, offer)| (tenant.clone(), offer.verdict())).collect();
         if let Err(error) = self.lease.renew(&report).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "the lease of this replica cannot be written");
         }
     }
 
-    fn read_report(&mut self) {
-        let Some(FolderReport { process, tenants }) = self.report.changed() else { return };
+    /// Takes in what the gateway says; `true` if it is something else than before.
+    fn read_report(&mut self) -> bool {
+        let Some(FolderReport { process, tenants }) = self.report.changed() else { return false };
         for (tenant, report) in &tenants {
             if let Some(offer) = self.offers.get_mut(tenant) {
                 offer.judge(report);
@@ -245,41 +258,50 @@ impl SyncState {
         }
         // A process that has just begun serves what it found; now it is asked about what is wanted.
         if std::mem::replace(&mut self.process, process.clone()) != process {
-            self.offers
-                .values_mut()
-                .filter(|offer| !offer.verdict().errors.is_empty())
-                .for_each(TenantOffer::ask_again);
+            let refused = self.offers.values_mut().filter(|offer| !offer.verdict().errors.is_empty());
+            refused.for_each(TenantOffer::ask_again);
         }
+        true
     }
 
-    async fn write_secrets(&mut self, wanted: &BTreeMap<String, Vec<(String, String, TokenReference)>>) {
+    /// Whether some secret is to be read again.
+    fn has_due_secrets(&self) -> bool {
+        let mut wanted = self.wanted_secrets.values().flatten();
+        wanted.any(|(_, key)| !self.secrets.get(key).is_some_and(|read| self.is_fresh(read)))
+    }
+
+    fn is_fresh(&self, read: &ReadSecret) -> bool {
+        read.at.elapsed() < self.settings.secrets_every
+    }
+
+    async fn write_secrets(&mut self) -> bool {
+        let wanted = self.wanted_secrets.clone();
         let mut files: BTreeMap<String, FileContents> = BTreeMap::new();
-        let mut used = Vec::new();
-        for (tenant, secrets) in wanted {
+        for (tenant, secrets) in &wanted {
             let of_tenant = files.entry(tenant.clone()).or_default();
-            for (name, namespace, reference) in secrets {
-                let key = (namespace.clone(), reference.clone());
-                if let Some(value) = self.secret(&key).await {
+            for (name, key) in secrets {
+                if let Some(value) = self.secret(key).await {
                     of_tenant.insert(name.clone(), value);
                 }
-                used.push(key);
             }
         }
+        let used: HashSet<&SecretKey> = wanted.values().flatten().map(|(_, key)| key).collect();
         self.secrets.retain(|key, _| used.contains(key));
         match self.settings.folders.write_secrets(&files) {
             Ok(0) => {}
             Ok(changes) => metrics::OPERATOR_WRITES.add(["secret_file"], changes as u64),
-            Err(error) => tracing::error!(%error, "the secrets of tenants cannot be written"),
+            Err(error) => {
+                tracing::error!(%error, "the secrets of tenants cannot be written");
+                return false;
+            }
         }
+        true
     }
 
     /// The value of a secret; read again every so often. One that cannot be asked for stays as it was, one that is gone is
     /// gone.
-    async fn secret(&mut self, key: &(String, TokenReference)) -> Option<Vec<u8>> {
-        let now = Instant::now();
-        if let Some(read) = self.secrets.get(key)
-            && now.saturating_duration_since(read.at) < self.settings.secrets_every
-        {
+    async fn secret(&mut self, key: &SecretKey) -> Option<Vec<u8>> {
+        if let Some(read) = self.secrets.get(key).filter(|read| self.is_fresh(read)) {
             return read.value.clone();
         }
         let (namespace, TokenReference { name, key: entry }) = key;
@@ -294,7 +316,16 @@ impl SyncState {
                 self.secrets.get(key).and_then(|read| read.value.clone())
             }
         };
-        self.secrets.insert(key.clone(), ReadSecret { at: now, value: value.clone() });
+        self.secrets.insert(key.clone(), ReadSecret { at: Instant::now(), value: value.clone() });
         value
     }
+}
+
+/// The objects of each namespace.
+fn by_namespace<K: Resource<DynamicType = ()> + Clone>(store: &Store<K>) -> HashMap<String, Vec<K>> {
+    let mut all: HashMap<String, Vec<K>> = HashMap::new();
+    for object in store.state() {
+        all.entry(object.namespace().unwrap_or_default()).or_default().push(K::clone(&object));
+    }
+    all
 }

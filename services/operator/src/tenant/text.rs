@@ -31,6 +31,11 @@ pub struct TenantFileText {
 }
 
 impl TenantFileText {
+    /// A text that is there already; what its lines are about is not known.
+    pub fn of_text(text: &str) -> TenantFileText {
+        TenantFileText { digest: text_digest(text), text: text.to_owned(), lines: Vec::new() }
+    }
+
     /// What a line is about.
     pub fn path_at(&self, line: u32) -> &str {
         let index = usize::try_from(line).unwrap_or_default().checked_sub(1);

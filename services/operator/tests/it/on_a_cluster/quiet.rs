@@ -1,5 +1,6 @@
 //! Nothing is written where nothing changed, and people are told once.
 
+use crate::on_a_cluster::gateways::sync;
 use crate::on_a_cluster::yard::{Yard, using};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
@@ -36,6 +37,12 @@ async fn an_idle_minute_writes_nothing() {
     yard.agent("ana", using(&["still", "aside"])).await;
     yard.see_condition("LanguageTool", "still", "SchemaSynced", ("True", "Listed")).await;
     yard.see_condition("LanguageAgent", "ana", "Ready", ("True", "ReplicasReady")).await;
+    let folder = std::env::temp_dir().join(format!("quartermaster-idle-{}", yard.namespace));
+    let sync = sync(&yard, &folder, 0).await;
+    let config = json!({ "mode": "read", "limits": { "calls_in_flight": 3 } });
+    yard.write("Tenant", &yard.namespace, json!({ "config": config })).await.unwrap();
+    yard.write("ServerEntry", "still", json!({ "toolRef": { "name": "still" } })).await.unwrap();
+    yard.see_condition("ServerEntry", "still", "ResolvedRefs", ("True", "Resolved")).await;
     // Until what was under way is done, however long this machine takes for it.
     let mut before = yard.writes(&yard.user("one"));
     yard.until("calm", async || {
@@ -53,6 +60,10 @@ async fn an_idle_minute_writes_nothing() {
     assert!(more.is_empty(), "nothing changed, so nothing is written: {more:?}");
     let looks = server.count("tools/list") - asked;
     println!("{looks} looks, {} writes before, 0 in {} s", before.len(), IDLE.as_secs());
+    let by_sync = yard.writes(&yard.user("gateway-0"));
+    assert!(by_sync.is_empty(), "sync writes nothing but its lease: {by_sync:?}");
+    sync.stop().await;
+    std::fs::remove_dir_all(folder).unwrap();
     assert!(operator.stop().await);
 }
 

@@ -86,6 +86,14 @@ async fn a_tenant_is_served_by_every_replica_keeps_its_last_good_text_and_leaves
         (&good, &json!("Invalid"))
     );
 
+    // One that becomes no text at all is no other case.
+    let mut nobody = config(&["memory"]);
+    nobody["config"]["tenant"] = json!("somebody-else");
+    yard.write("Tenant", &name, nobody).await.unwrap();
+    yard.see("Tenant", &name, "the mistake", |one| one["status"]["errors"][0]["path"] == "tenant").await;
+    gateways.replace(&yard, 1).await;
+    shown(&yard, &gateways, "memory_read", true).await;
+
     yard.write("Tenant", &name, config(&["memory", "k8s"])).await.unwrap();
     shown(&yard, &gateways, "k8s_get", true).await;
     yard.see_condition("Tenant", &name, "Ready", ("True", "Served")).await;

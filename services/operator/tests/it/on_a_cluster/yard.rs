@@ -309,12 +309,13 @@ impl Yard {
             .await;
     }
 
-    /// Waits until a condition has this status and reason.
+    /// Waits until a condition has this status and reason, and is about the resource as it is now.
     pub(crate) async fn see_condition(&self, kind: &str, name: &str, condition: &str, want: (&str, &str)) -> Value {
         let what = format!("{condition} {want:?}");
         self.see(kind, name, &what, |object| {
             let found = condition_of(object, condition);
-            (found["status"].as_str(), found["reason"].as_str()) == (Some(want.0), Some(want.1))
+            let is_of_now = found["observedGeneration"] == object["metadata"]["generation"];
+            is_of_now && (found["status"].as_str(), found["reason"].as_str()) == (Some(want.0), Some(want.1))
         })
         .await
     }
