@@ -365,6 +365,21 @@ impl Yard {
     }
 }
 
+/// What a test made goes when it is over; one that failed leaves it to be looked at.
+impl Drop for Yard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let namespaces: Api<Namespace> = Api::all(self.admin.clone());
+        let deleting = async { namespaces.delete(&self.namespace, &DeleteParams::default()).await };
+        let deleted = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(deleting));
+        if let Err(error) = deleted {
+            eprintln!("the namespace {} stays: {error}", self.namespace);
+        }
+    }
+}
+
 /// One request in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Audited {
