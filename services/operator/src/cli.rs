@@ -83,6 +83,9 @@ pub struct SyncArgs {
     /// The replica of the gateway; the name of the pod in a cluster
     #[arg(long, env = "POD_NAME")]
     pub identity: Option<String>,
+    /// The uid of the pod, which takes the lease of the replica along when it goes
+    #[arg(long, env = "POD_UID")]
+    pub pod_uid: Option<String>,
     /// The domain of the cluster's own names
     #[arg(long, env = "QM_OPERATOR_CLUSTER_DOMAIN", default_value = "cluster.local")]
     pub cluster_domain: String,

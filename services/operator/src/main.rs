@@ -83,6 +83,7 @@ async fn keep_folder(args: SyncArgs) -> anyhow::Result<ExitCode> {
         identity,
         cluster_domain: args.cluster_domain,
         namespace_prefix: args.namespace_prefix,
+        pod_uid: args.pod_uid,
         secrets_every: Duration::from_secs(args.secrets_seconds),
         lease: Duration::from_secs(args.lease_seconds),
         folders: SyncFolders { tenants: args.tenants, secrets: args.secrets },
@@ -92,8 +93,8 @@ async fn keep_folder(args: SyncArgs) -> anyhow::Result<ExitCode> {
     let client = kube::Client::try_default().await.context("no cluster is configured")?;
     tracing::info!(?settings, "starting");
     let work = async {
-        sync::run(client, settings, &reached, stopping.clone()).await;
-        anyhow::Ok(())
+        let kept = sync::run(client, settings, &reached, stopping.clone()).await;
+        kept.context("the gateway's folder cannot be kept")
     };
     until_told(&args.listen, &reached, &stopping, Box::pin(work)).await?;
     end(guard).await?;

@@ -1,13 +1,16 @@
 //! The files of the gateway: one text for each tenant, and a folder for each tenant's secrets.
 //!
-//! The folders are this program's alone. A file is put in its place whole, and only if it says something else; what is no
-//! longer wanted is removed.
+//! The folders are this program's alone: it marks them when they are empty, and touches none that holds something and has
+//! no mark. A file is put in its place whole, and only if it says something else; what is no longer wanted is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// The mark of a folder that is ours. Hidden, so that the gateway does not look at it.
+const MARK: &str = ".quartermaster-sync";
 
 /// The names and contents of a folder's files.
 pub type FileContents = BTreeMap<String, Vec<u8>>;
@@ -22,6 +25,22 @@ pub struct SyncFolders {
 }
 
 impl SyncFolders {
+    /// Makes the folders, and sees to it that they are nobody else's.
+    pub fn claim(&self) -> io::Result<()> {
+        for folder in [&self.tenants, &self.secrets] {
+            fs::create_dir_all(folder)?;
+            if folder.join(MARK).exists() {
+                continue;
+            }
+            if fs::read_dir(folder)?.next().is_some() {
+                let message = format!("{} holds files that are not ours; give sync an empty folder", folder.display());
+                return Err(io::Error::new(ErrorKind::AlreadyExists, message));
+            }
+            fs::write(folder.join(MARK), "what is in here is written and removed by quartermaster-operator sync\n")?;
+        }
+        Ok(())
+    }
+
     /// Makes the texts be these; tells how many files were written or removed.
     pub fn write_texts(&self, texts: &BTreeMap<String, String>) -> io::Result<usize> {
         let files = texts.iter().map(|(tenant, text)| (format!("{tenant}.yaml"), text.clone().into_bytes())).collect();
@@ -36,7 +55,6 @@ impl SyncFolders {
             fs::create_dir_all(&folder)?;
             changes += replace_all(&folder, files)?;
         }
-        fs::create_dir_all(&self.secrets)?;
         for entry in fs::read_dir(&self.secrets)? {
             let entry = entry?;
             let is_wanted =
@@ -73,7 +91,7 @@ fn replace_all(folder: &Path, files: &FileContents) -> io::Result<usize> {
     }
     let there: BTreeSet<String> =
         fs::read_dir(folder)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    for name in there.iter().filter(|name| !files.contains_key(*name)) {
+    for name in there.iter().filter(|name| !files.contains_key(*name) && name.as_str() != MARK) {
         remove(&folder.join(name))?;
         changes += 1;
     }
@@ -96,12 +114,20 @@ mod tests {
         let place = std::env::temp_dir().join(format!("quartermaster-sync-{}", std::process::id()));
         let folders = SyncFolders { tenants: place.join("tenants"), secrets: place.join("secrets") };
         fs::create_dir_all(&folders.tenants).unwrap();
+        fs::write(folders.tenants.join("theirs.txt"), "x").unwrap();
+        assert_eq!(folders.claim().unwrap_err().kind(), ErrorKind::AlreadyExists);
+        fs::remove_file(folders.tenants.join("theirs.txt")).unwrap();
+        folders.claim().unwrap();
         fs::write(folders.tenants.join("gone.yaml"), "x").unwrap();
+        folders.claim().unwrap();
         fs::write(folders.tenants.join(".fresh-shop.yaml"), "half").unwrap();
         let texts = BTreeMap::from([("shop".to_owned(), "tenant: shop\n".to_owned())]);
         assert_eq!(folders.write_texts(&texts).unwrap(), 2);
         assert_eq!(folders.write_texts(&texts).unwrap(), 0, "nothing differs");
-        assert_eq!(fs::read_dir(&folders.tenants).unwrap().count(), 1);
+        let mut there: Vec<_> =
+            fs::read_dir(&folders.tenants).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        there.sort();
+        assert_eq!(there, [MARK, "shop.yaml"]);
         let secrets = BTreeMap::from([("shop".to_owned(), FileContents::from([("token".to_owned(), b"t".to_vec())]))]);
         assert_eq!(folders.write_secrets(&secrets).unwrap(), 1);
         assert_eq!(folders.write_secrets(&secrets).unwrap(), 0);

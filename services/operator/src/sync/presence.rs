@@ -1,5 +1,6 @@
 //! The lease of a replica: that it is there, and what it reports.
 
+use super::run::SyncSettings;
 use crate::names::FIELD_MANAGER;
 use crate::tenant::replicas::{REPLICA_LABEL, REPORT, ReplicaReport};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -18,19 +19,21 @@ pub struct ReplicaLease {
     api: Api<Lease>,
     name: String,
     identity: String,
+    /// The pod that takes the lease along when it goes.
+    pod_uid: Option<String>,
     lasts: Duration,
     written: Option<(String, Instant)>,
 }
 
 impl ReplicaLease {
-    /// The lease of a replica in the gateway's namespace.
-    pub fn new(client: &Client, namespace: &str, identity: &str, lasts: Duration) -> ReplicaLease {
-        let api = Api::namespaced(client.clone(), namespace);
+    /// The lease of the replica that these settings are about.
+    pub fn new(client: &Client, settings: &SyncSettings) -> ReplicaLease {
         ReplicaLease {
-            api,
-            name: format!("quartermaster-sync-{identity}"),
-            identity: identity.to_owned(),
-            lasts,
+            api: Api::namespaced(client.clone(), &settings.namespace),
+            name: format!("quartermaster-sync-{}", settings.identity),
+            identity: settings.identity.clone(),
+            pod_uid: settings.pod_uid.clone(),
+            lasts: settings.lease,
             written: None,
         }
     }
@@ -42,7 +45,8 @@ impl ReplicaLease {
         if self.written.as_ref().is_some_and(is_fresh) {
             return Ok(());
         }
-        let lease = json!({
+        let pod = |uid: &String| json!([{ "apiVersion": "v1", "kind": "Pod", "name": self.identity, "uid": uid }]);
+        let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": { "name": self.name, "labels": { REPLICA_LABEL: "gateway" }, "annotations": { REPORT: text } },
@@ -52,6 +56,9 @@ impl ReplicaLease {
                 "renewTime": format!("{:.6}", Timestamp::now()),
             },
         });
+        if let Some(owner) = self.pod_uid.as_ref().map(pod) {
+            lease["metadata"]["ownerReferences"] = owner;
+        }
         let params = PatchParams::apply(FIELD_MANAGER).force();
         self.api.patch(&self.name, &params, &Patch::Apply(&lease)).await?;
         self.written = Some((text, Instant::now()));

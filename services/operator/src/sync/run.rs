@@ -44,6 +44,8 @@ pub struct SyncSettings {
     pub namespace: String,
     /// Which replica it stands beside.
     pub identity: String,
+    /// The pod that its lease goes with.
+    pub pod_uid: Option<String>,
     /// The domain of the cluster's own names.
     pub cluster_domain: String,
     /// What the namespaces of tenants begin with.
@@ -65,8 +67,14 @@ struct ClusterView {
     tools: Store<LanguageTool>,
 }
 
-/// Keeps the folder until told to stop.
-pub async fn run(client: Client, settings: SyncSettings, reached: &Reached, stopping: CancellationToken) {
+/// Keeps the folder until told to stop. Fails if the folder is somebody else's.
+pub async fn run(
+    client: Client,
+    settings: SyncSettings,
+    reached: &Reached,
+    stopping: CancellationToken,
+) -> std::io::Result<()> {
+    settings.folders.claim()?;
     let changed = Arc::new(Notify::new());
     let (tenants, tenant_watch) = watch::<TenantResource>(&client, &settings, &changed);
     let (entries, entry_watch) = watch::<ServerEntry>(&client, &settings, &changed);
@@ -81,7 +89,7 @@ pub async fn run(client: Client, settings: SyncSettings, reached: &Reached, stop
         if !ready.await {
             return;
         }
-        let lease = ReplicaLease::new(&client, &settings.namespace, &settings.identity, settings.lease);
+        let lease = ReplicaLease::new(&client, &settings);
         let report = ReportFile::at(settings.report.clone());
         let mut state = SyncState {
             client: client.clone(),
@@ -120,10 +128,11 @@ pub async fn run(client: Client, settings: SyncSettings, reached: &Reached, stop
         () = entry_watch => {}
         () = tool_watch => {}
     }
-    let lease = ReplicaLease::new(&client, &settings.namespace, &settings.identity, settings.lease);
+    let lease = ReplicaLease::new(&client, &settings);
     if let Err(error) = lease.remove().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "the lease could not be removed; it ends by itself");
     }
+    Ok(())
 }
 
 /// A list that follows the cluster, and what makes it follow.

@@ -33,6 +33,11 @@ pub(crate) struct RunningSync {
 }
 
 impl RunningSync {
+    /// Ends it in the middle of whatever it does.
+    pub(crate) fn kill(mut self) {
+        self.task.abort_all();
+    }
+
     /// Stops it in order.
     pub(crate) async fn stop(mut self) {
         self.stopping.cancel();
@@ -64,24 +69,39 @@ pub(crate) async fn sync(yard: &Yard, folder: &Path, replica: usize) -> RunningS
     sync_from(yard, &yard.namespace, folder, replica).await
 }
 
+/// The texts in the folder of a replica.
+pub(crate) fn texts_in(folder: &SyncFolders) -> usize {
+    let names =
+        std::fs::read_dir(&folder.tenants).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".yaml")).count()
+}
+
 /// The same, which looks at another namespace than the one it stands in.
 pub(crate) async fn sync_from(yard: &Yard, watch: &str, folder: &Path, replica: usize) -> RunningSync {
-    let identity = format!("gateway-{replica}");
-    let settings = SyncSettings {
+    start_sync(yard, sync_settings(yard, watch, folder, replica)).await
+}
+
+pub(crate) fn sync_settings(yard: &Yard, watch: &str, folder: &Path, replica: usize) -> SyncSettings {
+    SyncSettings {
         watch: Some(watch.to_owned()),
         namespace: yard.namespace.clone(),
-        identity: identity.clone(),
+        identity: format!("gateway-{replica}"),
+        pod_uid: None,
         cluster_domain: "cluster.local".to_owned(),
         namespace_prefix: String::new(),
         secrets_every: Duration::from_secs(1),
         lease: Duration::from_secs(300),
         folders: folder_of(folder, replica),
         report: report_of(folder, replica),
-    };
-    let client = yard.sync_client(&identity).await;
+    }
+}
+
+/// Begins a `sync` with these settings.
+pub(crate) async fn start_sync(yard: &Yard, settings: SyncSettings) -> RunningSync {
+    let client = yard.sync_client(&settings.identity).await;
     let stopping = CancellationToken::new();
     let (stop, mut task) = (stopping.clone(), JoinSet::new());
-    task.spawn(async move { run(client, settings, &Arc::default(), stop).await });
+    task.spawn(async move { run(client, settings, &Arc::default(), stop).await.unwrap() });
     RunningSync { task, stopping }
 }
 

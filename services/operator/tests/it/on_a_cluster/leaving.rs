@@ -1,10 +1,11 @@
 //! Names that change, Secrets and namespaces that go, and operators that die at random.
 
-use crate::on_a_cluster::gateways::{folder_of, sync_from};
-use crate::on_a_cluster::yard::{Yard, condition_of, using};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DeleteParams};
+use crate::on_a_cluster::gateways::{folder_of, start_sync, sync_from, sync_settings};
+use crate::on_a_cluster::yard::{Yard, condition_of, object, using};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Api, DeleteParams, PostParams};
 use operator::context::OperatorSettings;
+use operator::sync::SyncSettings;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -71,6 +72,26 @@ async fn a_namespace_that_goes_takes_everything_along_and_the_operator_goes_on()
     sync.stop().await;
     std::fs::remove_dir_all(folder).unwrap();
     assert!(operator.stop().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lease_of_a_replica_goes_with_its_pod() {
+    let Some(yard) = Yard::open().await else { return };
+    let pod: Pod = object(json!({
+        "metadata": { "name": "gateway-0" },
+        "spec": { "containers": [{ "name": "gateway", "image": "registry.example/gateway:1" }] },
+    }));
+    let pod = yard.api::<Pod>().create(&PostParams::default(), &pod).await.unwrap();
+    let folder = std::env::temp_dir().join(format!("quartermaster-pod-{}", yard.namespace));
+    let settings = sync_settings(&yard, &yard.namespace, &folder, 0);
+    let sync = start_sync(&yard, SyncSettings { pod_uid: pod.metadata.uid, ..settings }).await;
+    yard.see("Lease", "quartermaster-sync-gateway-0", "its holder", |one| one["spec"]["holderIdentity"] == "gateway-0")
+        .await;
+    // Nobody is left to remove it.
+    sync.kill();
+    yard.delete("Pod", "gateway-0").await;
+    yard.see_gone("Lease", "quartermaster-sync-gateway-0").await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// A small generator, so that a seed tells everything.

@@ -1,6 +1,6 @@
 //! Tenants and their servers as resources: from `kubectl apply` to what agents see at every replica.
 
-use crate::on_a_cluster::gateways::{Gateways, folder_of, sync};
+use crate::on_a_cluster::gateways::{Gateways, folder_of, sync, texts_in};
 use crate::on_a_cluster::rights::all_used;
 use crate::on_a_cluster::yard::{Yard, condition_of, object};
 use k8s_openapi::api::core::v1::Secret;
@@ -105,7 +105,7 @@ async fn a_tenant_is_served_by_every_replica_keeps_its_last_good_text_and_leaves
             matches!(gateways.tools(replica).await, Err(DiscoverError::Unauthorized(_))).then_some(())
         })
         .await;
-        assert_eq!(std::fs::read_dir(gateways.folders(replica).tenants).unwrap().count(), 0);
+        assert_eq!(texts_in(&gateways.folders(replica)), 0);
     }
     gateways.stop().await;
     assert!(operator.stop().await);
@@ -272,7 +272,7 @@ async fn a_tenant_is_called_like_its_namespace_and_tools_that_are_used_let_the_g
     assert!(condition_of(&seen, "Accepted")["message"].as_str().unwrap().contains(&yard.namespace));
     yard.write("Tenant", &yard.namespace, config(&["memory"])).await.unwrap();
     text_with(&yard, &folder, "memory").await;
-    assert_eq!(std::fs::read_dir(folder_of(&folder, 0).tenants).unwrap().count(), 1, "nobody serves the other one");
+    assert_eq!(texts_in(&folder_of(&folder, 0)), 1, "nobody serves the other one");
     // Nobody judges it here: no gateway reports.
     yard.see_condition("Tenant", &yard.namespace, "Accepted", ("Unknown", "Pending")).await;
     yard.see_condition("Tenant", &yard.namespace, "Programmed", ("False", "NotServed")).await;
