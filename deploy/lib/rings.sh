@@ -167,9 +167,11 @@ compile_operator() {
     cargo test --locked --workspace --test it --no-run
 }
 
-# The operator on a real API server with its real controllers, and a FastMCP server as the process of a tool.
+# The operator on a real API server with its real controllers; the gateway and a FastMCP server as processes of tools, and
+# two replicas of the gateway on a real Redis for tenants that are resources.
 ring_operator() {
     local exports
+    need_command redis-server redis-server
     compile_operator
     TESTBED_DIR=$(mktemp -d "${TMPDIR:-/tmp}/quartermaster-testbed.XXXXXX")
     export TESTBED_DIR
