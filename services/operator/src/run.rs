@@ -135,12 +135,19 @@ async fn tenants(context: &Arc<Context>, stopping: CancellationToken) {
     };
     let (of_entry, of_tool) = (of_namespace.clone(), of_namespace);
     // A lease is renewed all the time: only what it reports anew is a reason to look.
-    let (known, store) = (Mutex::new(HashMap::<String, ReplicaReport>::new()), controller.store());
+    let (known, store) = (Mutex::new(HashMap::<String, (String, ReplicaReport)>::new()), controller.store());
     let reported = move |lease: Lease| {
         let report = report_of(&lease);
+        let renewed = format!("{:?}", lease.spec.as_ref().and_then(|spec| spec.renew_time.clone()));
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.insert(lease.name_any(), report.clone());
-        // A replica that is new counts for every tenant.
+        let before = match known.insert(lease.name_any(), (renewed.clone(), report.clone())) {
+            // It is heard of without being renewed: it is gone. Like one that is new it counts for every tenant.
+            Some((same, _)) if same == renewed => {
+                known.remove(&lease.name_any());
+                None
+            }
+            other => other.map(|(_, report)| report),
+        };
         let is_other = |tenant: &&Arc<TenantResource>| match &before {
             Some(before) => before.get(&tenant.name_any()) != report.get(&tenant.name_any()),
             None => true,

@@ -19,8 +19,10 @@ use kube::{Resource, ResourceExt};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a tenant is looked at without a change: a replica may have gone without a word.
-const AGAIN: Duration = Duration::from_secs(20);
+/// How often a tenant is looked at without a change, if all is well: a replica may have gone without a word.
+const AGAIN: Duration = Duration::from_secs(300);
+/// The same while something is missing: a Secret that appears is told by nobody.
+const AGAIN_SOON: Duration = Duration::from_secs(20);
 
 /// What the resources of a namespace say of its tenant.
 pub struct TenantView {
@@ -78,6 +80,7 @@ pub async fn reconcile(tenant: Arc<TenantResource>, context: Arc<Context>) -> Re
     let (accepted, errors) = acceptance(&view, &summary, &tenant, &context.settings.namespace_prefix);
     let programmed = programming(&summary, wanted);
     let ready = readiness(&accepted, &summary, wanted);
+    let again = if ready.holds() && resolved.holds() { AGAIN } else { AGAIN_SOON };
     let generation = tenant.metadata.generation;
     let newly = wanted
         .filter(|_| accepted.holds())
@@ -95,7 +98,7 @@ pub async fn reconcile(tenant: Arc<TenantResource>, context: Arc<Context>) -> Re
         context.tell(&tenant.object_ref(&()), &before.conditions, &status.conditions).await;
     }
     context.succeeded(&uid);
-    Ok(Action::requeue(AGAIN))
+    Ok(Action::requeue(again))
 }
 
 fn acceptance(

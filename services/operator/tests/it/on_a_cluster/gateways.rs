@@ -168,6 +168,16 @@ impl Gateways {
         self.syncs[replica] = Some(sync(yard, &self.folder, replica).await);
     }
 
+    /// Stops a replica's `sync` alone.
+    pub(crate) async fn leave(&mut self, replica: usize) {
+        self.syncs[replica].take().unwrap().stop().await;
+    }
+
+    /// Starts it again.
+    pub(crate) async fn come_back(&mut self, yard: &Yard, replica: usize) {
+        self.syncs[replica] = Some(sync(yard, &self.folder, replica).await);
+    }
+
     /// Stops everything.
     pub(crate) async fn stop(mut self) {
         for sync in self.syncs.drain(..).flatten() {

@@ -98,6 +98,14 @@ async fn a_tenant_is_served_by_every_replica_keeps_its_last_good_text_and_leaves
     shown(&yard, &gateways, "k8s_get", true).await;
     yard.see_condition("Tenant", &name, "Ready", ("True", "Served")).await;
 
+    // A replica that leaves is not waited for, and one that comes counts.
+    gateways.leave(1).await;
+    yard.see("Tenant", &name, "one replica", |one| one["status"]["servedBy"] == json!({ "ready": 1, "total": 1 }))
+        .await;
+    gateways.come_back(&yard, 1).await;
+    yard.see("Tenant", &name, "two replicas", |one| one["status"]["servedBy"] == json!({ "ready": 2, "total": 2 }))
+        .await;
+
     // Deleted: nobody gets in any more, and nothing of it is left beside the gateways.
     yard.delete("Tenant", &name).await;
     for replica in 0..2 {
