@@ -73,8 +73,9 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
     let server = HttpServer::new(move || {
         let queries = QueryConfig::default().error_handler(|error, request| caller::bad_query(&error, request).into());
         let spans = Condition::new(traced, from_fn(trace::in_span));
+        // Routes are tried in this order, and pages have patterns that cost more than a call's own route.
         let pages: fn(&mut ServiceConfig) = if beside { console::routes::all } else { no_pages };
-        App::new().app_data(data.clone()).app_data(queries).wrap(spans).configure(pages).configure(routes::all)
+        App::new().app_data(data.clone()).app_data(queries).wrap(spans).configure(routes::all).configure(pages)
     })
     .workers(workers)
     .max_connections(CONNECTIONS)
