@@ -31,17 +31,33 @@ export const context = async (browser, options = {}) => {
   return made;
 };
 
-// Accessibility of a page, in both colour schemes. axe is put in by the browser itself and not by the page.
+// Accessibility of a page, in both colour schemes and on a phone. axe is put in by the browser itself and not by the page.
 export const accessible = async (page, name) => {
-  for (const scheme of ["light", "dark"]) {
+  for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["dark", 320], ["light", 320]]) {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+    await page.setViewportSize({ width, height: 800 });
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+    expect(!wide, `${name} is wider than ${width} pixels`);
     muted = true;
     await page.evaluate(axe);
     const found = await page.evaluate(() => globalThis.axe.run(document));
     muted = false;
     const told = found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`);
-    expect(told.length === 0, `${name}, ${scheme}: axe found ${told.join("; ")}`);
+    expect(told.length === 0, `${name}, ${scheme}, ${width} pixels: axe found ${told.join("; ")}`);
   }
+  await page.setViewportSize({ width: 1280, height: 800 });
+};
+
+// Nothing that strangers wrote became a part of the page, and nothing of it is hidden.
+export const clean = async (page, where) => {
+  const found = await page.evaluate(() => ({
+    forms: [...document.forms].filter((form) => new URL(form.action).origin !== location.origin).length,
+    links: [...document.links].filter((link) => new URL(link.href).origin !== location.origin).length,
+    scripts: document.querySelectorAll("script:not([src])").length,
+    images: document.images.length,
+    marks: /[\u202a-\u202e\u2066-\u2069\u200b]/.test(document.body.innerText),
+  }));
+  expect(Object.values(found).every((one) => !one), `${where}: ${JSON.stringify(found)}`);
 };
 
 export const ownToken = readFileSync(join(process.env.QM_DATA, "agent.token"), "utf8");

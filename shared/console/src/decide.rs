@@ -3,10 +3,10 @@
 //! A disruptive run wants the name of its object typed, and a fresh proof of who decides. Scripts keep the buttons
 //! disabled for a moment after the page moved, and while the page may be old; without scripts the forms work the same.
 
-use crate::parts::{decision_fields, untrusted};
+use crate::parts::{decision_fields, moment, untrusted};
 use crate::run::RunView;
-use domain::Effect;
 use domain::run::RunState;
+use domain::{Effect, Moment};
 use maud::{Markup, html};
 
 /// Ready-made reasons; what is chosen is sent to the agent with the free text.
@@ -44,6 +44,17 @@ pub struct DecisionForms {
     pub exact_arguments: Option<String>,
     /// The same decision as a command.
     pub command: Option<String>,
+    /// Whether the run can be put off, or until when it is.
+    pub later: Option<LaterView>,
+}
+
+/// Putting a run off: it leaves the reader's inbox for a while, and nothing else changes.
+#[derive(Debug, Clone)]
+pub enum LaterView {
+    /// For how long it can be put off: as it is sent, and in words.
+    Offered(Vec<(&'static str, &'static str)>),
+    /// When it comes back.
+    Until(Moment),
 }
 
 /// All forms that are offered.
@@ -107,8 +118,33 @@ fn decision(view: &RunView) -> Markup {
                 textarea #reason name="reason" rows="3" maxlength="1900" {}
                 button.reject type="submit" data-arm="1500" { "Reject" }
             }
+            @if let Some(later) = &forms.later { (put_off(view, later)) }
             @if let Some(command) = &forms.command {
                 details { summary { "The same as a command" } pre.text tabindex="0" { (command) } }
+            }
+        }
+    }
+}
+
+fn put_off(view: &RunView, later: &LaterView) -> Markup {
+    let forms = &view.forms;
+    html! {
+        @match later {
+            LaterView::Offered(spans) => {
+                form.inline #later method="post" action={ (forms.address) "/later" } {
+                    (decision_fields(&forms.form_token, &view.digest))
+                    label.unseen for="for" { "How long" }
+                    select #for name="for" { @for (value, words) in spans { option value=(value) { (words) } } }
+                    button.quiet type="submit" { "Not now" }
+                    p.hint { "Leaves your inbox alone, and yours only. The run still expires " (moment(view.expires_at, view.now)) "." }
+                }
+            }
+            LaterView::Until(until) => {
+                form.inline #now method="post" action={ (forms.address) "/now" } {
+                    (decision_fields(&forms.form_token, &view.digest))
+                    p { "You put this off; it comes back to your inbox " (moment(*until, view.now)) "." }
+                    button.quiet type="submit" { "Bring it back now" }
+                }
             }
         }
     }

@@ -24,6 +24,10 @@ struct FormToken {
     token: String,
 }
 
+/// A form that carries nothing but its token.
+#[derive(Deserialize)]
+pub(super) struct EmptyForm {}
+
 /// Reads a form of a page that this person was shown.
 pub(super) async fn read<T: DeserializeOwned>(
     gateway: &Gateway,

@@ -14,21 +14,29 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use console::Screen;
-use console::decide::DecisionForms;
+use console::decide::{DecisionForms, LaterView};
 use console::message::{self, MessageView};
 use console::parts::{Notice, NoticeKind, RunRow, run_address};
 use console::run::{self as page, AnswerView, OutcomeView, RuleView, RunView};
 use domain::run::{OnReject, Preview, Run, RunState, Verdict};
 use domain::text::visible_json;
-use domain::{Code, Effect, Failure};
+use domain::{Code, Effect, Failure, Moment};
 use serde::Deserialize;
 use serde_json::Value;
+use std::time::Duration;
 use store::{RunBrief, SignInMethod};
 
 /// How many of the last runs are looked through for earlier ones on the same thing.
 const LOOKED_AT: usize = 200;
 /// How many of those are shown.
 const EARLIER: usize = 5;
+
+/// For how long a run can be put off: as it is sent, in words, and as a time.
+const LATER: [(&str, &str, Duration); 3] = [
+    ("30m", "for 30 minutes", Duration::from_secs(30 * 60)),
+    ("2h", "for 2 hours", Duration::from_secs(2 * 60 * 60)),
+    ("1d", "until tomorrow", Duration::from_secs(24 * 60 * 60)),
+];
 
 /// A form about a run. Each reads what it needs.
 #[derive(Debug, Default, Deserialize)]
@@ -43,6 +51,8 @@ pub(super) struct RunForm {
     reason: String,
     #[serde(default)]
     outcome: String,
+    #[serde(default, rename = "for")]
+    lasts: String,
 }
 
 /// `GET /console/runs/{run}`.
@@ -62,6 +72,8 @@ enum RunAction {
     Cancel,
     Clear,
     Arguments,
+    Later,
+    Now,
 }
 
 impl RunAction {
@@ -75,6 +87,8 @@ impl RunAction {
             "clear" => RunAction::Clear,
             // The exact arguments. Posted, because it leaves an entry in the audit log.
             "arguments" => RunAction::Arguments,
+            "later" => RunAction::Later,
+            "now" => RunAction::Now,
             _ => return None,
         })
     }
@@ -166,8 +180,22 @@ async fn done(
             };
             return Ok(DrawnPage::ok(Screen::Other, "Exact arguments", false, message::page(&view)).into());
         }
+        RunAction::Later => {
+            let known = LATER.iter().find(|(word, _, _)| *word == sent.lasts);
+            let (_, _, lasts) = known.ok_or_else(|| Failure::new(Code::InvalidArgument, "choose for how long"))?;
+            put_off(gateway, authed, run, *lasts).await?;
+            return Ok(ConsoleAnswer::SeeOther(console::BASE.to_owned()));
+        }
+        RunAction::Now => put_off(gateway, authed, run, Duration::ZERO).await?,
     }
     Ok(ConsoleAnswer::SeeOther(run_address(id)))
+}
+
+/// Takes a run out of this person's inbox for a while. Nothing changes for the run, or for anybody else.
+async fn put_off(gateway: &Gateway, authed: &AuthedRequest, run: &Run, lasts: Duration) -> Result<(), Failure> {
+    executor::may_decide(&authed.caller)?;
+    let store = gateway.store.of(&authed.caller.tenant).put_off();
+    store.put_off(&authed.caller.principal, run.id, lasts).await.map_err(|error| run_desk::no_store(&error))
 }
 
 /// What the console asks for before a disruptive run is approved: the name, typed, and a fresh proof of who decides.
@@ -228,10 +256,31 @@ async fn drawn(
 ) -> Result<DrawnPage, Failure> {
     let (run, viewer) = find(gateway, &person.authed, id).await?;
     let earlier = earlier(gateway, &person.authed, &run).await?;
-    let view = view(gateway, person, &run, viewer, earlier, notice);
+    let later = put_off_until(gateway, &person.authed, &run, viewer).await?;
+    let mut view = view(gateway, person, &run, viewer, earlier, notice);
+    view.forms.later = view.forms.decide.then(|| later.map_or_else(offered, LaterView::Until));
     let title = format!("{} {}", run.asked.tool, console::parts::state_in_words(run.state));
     let address = Some(run_address(id));
     Ok(DrawnPage { status, address, ..DrawnPage::ok(Screen::Other, title, true, page::page(&view)) })
+}
+
+/// Until when this person has put the run off, if they decide runs and have.
+async fn put_off_until(
+    gateway: &Gateway,
+    authed: &AuthedRequest,
+    run: &Run,
+    viewer: RunViewer,
+) -> Result<Option<Moment>, Failure> {
+    if viewer != RunViewer::Decider || run.state != RunState::PendingApproval {
+        return Ok(None);
+    }
+    let store = gateway.store.of(&authed.caller.tenant).put_off();
+    let all = store.of(&authed.caller.principal).await.map_err(|error| run_desk::no_store(&error))?;
+    Ok(all.iter().find(|off| off.id == run.id).map(|off| off.until))
+}
+
+fn offered() -> LaterView {
+    LaterView::Offered(LATER.iter().map(|(word, words, _)| (*word, *words)).collect())
 }
 
 /// The last runs on the same thing, among the newest of the tenant that this person may see.
@@ -241,18 +290,20 @@ async fn earlier(gateway: &Gateway, authed: &AuthedRequest, run: &Run) -> Result
     let own = (!run_desk::sees_all(authed)).then_some(&authed.caller.principal);
     let ids = runs.ids(own, None, LOOKED_AT).await.map_err(no_store)?;
     let briefs = runs.briefs(&ids).await.map_err(no_store)?;
-    let object = briefs.iter().find(|brief| brief.id == run.id).and_then(|brief| brief.object.clone());
-    let Some(object) = object.or_else(|| run.asked.object()) else { return Ok(Vec::new()) };
-    let name = object.rsplit('/').next().unwrap_or_default();
-    // Of a run that is over no arguments are kept, so its line tells what it was done to.
-    let named = |brief: &RunBrief| {
-        brief.object.is_none()
-            && brief.tool == run.asked.tool
-            && brief.summary.split([' ', '/', ',']).any(|word| word == name)
+    let Some(object) = run.asked.object() else { return Ok(Vec::new()) };
+    let same = |brief: &&RunBrief| {
+        brief.id != run.id && brief.object.as_deref().is_some_and(|other| may_be_same(&object, other))
     };
-    let same =
-        briefs.iter().filter(|brief| brief.id != run.id && (brief.object.as_ref() == Some(&object) || named(brief)));
-    Ok(same.take(EARLIER).map(|brief| inbox::row(authed, brief)).collect())
+    Ok(briefs.iter().filter(same).take(EARLIER).map(|brief| inbox::row(authed, brief)).collect())
+}
+
+/// Whether two objects may be the same: they have the same name, and one of them says no more than the other about where
+/// it is. A call that leaves the namespace out means one all the same.
+fn may_be_same(one: &str, other: &str) -> bool {
+    let words = |object: &str| object.to_lowercase().split('/').map(str::to_owned).collect::<Vec<_>>();
+    let (one, other) = (words(one), words(other));
+    let within = |few: &[String], many: &[String]| few.iter().all(|word| many.contains(word));
+    one.last() == other.last() && (within(&one, &other) || within(&other, &one))
 }
 
 /// The page of a run, made of what the REST API tells this person about it.
@@ -349,6 +400,7 @@ fn forms(gateway: &Gateway, person: &ConsolePerson, run: &Run, viewer: RunViewer
         resolve: run.state == RunState::OutcomeUnknown && decider,
         cancel: pending && own,
         clear: stopped && decider,
+        later: None,
         exact_arguments: (decider && !run.state.is_final()).then(|| format!("{address}/arguments")),
         command: decide.then(|| format!("quartermaster runs approve {}", run.id)),
         address,
@@ -357,4 +409,25 @@ fn forms(gateway: &Gateway, person: &ConsolePerson, run: &Run, viewer: RunViewer
 
 fn pretty(value: &Value) -> String {
     visible_json(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_with_and_without_its_place() {
+        for (one, other, same) in [
+            ("Deployment/web", "Deployment/web", true),
+            ("Deployment/web", "prod/shop/deployment/web", true),
+            ("prod/shop/Deployment/web", "shop/Deployment/web", true),
+            ("shop/Deployment/web", "bank/Deployment/web", false),
+            ("Deployment/web", "StatefulSet/web", false),
+            ("Deployment/web", "Deployment/web-2", false),
+            ("web/Deployment/cart", "Deployment/web", false),
+        ] {
+            assert_eq!(may_be_same(one, other), same, "{one} {other}");
+            assert_eq!(may_be_same(other, one), same, "{other} {one}");
+        }
+    }
 }

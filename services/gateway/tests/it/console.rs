@@ -367,3 +367,26 @@ async fn what_agents_wrote_is_neither_markup_nor_hidden() {
     let page = ana.get(&world, 0, &format!("/console/runs/{run}")).await.text();
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
 }
+
+/// Every address that people open is in the table of screens, and the table names no other.
+#[test]
+fn the_screens_of_the_docs_are_those_that_are_served() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/console.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains("| `/console"));
+    let said: Vec<&str> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
+    let shape = |path: &str| -> Vec<String> {
+        let word = |part: &str| part.contains('{') || (!part.is_empty() && part.chars().all(char::is_uppercase));
+        path.split('/').map(|part| if word(part) { "*".to_owned() } else { part.to_owned() }).collect()
+    };
+    let paths: Vec<&str> =
+        ROUTES.iter().filter(|route| route.access == ConsoleAccess::Person).map(|route| route.path).collect();
+    assert!(said.len() > 15, "{said:?}");
+    for address in &said {
+        assert!(paths.iter().any(|path| shape(path) == shape(address)), "nothing is at {address}");
+    }
+    for path in paths {
+        let known = said.iter().any(|address| *address != "/console" && shape(path).starts_with(&shape(address)));
+        let apart = ["/console", "/console/", "/console/live", "/console/{path:.*}"].contains(&path);
+        assert!(known || apart, "docs/console.md does not know {path}");
+    }
+}
