@@ -16,6 +16,7 @@ const picture = async (page, name) => {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   for (const width of [320, 1280]) {
     await page.setViewportSize({ width, height: 800 });
+    await page.evaluate(() => { document.activeElement?.blur(); globalThis.scrollTo(0, 0); });
     const height = Math.min(await page.evaluate(() => document.documentElement.scrollHeight), 2000);
     await page.setViewportSize({ width, height });
     await page.screenshot({ path: `${pictures}/${name}-${width}.png`, animations: "disabled", caret: "hide" });
@@ -278,7 +279,7 @@ await step("a form of others decides nothing, and nothing is decided by GET", as
 await step("not now: a run leaves one inbox and comes back, by mouse and without JavaScript", async () => {
   const run = await shop.ask("k8s_scale", { kind: "Deployment", name: "cart-worker", replicas: 9 });
   await page.goto(runPage(run));
-  await page.locator("#for").selectOption("2h");
+  await page.locator("#for").selectOption("10m");
   await page.locator("#later button").click();
   await page.waitForURL(inbox);
   expect(await page.locator(`#waiting #${run}`).count() === 0, "it left the inbox");

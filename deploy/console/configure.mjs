@@ -126,7 +126,7 @@ export const configure = async ({ browser, link, step, picture }) => {
     await page.goto(at("/servers"));
     await page.getByRole("link", { name: "wiki" }).click();
     await page.getByRole("button", { name: "Ask it for its tools now" }).click();
-    await page.getByRole("heading", { name: "Waiting for your yes" }).waitFor();
+    await page.getByRole("heading", { name: "Waiting to be accepted" }).waitFor();
     await seen(page, "server", picture);
     await page.locator('[data-tool="search"] button:enabled').click();
     await page.waitForURL(at("/servers/wiki"));

@@ -40,7 +40,8 @@ const byKeyboard = async (page, name) => {
   });
   await page.evaluate(() => { document.activeElement?.blur(); globalThis.scrollTo(0, 0); });
   const seen = new Set();
-  for (let tries = 0; tries < wanted + 5; tries += 1) {
+  // A field for a date has several stops of its own.
+  for (let tries = 0; tries < wanted + 30; tries += 1) {
     await page.keyboard.press("Tab");
     const at = await page.evaluate(() => {
       const one = document.activeElement;
@@ -53,7 +54,7 @@ const byKeyboard = async (page, name) => {
     if (!at) break;
     if (seen.size === 0) expect(at.skip, `${name}: the first stop leads to the content`);
     expect(at.seen, `${name}: the focus can be seen`);
-    if (seen.has(at.number)) break;
+    if (seen.size > 1 && at.number === 0) break;
     seen.add(at.number);
   }
   expect(seen.size >= wanted, `${name}: ${seen.size} of ${wanted} parts are reached by keyboard`);

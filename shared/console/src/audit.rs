@@ -173,7 +173,7 @@ fn table(view: &AuditView) -> Markup {
 fn filters(filter: &AuditFilterView) -> Markup {
     let field = |name: &str, label: &str, kind: &str, value: &str| {
         html! {
-            div {
+            div.wide[kind == "datetime-local" || name == "text"] {
                 label for={ "filter-" (name) } { (label) }
                 input id={ "filter-" (name) } name=(name) type=(kind) value=(value) autocomplete="off" spellcheck="false";
             }

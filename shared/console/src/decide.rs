@@ -136,7 +136,7 @@ fn put_off(view: &RunView, later: &LaterView) -> Markup {
                     label.unseen for="for" { "How long" }
                     select #for name="for" { @for (value, words) in spans { option value=(value) { (words) } } }
                     button.quiet type="submit" { "Not now" }
-                    p.hint { "Leaves your inbox alone, and yours only. The run still expires " (moment(view.expires_at, view.now)) "." }
+                    p.hint { "Takes it out of your inbox for that long, and only out of yours. It expires " (moment(view.expires_at, view.now)) " all the same." }
                 }
             }
             LaterView::Until(until) => {

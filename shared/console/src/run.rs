@@ -190,6 +190,8 @@ fn arguments(view: &RunView) -> Markup {
                     }
                 }
             }
+        } @else if view.state.is_final() {
+            p.hint { "The arguments are no longer kept, because the run is over. Their digest is." }
         }
     }
 }

@@ -22,7 +22,7 @@ use domain::run::{OnReject, Preview, Run, RunState, Verdict};
 use domain::text::visible_json;
 use domain::{Code, Effect, Failure, Moment};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use store::{RunBrief, SignInMethod};
 
@@ -33,8 +33,8 @@ const EARLIER: usize = 5;
 
 /// For how long a run can be put off: as it is sent, in words, and as a time.
 const LATER: [(&str, &str, Duration); 3] = [
-    ("30m", "for 30 minutes", Duration::from_secs(30 * 60)),
-    ("2h", "for 2 hours", Duration::from_secs(2 * 60 * 60)),
+    ("10m", "for 10 minutes", Duration::from_secs(10 * 60)),
+    ("1h", "for an hour", Duration::from_secs(60 * 60)),
     ("1d", "until tomorrow", Duration::from_secs(24 * 60 * 60)),
 ];
 
@@ -183,6 +183,9 @@ async fn done(
         RunAction::Later => {
             let known = LATER.iter().find(|(word, _, _)| *word == sent.lasts);
             let (_, _, lasts) = known.ok_or_else(|| Failure::new(Code::InvalidArgument, "choose for how long"))?;
+            if !comes_back(run, *lasts, person.now) {
+                return Err(Failure::new(Code::InvalidArgument, "the run would expire before it comes back"));
+            }
             put_off(gateway, authed, run, *lasts).await?;
             return Ok(ConsoleAnswer::SeeOther(console::BASE.to_owned()));
         }
@@ -258,7 +261,11 @@ async fn drawn(
     let earlier = earlier(gateway, &person.authed, &run).await?;
     let later = put_off_until(gateway, &person.authed, &run, viewer).await?;
     let mut view = view(gateway, person, &run, viewer, earlier, notice);
-    view.forms.later = view.forms.decide.then(|| later.map_or_else(offered, LaterView::Until));
+    view.forms.later = match later {
+        Some(until) => Some(LaterView::Until(until)),
+        None => offered(&run, person.now),
+    };
+    view.forms.later.take_if(|_| !view.forms.decide);
     let title = format!("{} {}", run.asked.tool, console::parts::state_in_words(run.state));
     let address = Some(run_address(id));
     Ok(DrawnPage { status, address, ..DrawnPage::ok(Screen::Other, title, true, page::page(&view)) })
@@ -279,8 +286,15 @@ async fn put_off_until(
     Ok(all.iter().find(|off| off.id == run.id).map(|off| off.until))
 }
 
-fn offered() -> LaterView {
-    LaterView::Offered(LATER.iter().map(|(word, words, _)| (*word, *words)).collect())
+/// Whether a run that is put off for so long is back before it expires.
+fn comes_back(run: &Run, lasts: Duration, now: Moment) -> bool {
+    now.plus(lasts) < run.asked.expires_at
+}
+
+fn offered(run: &Run, now: Moment) -> Option<LaterView> {
+    let spans = LATER.iter().filter(|(_, _, lasts)| comes_back(run, *lasts, now));
+    let spans: Vec<_> = spans.map(|(word, words, _)| (*word, *words)).collect();
+    (!spans.is_empty()).then_some(LaterView::Offered(spans))
 }
 
 /// The last runs on the same thing, among the newest of the tenant that this person may see.
@@ -324,6 +338,7 @@ fn view(
     let rule = person.authed.snapshot.asking_place(run.asked.tool.as_str(), run.asked.about.as_deref());
     let answers = told["decisions"].as_array().cloned().unwrap_or_default();
     let assignment = &run.asked.assignment;
+    let dropped = run.state.is_final() && told["arguments"] == json!({ "redacted": true });
     let opened_for = [assignment.agent.as_deref(), assignment.workflow.as_deref()];
     let opened_for = opened_for.into_iter().flatten().collect::<Vec<_>>().join(", workflow ");
     RunView {
@@ -335,7 +350,7 @@ fn view(
         sentence: text(&told["preview"]["summary"]),
         warnings: texts(&told["warnings"]),
         difference,
-        arguments: (!told["arguments"].is_null()).then(|| pretty(&told["arguments"])),
+        arguments: (!told["arguments"].is_null() && !dropped).then(|| pretty(&told["arguments"])),
         hidden: texts(&told["preview"]["hidden"]),
         digest: text(&told["digest"]),
         requester: text(&told["requested_by"]),

@@ -42,11 +42,12 @@ async fn not_now_takes_a_run_out_of_one_persons_inbox_and_nothing_else() {
         (Browser::signed_in(&world, 0, "ana", DECIDER).await, Browser::signed_in(&world, 0, "bob", DECIDER).await);
     let before = show(&world.tenant("acme").approver(), &first).await;
 
-    for bad in [vec![], vec![("for", "9y")]] {
+    let (choose, late) = ("choose for how long", "the run would expire before it comes back");
+    for (bad, why) in [(vec![], choose), (vec![("for", "9y")], choose), (vec![("for", "1d")], late)] {
         let answer = post(&world, &ana, &first, "later", &bad).await;
-        assert!(answer.status == 400 && answer.text().contains("choose for how long"), "{}", answer.text());
+        assert!(answer.status == 400 && answer.text().contains(why), "{}", answer.text());
     }
-    let off = post(&world, &ana, &first, "later", &[("for", "2h")]).await;
+    let off = post(&world, &ana, &first, "later", &[("for", "10m")]).await;
     assert_eq!((off.status, off.header("location")), (303, Some("/console")));
     let (above, below) = inbox(&world, &ana).await;
     assert!(!above.contains(&first) && above.contains(&second) && below.contains(&first), "{above}{below}");
@@ -59,7 +60,7 @@ async fn not_now_takes_a_run_out_of_one_persons_inbox_and_nothing_else() {
     assert_eq!(back.status, 303);
     assert!(inbox(&world, &ana).await.0.contains(&first));
     // What somebody else decides meanwhile is not waiting below.
-    post(&world, &ana, &first, "later", &[("for", "30m")]).await;
+    post(&world, &ana, &first, "later", &[("for", "10m")]).await;
     reject(&world.tenant("acme").approver(), &first, "no").await;
     let (above, below) = inbox(&world, &ana).await;
     assert!(!above.contains(&first) && below.is_empty(), "{above}{below}");
@@ -67,7 +68,7 @@ async fn not_now_takes_a_run_out_of_one_persons_inbox_and_nothing_else() {
     let looks_on = Browser::signed_in(&world, 0, "cho", "audit:read").await;
     let page = looks_on.get(&world, 0, &format!("/console/runs/{second}")).await;
     let digest = page.text().split("class=\"digest\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
-    let pairs = [("token", field(&page, "token")), ("digest", digest), ("for", "2h".to_owned())];
+    let pairs = [("token", field(&page, "token")), ("digest", digest), ("for", "10m".to_owned())];
     let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
     assert_eq!(looks_on.submit(&world, 0, &format!("/console/runs/{second}/later"), &pairs).await.status, 403);
 }
