@@ -17,13 +17,15 @@ const picture = async (page, name) => {
   for (const width of [320, 1280]) {
     await page.setViewportSize({ width, height: 800 });
     await page.evaluate(() => { document.activeElement?.blur(); globalThis.scrollTo(0, 0); });
-    const height = Math.min(await page.evaluate(() => document.documentElement.scrollHeight), 2000);
+    const height = Math.min(await page.evaluate(() => document.documentElement.scrollHeight), 1400);
     await page.setViewportSize({ width, height });
     await page.screenshot({ path: `${pictures}/${name}-${width}.png`, animations: "disabled", caret: "hide" });
   }
   await page.setViewportSize({ width: 1280, height: 800 });
 };
+const chosen = new RegExp(process.env.STEPS ?? "");
 const step = async (name, work) => {
+  if (!chosen.test(name)) return;
   const began = Date.now();
   try {
     await work();
@@ -328,17 +330,21 @@ await step("ten thousand waiting runs cost a page what ten do", async () => {
   const some = Number(process.env.WAITING_RUNS ?? 10000);
   const agents = await Promise.all(moreTokens().map((token) => agent(["memory"], token)));
   const cookie = (await people.cookies()).map((one) => `${one.name}=${one.value}`).join("; ");
+  // Beside each look at the inbox one at a page that shows no run: what that takes longer is the machine's doing.
   const time = async () => {
-    const taken = [];
-    for (let tries = 0; tries < 15; tries += 1) {
-      const began = performance.now();
-      const answer = await fetch(inbox, { headers: { Cookie: cookie } });
-      await answer.text();
-      expect(answer.status === 200, `the inbox answers ${answer.status}`);
-      taken.push(performance.now() - began);
-      await new Promise((done) => setTimeout(done, 50));
+    const taken = { [inbox]: [], [`${inbox}/mine`]: [] };
+    for (let tries = 0; tries < 25; tries += 1) {
+      for (const address of Object.keys(taken)) {
+        const began = performance.now();
+        const answer = await fetch(address, { headers: { Cookie: cookie } });
+        await answer.text();
+        expect(answer.status === 200, `${address} answers ${answer.status}`);
+        taken[address].push(performance.now() - began);
+        await new Promise((done) => setTimeout(done, 30));
+      }
     }
-    return taken.sort((a, b) => a - b)[Math.floor(taken.length / 2)];
+    const [page, other] = Object.values(taken).map((all) => all.sort((a, b) => a - b)[Math.floor(all.length / 2)]);
+    return { page, other };
   };
   const ask = (number, at = 0) => agents[at].ask("memory_remember", { path: `tenant/runbooks/many-${number}`, type: "note", content: "x", evidence: "y" });
   // A full page before, so that both draw the same number of rows.
@@ -351,8 +357,9 @@ await step("ten thousand waiting runs cost a page what ten do", async () => {
   await page.goto(inbox);
   const count = Number(await page.locator("#waiting-count").getAttribute("data-count"));
   expect(count >= some, `${count} are counted`);
-  console.log(`   a page takes ${few.toFixed(1)} ms with a few, ${many.toFixed(1)} ms with ${count}: ${(many / few).toFixed(2)}`);
-  expect(many <= 1.5 * few + 1, "more waiting runs cost more");
+  const slower = Math.max(1, many.other / few.other);
+  console.log(`   the inbox takes ${few.page.toFixed(1)} ms with a few and ${many.page.toFixed(1)} ms with ${count}; a page without runs ${few.other.toFixed(1)} and ${many.other.toFixed(1)} ms`);
+  expect(many.page <= 1.5 * slower * few.page + 1, "more waiting runs cost more");
   await picture(page, "inbox-many");
 });
 
