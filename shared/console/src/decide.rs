@@ -44,6 +44,8 @@ pub struct DecisionForms {
     pub exact_arguments: Option<String>,
     /// The same decision as a command.
     pub command: Option<String>,
+    /// What was typed as the reason of a rejection that was refused.
+    pub reason: String,
     /// Whether the run can be put off, or until when it is.
     pub later: Option<LaterView>,
 }
@@ -115,7 +117,7 @@ fn decision(view: &RunView) -> Markup {
                     @for reason in REASONS { option value=(reason) { (reason) } }
                 }
                 label for="reason" { "What should it do instead?" @if !forms.reason_needed { " (optional)" } }
-                textarea #reason name="reason" rows="3" maxlength="1900" {}
+                textarea #reason name="reason" rows="3" maxlength="1900" { "\n" (forms.reason) }
                 button.reject type="submit" data-arm="1500" { "Reject" }
             }
             @if let Some(later) = &forms.later { (put_off(view, later)) }

@@ -212,6 +212,7 @@ fn verdict_notice(verdict: &AuditVerdict) -> Notice {
     }
     let signed = match verdict.checkpoints {
         0 => "no checkpoint yet".to_owned(),
+        1 => format!("1 checkpoint, signed up to entry {}", verdict.signed),
         count => format!("{count} checkpoints, signed up to entry {}", verdict.signed),
     };
     let begins = if verdict.after == 0 { String::new() } else { format!(" behind entry {}", verdict.after) };

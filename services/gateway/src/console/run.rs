@@ -57,10 +57,8 @@ pub(super) struct RunForm {
 
 /// `GET /console/runs/{run}`.
 pub(super) async fn show(person: ConsolePerson, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    reply::screen(&gateway, &person, "console_run", async {
-        Ok(drawn(&gateway, &person, &id, None, StatusCode::OK).await?.into())
-    })
-    .await
+    reply::screen(&gateway, &person, "console_run", async { Ok(drawn(&gateway, &person, &id, None).await?.into()) })
+        .await
 }
 
 /// What a form asks for.
@@ -111,13 +109,15 @@ pub(super) async fn act(
         if !same(&sent.digest, &run.asked.digest) {
             return Err(Failure::new(Code::Stale, "the form was about something else than this run; nothing was done"));
         }
+        let reason = sent.reason.clone();
         match Box::pin(done(&gateway, &person, &run, &id, action, sent)).await {
             Ok(answer) => Ok(answer),
-            // Whoever was too late, or typed something else, sees the run as it is now with what was wrong on top.
+            // Whoever was too late, or typed something else, sees the run as it is now with what was wrong on top, and
+            // their words still in the form.
             Err(failure) if told_on_the_page(failure.code) => {
                 let status =
                     StatusCode::from_u16(mcp::codes::rest_status(failure.code)).unwrap_or(StatusCode::CONFLICT);
-                Ok(drawn(&gateway, &person, &id, Some(notice_of(&failure)), status).await?.into())
+                Ok(drawn(&gateway, &person, &id, Some((notice_of(&failure), status, reason))).await?.into())
             }
             Err(failure) => Err(failure),
         }
@@ -254,9 +254,12 @@ async fn drawn(
     gateway: &Gateway,
     person: &ConsolePerson,
     id: &str,
-    notice: Option<Notice>,
-    status: StatusCode,
+    refusal: Option<(Notice, StatusCode, String)>,
 ) -> Result<DrawnPage, Failure> {
+    let (notice, status, reason) = match refusal {
+        Some((notice, status, reason)) => (Some(notice), status, reason),
+        None => (None, StatusCode::OK, String::new()),
+    };
     let (run, viewer) = find(gateway, &person.authed, id).await?;
     let earlier = earlier(gateway, &person.authed, &run).await?;
     let later = put_off_until(gateway, &person.authed, &run, viewer).await?;
@@ -266,6 +269,7 @@ async fn drawn(
         None => offered(&run, person.now),
     };
     view.forms.later.take_if(|_| !view.forms.decide);
+    view.forms.reason = reason;
     let title = format!("{} {}", run.asked.tool, console::parts::state_in_words(run.state));
     let address = Some(run_address(id));
     Ok(DrawnPage { status, address, ..DrawnPage::ok(Screen::Other, title, true, page::page(&view)) })
@@ -416,6 +420,7 @@ fn forms(gateway: &Gateway, person: &ConsolePerson, run: &Run, viewer: RunViewer
         cancel: pending && own,
         clear: stopped && decider,
         later: None,
+        reason: String::new(),
         exact_arguments: (decider && !run.state.is_final()).then(|| format!("{address}/arguments")),
         command: decide.then(|| format!("quartermaster runs approve {}", run.id)),
         address,

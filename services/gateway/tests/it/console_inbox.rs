@@ -82,6 +82,10 @@ async fn a_rejection_reaches_the_agent_as_a_correction() {
     let page = ana.get(&world, 0, &format!("/console/runs/{run}")).await.text();
     let preset = page.split("<option value=\"").nth(2).unwrap().split('"').next().unwrap().to_owned();
     assert!(preset.ends_with('.'), "{preset}");
+    let long = format!("<b>{}", "ä".repeat(1_500));
+    let refused = post(&world, &ana, &run, "reject", &[("reason", &long)]).await;
+    assert!(refused.status == 413 && refused.text().contains("at most 2000 bytes"), "{}", refused.text());
+    assert!(refused.text().contains(&format!("&lt;b&gt;{}</textarea>", "ä".repeat(1_500))), "what was typed is kept");
     let fields = [("preset", preset.as_str()), ("reason", "Ask for <b>one</b> document.")];
     assert_eq!(post(&world, &ana, &run, "reject", &fields).await.status, 303);
     let told = format!("{:?}", await_run(&agent, &run).await);
