@@ -1,7 +1,8 @@
-// The console as people use it. Every check is a function; the first that fails ends the program.
-import { accessible, agent, context, expect, launch, links, moreTokens, signInAtIssuer, URL_, violations } from "./browser.mjs";
+// The console as people use it. Every check is a function; what fails is told at the end, with everything else that does.
+import { accessible, agent, clean, context, expect, findings, launch, links, moreTokens, signInAtIssuer, URL_, violations } from "./browser.mjs";
 import { begin, watch } from "./watch.mjs";
 import { configure } from "./configure.mjs";
+import { everyScreen } from "./screens.mjs";
 import { mkdirSync } from "node:fs";
 
 const browser = await launch();
@@ -15,18 +16,24 @@ const picture = async (page, name) => {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   for (const width of [320, 1280]) {
     await page.setViewportSize({ width, height: 800 });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-    expect(!wide, `${name} is wider than ${width} pixels`);
-    const height = Math.min(await page.evaluate(() => document.documentElement.scrollHeight), 2000);
+    await page.evaluate(() => { document.activeElement?.blur(); globalThis.scrollTo(0, 0); });
+    const height = Math.min(await page.evaluate(() => document.documentElement.scrollHeight), 1400);
     await page.setViewportSize({ width, height });
     await page.screenshot({ path: `${pictures}/${name}-${width}.png`, animations: "disabled", caret: "hide" });
   }
   await page.setViewportSize({ width: 1280, height: 800 });
 };
+const chosen = new RegExp(process.env.STEPS ?? "");
 const step = async (name, work) => {
+  if (!chosen.test(name)) return;
   const began = Date.now();
-  await work();
-  console.log(`ok ${name} (${Date.now() - began} ms)`);
+  try {
+    await work();
+    console.log(`ok ${name} (${Date.now() - began} ms)`);
+  } catch (error) {
+    findings.push(`${name}: ${error.stack.split("\n").slice(0, 4).join(" ")}`);
+    console.log(`FAILED ${name}`);
+  }
 };
 const inbox = `${URL_}/console`;
 const runPage = (id) => `${inbox}/runs/${id}`;
@@ -196,7 +203,7 @@ await step("a disruptive run wants a fresh proof of who approves", async () => {
   await fresh.close();
 });
 
-await configure({ browser, link: shown.admin, step, picture });
+const { people: admins, wiki } = await configure({ browser, link: shown.admin, step, picture });
 
 await step("a cut stream says so and takes the decisions away; a wrong clock changes nothing", async () => {
   const run = await shop.ask("k8s_scale", { kind: "Deployment", name: "cart-worker", replicas: 7 });
@@ -231,13 +238,7 @@ await step("hostile text is visible, and nothing of it runs", async () => {
   const run = await shop.ask("k8s_apply", { manifest: JSON.stringify(manifest) });
   for (const address of [inbox, runPage(run), `${inbox}/runs?object=${encodeURIComponent(hostile)}&requester=${encodeURIComponent(hostile)}`]) {
     await page.goto(address);
-    const found = await page.evaluate(() => ({
-      forms: [...document.forms].filter((form) => new URL(form.action).origin !== location.origin).length,
-      scripts: document.querySelectorAll("script:not([src])").length,
-      images: document.images.length,
-      marks: /[\u202a-\u202e\u2066-\u2069\u200b]/.test(document.body.innerText),
-    }));
-    expect(found.forms === 0 && found.scripts === 0 && found.images === 0 && !found.marks, `${address}: ${JSON.stringify(found)}`);
+    await clean(page, address);
   }
   await page.goto(runPage(run));
   expect((await page.locator("#run").innerText()).includes("<script>alert(1)</script>"), "it is shown as it was written");
@@ -277,47 +278,73 @@ await step("a form of others decides nothing, and nothing is decided by GET", as
   }
 });
 
-await step("every other screen is accessible and fits 320 pixels", async () => {
-  for (const [name, path] of [["runs", "/runs"], ["runs-none", "/runs?tool=no_such_tool"], ["mine", "/mine"], ["nothing", "/no-such-page"], ["no-run", "/runs/run_0000000000000000000000"]]) {
-    await page.goto(`${inbox}${path}`);
-    await accessible(page, name);
-    await picture(page, name);
-  }
+await step("not now: a run leaves one inbox and comes back, by mouse and without JavaScript", async () => {
+  const run = await shop.ask("k8s_scale", { kind: "Deployment", name: "cart-worker", replicas: 9 });
+  await page.goto(runPage(run));
+  await page.locator("#for").selectOption("10m");
+  await page.locator("#later button").click();
+  await page.waitForURL(inbox);
+  expect(await page.locator(`#waiting #${run}`).count() === 0, "it left the inbox");
+  await page.locator("#put-off summary").click();
+  await accessible(page, "inbox with runs put off");
+  await picture(page, "inbox-put-off");
+  const plain = await context(browser, { javaScriptEnabled: false });
+  await plain.addCookies(await people.cookies());
+  const bare = await plain.newPage();
+  await bare.goto(runPage(run));
+  await bare.locator("#now button").click();
+  await bare.locator("#later").waitFor();
+  await bare.goto(inbox);
+  expect(await bare.locator(`#waiting #${run}`).count() === 1, "it is back");
+  await plain.close();
+});
+
+await watch({ browser, ...watcher, step, picture });
+
+await step("every screen, for everybody who sees it", async () => {
   const owner = await context(browser);
   const own = await owner.newPage();
   await own.goto(shown.owner);
   await own.waitForURL(`${inbox}/mine`);
   expect(await own.locator(".run").count() > 0, "an owner sees what the agent asked for");
-  await picture(own, "mine-full");
+  const waits = await shop.ask("k8s_rollout", { action: "restart", kind: "Deployment", name: "frontend" });
+  const entry = await watcher.page.goto(`${inbox}/audit?tool=k8s_scale`).then(() => watcher.page.locator("#entries tbody tr a").first().getAttribute("href"));
+  const [sre, approver] = [watcher.people, people];
+  await everyScreen({ browser, picture, screens: [
+    ["inbox-now", "", approver], [`a waiting run`, `/runs/${waits}`, approver], ["a finished run", `/runs/${tutorial}`, approver],
+    ["runs", "/runs", approver, true], ["runs-none", "/runs?tool=no_such_tool", approver, true], ["mine-none", "/mine", approver, true],
+    ["nothing", "/no-such-page", approver, true], ["no-run", "/runs/run_0000000000000000000000", approver, true], ["mine", "/mine", owner, true],
+    ["audit log", "/audit", sre], ["an entry", entry.replace("/console", ""), sre], ["an empty search", "/audit?tool=no_such_tool", sre],
+    ["open sessions", "/sessions", sre], ["usage by day", "/usage", sre], ["readiness and switches", "/operations", sre],
+    ["toolsets", "/catalog", sre], ["tools", "/catalog?toolset=k8s", sre], ["a tool", "/catalog/k8s_scale?for=writer", sre],
+    ["configuration", "/config", admins], ["versions", "/config/history", admins], ["a version", "/config/history/2", admins],
+    ["every key", "/config/keys", admins], ["external servers", "/servers", admins], ["a server", "/servers/wiki", admins],
+    ["all secrets", "/secrets", admins], ["a question", "/explain?read=1&tool=k8s_delete", admins], ["a draft", "/replay", admins],
+    ["documents", "/memory", admins], ["missing-right", "", admins, true],
+  ] });
   await owner.close();
-  const admins = await context(browser);
-  const admin = await admins.newPage();
-  await admin.goto(`${inbox}/sign-in`);
-  await admin.getByRole("link", { name: "Sign in with Example Login" }).click();
-  await signInAtIssuer(admin, "carl.admin");
-  await admin.getByText("The right that is missing is").waitFor();
-  await accessible(admin, "missing right");
-  await picture(admin, "missing-right");
-  await admins.close();
+  wiki.stop();
 });
-
-await watch({ browser, ...watcher, step, picture });
 
 await step("ten thousand waiting runs cost a page what ten do", async () => {
   const some = Number(process.env.WAITING_RUNS ?? 10000);
   const agents = await Promise.all(moreTokens().map((token) => agent(["memory"], token)));
   const cookie = (await people.cookies()).map((one) => `${one.name}=${one.value}`).join("; ");
+  // Beside each look at the inbox one at a page that shows no run: what that takes longer is the machine's doing.
   const time = async () => {
-    const taken = [];
-    for (let tries = 0; tries < 15; tries += 1) {
-      const began = performance.now();
-      const answer = await fetch(inbox, { headers: { Cookie: cookie } });
-      await answer.text();
-      expect(answer.status === 200, `the inbox answers ${answer.status}`);
-      taken.push(performance.now() - began);
-      await new Promise((done) => setTimeout(done, 50));
+    const taken = { [inbox]: [], [`${inbox}/mine`]: [] };
+    for (let tries = 0; tries < 25; tries += 1) {
+      for (const address of Object.keys(taken)) {
+        const began = performance.now();
+        const answer = await fetch(address, { headers: { Cookie: cookie } });
+        await answer.text();
+        expect(answer.status === 200, `${address} answers ${answer.status}`);
+        taken[address].push(performance.now() - began);
+        await new Promise((done) => setTimeout(done, 30));
+      }
     }
-    return taken.sort((a, b) => a - b)[Math.floor(taken.length / 2)];
+    const [page, other] = Object.values(taken).map((all) => all.sort((a, b) => a - b)[Math.floor(all.length / 2)]);
+    return { page, other };
   };
   const ask = (number, at = 0) => agents[at].ask("memory_remember", { path: `tenant/runbooks/many-${number}`, type: "note", content: "x", evidence: "y" });
   // A full page before, so that both draw the same number of rows.
@@ -330,38 +357,14 @@ await step("ten thousand waiting runs cost a page what ten do", async () => {
   await page.goto(inbox);
   const count = Number(await page.locator("#waiting-count").getAttribute("data-count"));
   expect(count >= some, `${count} are counted`);
-  console.log(`   a page takes ${few.toFixed(1)} ms with a few, ${many.toFixed(1)} ms with ${count}: ${(many / few).toFixed(2)}`);
-  expect(many <= 1.5 * few + 1, "more waiting runs cost more");
+  const slower = Math.max(1, many.other / few.other);
+  console.log(`   the inbox takes ${few.page.toFixed(1)} ms with a few and ${many.page.toFixed(1)} ms with ${count}; a page without runs ${few.other.toFixed(1)} and ${many.other.toFixed(1)} ms`);
+  expect(many.page <= 1.5 * slower * few.page + 1, "more waiting runs cost more");
   await picture(page, "inbox-many");
 });
 
-await step("the first page is small", async () => {
-  const measured = await context(browser);
-  await measured.addCookies(await people.cookies());
-  const visit = await measured.newPage();
-  const session = await measured.newCDPSession(visit);
-  await session.send("Network.enable");
-  const sizes = new Map();
-  const kinds = new Map();
-  session.on("Network.responseReceived", (event) => kinds.set(event.requestId, { url: event.response.url, type: event.type }));
-  session.on("Network.loadingFinished", (event) => sizes.set(event.requestId, event.encodedDataLength));
-  await visit.goto(inbox, { waitUntil: "load" });
-  await visit.waitForTimeout(500);
-  let whole = 0;
-  let files = 0;
-  let later = 0;
-  for (const [id, bytes] of sizes) {
-    const { url, type } = kinds.get(id) ?? {};
-    // What live.js reads again once its stream is open comes after the page is there.
-    if (type === "Fetch") { later += bytes; continue; }
-    whole += bytes;
-    if (url?.includes("/assets/")) files += bytes;
-  }
-  console.log(`   first page ${whole} bytes on the wire, scripts and styles ${files}; read again ${later}`);
-  expect(whole > 0 && whole <= 40 * 1024 && files <= 25 * 1024, `${whole} and ${files}`);
-  await measured.close();
-});
-
-expect(violations.length === 0, `the policy was violated: ${violations.join("\n")}`);
+findings.push(...violations.map((violation) => `the policy was violated: ${violation}`));
 await browser.close();
+for (const finding of findings) console.log(`WRONG ${finding}`);
+if (findings.length > 0) process.exit(1);
 console.log("the console stands");

@@ -1,20 +1,10 @@
 // The screens of people who administer a tenant, as they use them: configuration, secrets, servers, explain, memory.
-import { accessible, agent, context, expect, URL_, violations } from "./browser.mjs";
+import { accessible, agent, clean, context, expect, URL_, violations } from "./browser.mjs";
 import { startWiki, tool } from "./wiki.mjs";
 
 const at = (path) => `${URL_}/console${path}`;
 const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b<form action=https://evil.example></form>";
 
-// Nothing that strangers wrote became a part of the page.
-const clean = async (page, where) => {
-  const found = await page.evaluate(() => ({
-    forms: [...document.forms].filter((form) => new URL(form.action).origin !== location.origin).length,
-    scripts: document.querySelectorAll("script:not([src])").length,
-    images: document.images.length,
-    marks: /[\u202a-\u202e\u2066-\u2069\u200b]/.test(document.body.innerText),
-  }));
-  expect(found.forms === 0 && found.scripts === 0 && found.images === 0 && !found.marks, `${where}: ${JSON.stringify(found)}`);
-};
 const save = async (page, text, note) => {
   await page.locator("#text").fill(text);
   await page.locator("#note").fill(note);
@@ -25,6 +15,7 @@ const seen = async (page, name, picture) => {
   if (picture) await picture(page, name);
 };
 
+/** Walks through every screen under Configure; gives the session of the administrator. */
 export const configure = async ({ browser, link, step, picture }) => {
   const wiki = await startWiki(Number(process.env.QM_WIKI_PORT));
   wiki.offer([tool("search", "Searches the wiki."), tool("edit", "Edits a page.")]);
@@ -135,7 +126,7 @@ export const configure = async ({ browser, link, step, picture }) => {
     await page.goto(at("/servers"));
     await page.getByRole("link", { name: "wiki" }).click();
     await page.getByRole("button", { name: "Ask it for its tools now" }).click();
-    await page.getByRole("heading", { name: "Waiting for your yes" }).waitFor();
+    await page.getByRole("heading", { name: "Waiting to be accepted" }).waitFor();
     await seen(page, "server", picture);
     await page.locator('[data-tool="search"] button:enabled').click();
     await page.waitForURL(at("/servers/wiki"));
@@ -219,6 +210,5 @@ export const configure = async ({ browser, link, step, picture }) => {
     await page.getByText("The tenant's file holds again.").waitFor();
     expect(violations.length === 0, `the policy was violated: ${violations.join("\n")}`);
   });
-  wiki.stop();
-  await people.close();
+  return { people, wiki };
 };

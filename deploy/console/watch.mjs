@@ -1,5 +1,5 @@
 // The screens to watch and stop by: audit log, sessions, usage, operations, catalog.
-import { accessible, agent, api, context, expect, ownToken, URL_ } from "./browser.mjs";
+import { accessible, agent, api, clean, context, expect, ownToken, URL_ } from "./browser.mjs";
 
 const base = `${URL_}/console`;
 const HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>";
@@ -189,30 +189,7 @@ export const watch = async ({ browser, people, page, step, picture }) => {
     const text = encodeURIComponent(`${HOSTILE}\u202e\u200b`);
     for (const path of ["/sessions", "/audit", `/audit?text=${text}&tool=${text}`, `/catalog/${text}`, "/usage?by=session"]) {
       await page.goto(`${base}${path}`);
-      const found = await page.evaluate(() => ({
-        forms: [...document.forms].filter((form) => new URL(form.action).origin !== location.origin).length,
-        scripts: document.querySelectorAll("script:not([src])").length,
-        images: document.images.length,
-        marks: /[\u202a-\u202e\u2066-\u2069\u200b]/.test(document.body.innerText),
-      }));
-      expect(found.forms === 0 && found.scripts === 0 && found.images === 0 && !found.marks, `${path}: ${JSON.stringify(found)}`);
-    }
-  });
-
-  await step("screens to watch are small", async () => {
-    for (const path of ["/audit", "/sessions", "/usage", "/operations", "/catalog", "/catalog?toolset=k8s", "/catalog/k8s_scale"]) {
-      const measured = await context(browser);
-      await measured.addCookies(await people.cookies());
-      const visit = await measured.newPage();
-      const session = await measured.newCDPSession(visit);
-      await session.send("Network.enable");
-      let whole = 0;
-      session.on("Network.loadingFinished", (event) => { whole += event.encodedDataLength; });
-      await visit.goto(`${base}${path}`, { waitUntil: "load" });
-      await visit.waitForTimeout(300);
-      console.log(`   ${path}: ${whole} bytes on the wire`);
-      expect(whole > 0 && whole <= 40 * 1024, `${path} has ${whole} bytes`);
-      await measured.close();
+      await clean(page, path);
     }
   });
 };

@@ -123,6 +123,11 @@ pub(crate) fn summary(run: &RunBrief, viewer: RunViewer) -> String {
     match viewer {
         RunViewer::Decider => run.summary.clone(),
         RunViewer::Auditor => redact::redact(&run.summary),
+        // Once it is over, of its arguments only the names are left.
+        RunViewer::Requester if run.state.is_final() => match &run.object {
+            Some(object) => format!("{} on {object}", run.tool),
+            None => run.tool.to_string(),
+        },
         RunViewer::Requester => run.requested.clone(),
     }
 }

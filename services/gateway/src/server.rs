@@ -71,11 +71,10 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
     let traced = gateway.settings.telemetry.is_traced();
     let beside = gateway.console.is_some() && gateway.settings.console.listen.is_empty();
     let server = HttpServer::new(move || {
-        let queries = QueryConfig::default().error_handler(|error, request| caller::bad_query(&error, request).into());
         let spans = Condition::new(traced, from_fn(trace::in_span));
         // Routes are tried in this order, and pages have patterns that cost more than a call's own route.
         let pages: fn(&mut ServiceConfig) = if beside { console::routes::all } else { no_pages };
-        App::new().app_data(data.clone()).app_data(queries).wrap(spans).configure(routes::all).configure(pages)
+        App::new().app_data(data.clone()).app_data(queries()).wrap(spans).configure(routes::all).configure(pages)
     })
     .workers(workers)
     .max_connections(CONNECTIONS)
@@ -142,6 +141,14 @@ fn metrics(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
     Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("metrics", server) }))
 }
 
+/// What is told of a query that cannot be read: to browsers as a page.
+fn queries() -> QueryConfig {
+    QueryConfig::default().error_handler(|error, request| match console::bad_query(request) {
+        Some(page) => page,
+        None => caller::bad_query(&error, request).into(),
+    })
+}
+
 /// The tool port of a service whose console is off, or elsewhere.
 fn no_pages(_: &mut ServiceConfig) {}
 
@@ -158,7 +165,7 @@ fn console_apart(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
     let traced = gateway.settings.telemetry.is_traced();
     let server = HttpServer::new(move || {
         let spans = Condition::new(traced, from_fn(trace::in_span));
-        App::new().app_data(data.clone()).wrap(spans).configure(console::routes::all)
+        App::new().app_data(data.clone()).app_data(queries()).wrap(spans).configure(console::routes::all)
     })
     .workers(CONSOLE_WORKERS)
     .max_connections(CONNECTIONS)

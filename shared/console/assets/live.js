@@ -66,9 +66,15 @@ const show = () => {
 
 const run = (page) => {
   const [now, next] = [document, page].map((doc) => doc.getElementById("run"));
-  if (!now || !next || now.dataset.state === next.dataset.state) return;
+  if (!now || !next || now.dataset.changed === next.dataset.changed) return;
   // What was typed is kept as long as there is still something to decide.
+  for (const field of next.querySelectorAll("input[id], select[id], textarea[id]")) {
+    const typed = document.getElementById(field.id);
+    if (typed?.value) field.value = typed.value;
+  }
+  const focused = document.activeElement?.id;
   now.replaceWith(next);
+  if (focused) document.getElementById(focused)?.focus();
   arm();
   tick();
 };

@@ -3,6 +3,7 @@
 use crate::BASE;
 use crate::parts::{Notice, moment, notice, run_address, untrusted};
 use domain::Moment;
+use domain::text::visible;
 use maud::{Markup, html};
 
 /// What is looked for, as it was typed.
@@ -158,7 +159,7 @@ fn table(view: &AuditView) -> Markup {
                             }
                             td data-label="Leads to" {
                                 @if let Some(run) = &row.run { a href=(run_address(run)) { "run" } " " }
-                                @if let Some(trace) = &row.trace { span.hint { "trace " code.short title=(trace) { (untrusted(trace)) } } " " }
+                                @if let Some(trace) = &row.trace { span.hint { "trace " code.short title=(visible(trace)) { (untrusted(trace)) } } " " }
                                 @if !row.sealed { span.hint { "not sealed yet" } }
                             }
                         }
@@ -172,7 +173,7 @@ fn table(view: &AuditView) -> Markup {
 fn filters(filter: &AuditFilterView) -> Markup {
     let field = |name: &str, label: &str, kind: &str, value: &str| {
         html! {
-            div {
+            div.wide[kind == "datetime-local" || name == "text"] {
                 label for={ "filter-" (name) } { (label) }
                 input id={ "filter-" (name) } name=(name) type=(kind) value=(value) autocomplete="off" spellcheck="false";
             }

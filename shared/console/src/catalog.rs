@@ -150,7 +150,7 @@ pub fn page(view: &CatalogView) -> Markup {
         h1 { "Catalog" }
         @if view.read_only { p.hint { "This tenant is read-only, so tools that change something are not offered." } }
         form.filters #find-tool method="get" action={ (BASE) "/catalog" } role="search" aria-label="Find a tool" {
-            div { label for="tool" { "Why can I not see or use the tool" } input #tool name="tool" type="search" required autocomplete="off" spellcheck="false"; }
+            div.wide { label for="tool" { "Why can I not see or use the tool" } input #tool name="tool" type="search" required autocomplete="off" spellcheck="false"; }
             button type="submit" { "Explain" }
         }
         @if view.toolsets.is_empty() { div.empty #no-toolsets { p { strong { "This tenant has no tools." } " Its configuration names no target." } } }
@@ -255,7 +255,7 @@ fn explanation(view: &ToolView) -> Markup {
         section #why aria-labelledby="why-title" {
             h2 #why-title { "Can it be used?" }
             form.filters #filters method="get" action=(tool_address(&view.name)) aria-label="For whom" {
-                div {
+                div.wide {
                     label for="who" { "By" }
                     select #who name="for" { @for who in UseFor::ALL { option value=(who.as_str()) selected[who == view.who] { (who.in_words()) } } }
                 }
@@ -276,7 +276,7 @@ fn arguments(rows: &[ArgumentRow]) -> Markup {
             h2 #arguments-title { "Arguments" }
             @if rows.is_empty() { p { "It takes none." } }
             @else {
-                div.scroll tabindex="0" role="region" aria-label="Arguments" {
+                div.scroll tabindex="0" role="region" aria-label="Table of arguments" {
                     table.rows #arguments {
                         thead { tr { th scope="col" { "Name" } th scope="col" { "What it is" } th scope="col" { "Given" } th scope="col" { "Meaning" } } }
                         tbody {

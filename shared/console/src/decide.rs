@@ -3,10 +3,10 @@
 //! A disruptive run wants the name of its object typed, and a fresh proof of who decides. Scripts keep the buttons
 //! disabled for a moment after the page moved, and while the page may be old; without scripts the forms work the same.
 
-use crate::parts::{decision_fields, untrusted};
+use crate::parts::{decision_fields, moment, untrusted};
 use crate::run::RunView;
-use domain::Effect;
 use domain::run::RunState;
+use domain::{Effect, Moment};
 use maud::{Markup, html};
 
 /// Ready-made reasons; what is chosen is sent to the agent with the free text.
@@ -44,6 +44,19 @@ pub struct DecisionForms {
     pub exact_arguments: Option<String>,
     /// The same decision as a command.
     pub command: Option<String>,
+    /// What was typed as the reason of a rejection that was refused.
+    pub reason: String,
+    /// Whether the run can be put off, or until when it is.
+    pub later: Option<LaterView>,
+}
+
+/// Putting a run off: it leaves the reader's inbox for a while, and nothing else changes.
+#[derive(Debug, Clone)]
+pub enum LaterView {
+    /// For how long it can be put off: as it is sent, and in words.
+    Offered(Vec<(&'static str, &'static str)>),
+    /// When it comes back.
+    Until(Moment),
 }
 
 /// All forms that are offered.
@@ -104,11 +117,36 @@ fn decision(view: &RunView) -> Markup {
                     @for reason in REASONS { option value=(reason) { (reason) } }
                 }
                 label for="reason" { "What should it do instead?" @if !forms.reason_needed { " (optional)" } }
-                textarea #reason name="reason" rows="3" maxlength="1900" {}
+                textarea #reason name="reason" rows="3" maxlength="1900" { "\n" (forms.reason) }
                 button.reject type="submit" data-arm="1500" { "Reject" }
             }
+            @if let Some(later) = &forms.later { (put_off(view, later)) }
             @if let Some(command) = &forms.command {
                 details { summary { "The same as a command" } pre.text tabindex="0" { (command) } }
+            }
+        }
+    }
+}
+
+fn put_off(view: &RunView, later: &LaterView) -> Markup {
+    let forms = &view.forms;
+    html! {
+        @match later {
+            LaterView::Offered(spans) => {
+                form.inline #later method="post" action={ (forms.address) "/later" } {
+                    (decision_fields(&forms.form_token, &view.digest))
+                    label.unseen for="for" { "How long" }
+                    select #for name="for" { @for (value, words) in spans { option value=(value) { (words) } } }
+                    button.quiet type="submit" { "Not now" }
+                    p.hint { "Takes it out of your inbox for that long, and only out of yours. It expires " (moment(view.expires_at, view.now)) " all the same." }
+                }
+            }
+            LaterView::Until(until) => {
+                form.inline #now method="post" action={ (forms.address) "/now" } {
+                    (decision_fields(&forms.form_token, &view.digest))
+                    p { "You put this off; it comes back to your inbox " (moment(*until, view.now)) "." }
+                    button.quiet type="submit" { "Bring it back now" }
+                }
             }
         }
     }

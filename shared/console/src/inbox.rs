@@ -12,6 +12,8 @@ pub struct InboxView {
     pub rows: Vec<RunRow>,
     /// Runs whose outcome only a person can settle.
     pub unsettled: Vec<RunRow>,
+    /// Runs that wait and that the reader has put off.
+    pub later: Vec<RunRow>,
     /// How many wait in all.
     pub waiting: u64,
     /// The cursor of the next page.
@@ -48,6 +50,13 @@ pub fn page(view: &InboxView) -> Markup {
                 h2 #waiting-title { "Waits for a decision" }
                 @if view.rows.is_empty() { (empty(view)) } @else { (run_list(&view.rows, view.now, "waiting")) }
             }
+            @if !view.later.is_empty() {
+                details.figures #put-off {
+                    summary { "Put off by you: " (view.later.len()) }
+                    p.hint { "They expire as they would have. Open one to decide it, or to bring it back." }
+                    (run_list(&view.later, view.now, "later"))
+                }
+            }
         }
         nav.pages aria-label="Pages" {
             @if view.further { a href=(BASE) { "First page" } }
@@ -59,7 +68,11 @@ pub fn page(view: &InboxView) -> Markup {
 fn empty(view: &InboxView) -> Markup {
     html! {
         div.empty {
-            p { strong { "Nothing waits for you." } " New requests appear here by themselves." }
+            @if view.later.is_empty() {
+                p { strong { "Nothing waits for you." } " New requests appear here by themselves." }
+            } @else {
+                p { strong { "Nothing else waits for you." } " What you put off is below." }
+            }
             @if let Some(last) = &view.last {
                 p { "The last decision:" }
                 (run_list(std::slice::from_ref(last), view.now, "last"))

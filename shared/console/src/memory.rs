@@ -52,7 +52,7 @@ pub fn list(view: &MemoryView) -> Markup {
             }
         }
         form.filters #filters method="get" action={ (BASE) "/memory" } role="search" aria-label="Filter" {
-            div {
+            div.wide {
                 label for="filter-prefix" { "Path begins with" }
                 input #filter-prefix name="prefix" type="search" value=(view.prefix) placeholder="tenant/runbooks/" autocomplete="off" spellcheck="false";
             }

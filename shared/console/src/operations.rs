@@ -216,7 +216,7 @@ fn targets(view: &OperationsView) -> Markup {
             @if view.targets.is_empty() { p { "No cluster and no Jenkins server is configured." } }
             @else {
                 p.hint { "As the replica sees them that drew this page. While a breaker is open, calls fail at once and the target is left alone." }
-                div.scroll tabindex="0" role="region" aria-label="Targets" {
+                div.scroll tabindex="0" role="region" aria-label="Table of targets" {
                     table.rows {
                         thead { tr { th scope="col" { "Target" } th scope="col" { "Breaker" } th scope="col" { "Under way" } th scope="col" { "Waiting" } } }
                         tbody {

@@ -113,7 +113,7 @@ pub struct RuleView {
 pub fn page(view: &RunView) -> Markup {
     html! {
         @if let Some(told) = &view.notice { (notice(told)) }
-        article #run .run-page data-run=(view.id) data-state=(view.state.as_str()) data-effect=(view.effect.as_str()) {
+        article #run .run-page data-run=(view.id) data-state=(view.state.as_str()) data-changed=(view.changed_at.millis()) data-effect=(view.effect.as_str()) {
             header {
                 p.facts { (parts::effect(view.effect)) " " (parts::state(view.state)) " " code { (view.tool) } }
                 h1 { (untrusted(&view.sentence)) }
@@ -190,6 +190,8 @@ fn arguments(view: &RunView) -> Markup {
                     }
                 }
             }
+        } @else if view.state.is_final() {
+            p.hint { "The arguments are no longer kept, because the run is over. Their digest is." }
         }
     }
 }

@@ -141,8 +141,8 @@ pub fn page(view: &ServerView) -> Markup {
         (standing(view, &address))
         @if !waiting.is_empty() {
             section.decision #waiting aria-labelledby="waiting-title" {
-                h2 #waiting-title { "Waiting for your yes" }
-                p.hint { "The server wrote these definitions, and agents read them as instructions. A yes is for exactly what is shown." }
+                h2 #waiting-title { "Waiting to be accepted" }
+                p.hint { "The server wrote these definitions, and agents read them as instructions. Accepting holds for exactly what is shown." }
                 @for tool in &waiting { (waits(tool, view, &address)) }
                 @if let (true, Some(digest)) = (waiting.len() > 1, &view.list_digest) {
                     form method="post" action={ (address) "/accept" } {

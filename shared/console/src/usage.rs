@@ -173,8 +173,8 @@ fn table<'a>(name: &str, rows: impl Iterator<Item = (&'a str, &'a UsageCount)>) 
 fn filters(view: &UsageView) -> Markup {
     html! {
         form.filters #filters method="get" action={ (BASE) "/usage" } role="search" aria-label="Filter" {
-            div { label for="filter-from" { "From" } input #filter-from name="from" type="date" value=(view.from); }
-            div { label for="filter-to" { "To" } input #filter-to name="to" type="date" value=(view.to); }
+            div.wide { label for="filter-from" { "From" } input #filter-from name="from" type="date" value=(view.from); }
+            div.wide { label for="filter-to" { "To" } input #filter-to name="to" type="date" value=(view.to); }
             div {
                 label for="filter-by" { "By" }
                 select #filter-by name="by" {

@@ -186,6 +186,9 @@ pub struct RunRequest {
     /// The span of the request, as a `traceparent`, for links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
+    /// What it was done to, kept when the arguments that say so are dropped; see [`RunRequest::object`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_object: Option<String>,
 }
 
 impl RunRequest {
@@ -216,6 +219,9 @@ impl RunRequest {
     /// What it is done to, by the arguments that name things: cluster, namespace, kind, name and their like, with slashes
     /// between them. `None` if no argument names more than a place.
     pub fn object(&self) -> Option<String> {
+        if self.kept_object.is_some() {
+            return self.kept_object.clone();
+        }
         const PLACES: [&str; 4] = ["cluster", "server", "namespace", "kind"];
         const THINGS: [&str; 7] = ["name", "release", "rollout", "job", "path", "node", "runbook"];
         const LONGEST: usize = 200;
@@ -254,6 +260,7 @@ impl RunRequest {
             execute_within_ms: 0,
             trace: None,
             span: None,
+            kept_object: None,
         }
     }
 }

@@ -131,6 +131,11 @@ impl RecordKey {
         RecordKey(format!("weblink:{digest}"))
     }
 
+    /// The runs that a person has put off.
+    pub fn put_off(person: &Principal) -> RecordKey {
+        RecordKey(format!("weblater:{}", fingerprint(person)))
+    }
+
     /// A sealed secret of the tenant.
     pub fn tenant_secret(name: &str) -> RecordKey {
         RecordKey(format!("sec:{name}"))
@@ -181,6 +186,7 @@ impl RecordKey {
                 | "job"
                 | "jobo"
                 | "web"
+                | "weblater"
                 | "weblogin"
                 | "weblink"
         )
@@ -600,6 +606,7 @@ mod tests {
             RecordKey::switches(),
             RecordKey::usage(text),
             RecordKey::browser_session(text),
+            RecordKey::put_off(&principal),
             RecordKey::sign_in(text),
             RecordKey::sign_in_link(text),
             RecordKey::tenant_secret(text),

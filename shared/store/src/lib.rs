@@ -38,6 +38,7 @@ mod memory;
 mod moved;
 mod ops;
 mod place;
+mod put_off;
 mod quota;
 mod random;
 mod redis;
@@ -92,6 +93,7 @@ pub use memory::{
 };
 pub use ops::StreamId;
 pub use place::EntryPlace;
+pub use put_off::{PutOffStore, RunPutOff};
 pub use quota::{StoreLimits, StoreQuota};
 pub use random::random_bits;
 pub use references::EvidenceCitation;

@@ -87,14 +87,15 @@ fn distrusted(run: Run) -> Run {
     run
 }
 
-/// A run as it is kept: once it is over, nobody needs its exact arguments any more. Their digest stays, and so does what
-/// people were shown, but for the arguments: those were shown as they are, secrets of a requester included. What was
+/// A run as it is kept: once it is over, nobody needs its exact arguments any more. Their digest stays, and so do what it
+/// was done to and what people were shown, but for the arguments: those were shown as they are, secrets of a requester included. What was
 /// reviewed keeps them where its tool says how they are shown, because its history is told by them.
 pub(crate) fn without_arguments(run: &Run) -> Cow<'_, Run> {
     if !run.state.is_final() || run.asked.arguments == SCRUBBED_ARGUMENTS {
         return Cow::Borrowed(run);
     }
     let mut kept = run.clone();
+    kept.asked.kept_object = run.asked.object();
     kept.asked.arguments = SCRUBBED_ARGUMENTS.to_owned();
     let preview = &mut kept.asked.preview;
     if kept.asked.reviewed && preview.arguments.is_some() {
@@ -179,6 +180,13 @@ mod tests {
             run.asked.preview.arguments = Some(r#"{"replicas":0}"#.into());
             run
         };
+        let mut named = run(RunState::Succeeded);
+        named.asked.arguments = r#"{"name":"web","kind":"Deployment","env":"TOKEN=x"}"#.into();
+        let kept = without_arguments(&named).into_owned();
+        assert_eq!(kept.asked.object().as_deref(), Some("Deployment/web"), "what it was done to stays");
+        assert!(!String::from_utf8(to_bytes(&kept).unwrap()).unwrap().contains("TOKEN"));
+        assert_eq!(from_bytes(kept.id, &to_bytes(&kept).unwrap()).unwrap().asked.object(), kept.asked.object());
+
         let with_arguments = format!("scale{}{{\"replicas\":0}}", Preview::ARGUMENTS);
         let kept = without_arguments(&shown(&with_arguments, false)).into_owned().asked;
         assert_eq!((kept.arguments.as_str(), kept.preview.arguments), (SCRUBBED_ARGUMENTS, None));

@@ -220,6 +220,7 @@ impl RunStore {
             let Some(held) = self.find(id).await?.0.filter(|held| held.run.state.is_final()) else { return Ok(()) };
             let mut next = held.run.clone();
             next.asked.arguments = SCRUBBED_ARGUMENTS.to_owned();
+            next.asked.kept_object = None;
             next.asked.preview.text = SCRUBBED.to_owned();
             next.asked.preview.warnings.clear();
             next.asked.preview.arguments = None;

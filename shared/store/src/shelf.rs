@@ -166,6 +166,11 @@ impl TenantStore {
         crate::BrowserStore::new(self.clone())
     }
 
+    /// The runs that people of the tenant put off.
+    pub fn put_off(&self) -> crate::PutOffStore {
+        crate::PutOffStore::new(self.clone())
+    }
+
     /// The tenant's jobs for runners.
     pub fn jobs(&self) -> crate::JobStore {
         crate::JobStore::new(self.clone())

@@ -45,17 +45,23 @@ impl RunStore {
         Ok((answers.count()?, answers.now()?))
     }
 
-    /// One page of the runs that wait for a person.
-    pub async fn waiting(&self, after: Option<WaitingPlace>, limit: usize) -> Result<WaitingPage, StoreError> {
+    /// One page of the runs that wait for a person, without those that are to be left out.
+    pub async fn waiting(
+        &self,
+        after: Option<WaitingPlace>,
+        limit: usize,
+        without: &[RunId],
+    ) -> Result<WaitingPage, StoreError> {
+        let read = limit + BESIDES + without.len();
         let index = self.0.space.index(&IndexName::due());
         let never = NEVER_DUE.millis();
         let from = after.map_or(0, |place| place.expires_at.millis());
-        let due = Op::Range { index: index.clone(), from, to: never - 1, limit: limit + BESIDES };
+        let due = Op::Range { index: index.clone(), from, to: never - 1, limit: read };
         let unsettled = Op::Range { index, from: never, to: FULL, limit: UNSETTLED };
         let mut answers = self.0.run(&[due, unsettled, self.count(), Op::Now]).await?;
         let (due, unsettled) = (answers.members()?, answers.members()?);
         let (waiting, now) = (answers.count()?, answers.now()?);
-        let whole = due.len() == limit + BESIDES;
+        let whole = due.len() == read;
         let ids = |members: &[(String, u64)]| -> Vec<RunId> {
             members.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect()
         };
@@ -69,6 +75,7 @@ impl RunStore {
         // Both kinds in one round trip; on later pages only what waits.
         let unsettled = if after.is_none() { ids(&unsettled) } else { Vec::new() };
         let mut wanted = ids(&due);
+        wanted.retain(|id| !without.contains(id));
         wanted.extend_from_slice(&unsettled);
         let mut runs = self.briefs(&wanted).await?;
         let is_unsettled = |run: &mut RunBrief| run.state == RunState::OutcomeUnknown && unsettled.contains(&run.id);

@@ -1,6 +1,6 @@
 //! `/console/audit`: the audit log, its entries, its export, and whether it is as it was sealed.
 
-use super::form;
+use super::form::{self, EmptyForm};
 use super::oidc::encode;
 use super::person::ConsolePerson;
 use super::reply::{self, ConsoleAnswer, DrawnPage};
@@ -23,7 +23,7 @@ use serde_json::Value;
 use store::EntryPlace;
 
 /// Entries on one page.
-const PAGE: usize = 50;
+const PAGE: usize = 30;
 /// The longest text of an entry that is shown in one piece; the export has all of it.
 const LONGEST_SHOWN: usize = 20_000;
 const JSON_LINES: &str = "application/jsonl; charset=utf-8";
@@ -169,14 +169,12 @@ pub(super) async fn verify(
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    #[derive(Deserialize)]
-    struct Nothing {}
     reply::screen(
         &gateway,
         &person,
         "console_audit_verify",
         Box::pin(async {
-            let Nothing {} = form::read(&gateway, &person, &request, payload).await?;
+            let EmptyForm {} = form::read(&gateway, &person, &request, payload).await?;
             let verdict: AuditVerdict = audit_desk::verify(&gateway, &person.authed).await?.into();
             let filter = AuditFilter::default();
             let found = audit_desk::newest_first(&gateway, &person.authed, &filter, None, PAGE).await?;
@@ -214,6 +212,7 @@ fn verdict_notice(verdict: &AuditVerdict) -> Notice {
     }
     let signed = match verdict.checkpoints {
         0 => "no checkpoint yet".to_owned(),
+        1 => format!("1 checkpoint, signed up to entry {}", verdict.signed),
         count => format!("{count} checkpoints, signed up to entry {}", verdict.signed),
     };
     let begins = if verdict.after == 0 { String::new() } else { format!(" behind entry {}", verdict.after) };

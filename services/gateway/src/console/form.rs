@@ -24,6 +24,10 @@ struct FormToken {
     token: String,
 }
 
+/// A form that carries nothing but its token.
+#[derive(Deserialize)]
+pub(super) struct EmptyForm {}
+
 /// Reads a form of a page that this person was shown.
 pub(super) async fn read<T: DeserializeOwned>(
     gateway: &Gateway,
@@ -54,7 +58,7 @@ pub(super) async fn read_up_to<T: DeserializeOwned>(
         .await
         .map_err(|_| Failure::new(Code::TooLarge, "the form could not be read, or is too large"))?;
     let text = std::str::from_utf8(&bytes).map_err(|_| Failure::new(Code::InvalidRequest, "the form is not UTF-8"))?;
-    let wrong = |error: actix_web::error::QueryPayloadError| Failure::new(Code::InvalidRequest, error.to_string());
+    let wrong = |_| Failure::new(Code::InvalidRequest, "a field of the form holds something that cannot be there");
     let sent = Query::<FormToken>::from_query(text).map_err(wrong)?.into_inner().token;
     if !same(&sent, &person.key.form_token()) {
         return Err(foreign());

@@ -10,6 +10,7 @@ use actix_web::web::{Data, Query};
 use console::inbox::{self, InboxView};
 use console::parts::RunRow;
 use console::{BASE, Screen};
+use domain::run::RunState;
 use domain::{Code, Failure, Moment, RunId, TokenScope};
 use serde::Deserialize;
 use store::{RunBrief, WaitingPlace};
@@ -34,8 +35,14 @@ pub(super) async fn show(person: ConsolePerson, query: Query<InboxQuery>, gatewa
             };
         }
         let after = query.after.as_deref().map(|text| place(&gateway, authed, text)).transpose()?;
-        let runs = gateway.store.of(&authed.caller.tenant).runs();
-        let page = runs.waiting(after, PAGE).await.map_err(|error| run_desk::no_store(&error))?;
+        let store = gateway.store.of(&authed.caller.tenant);
+        let later = store.put_off().of(&authed.caller.principal).await.map_err(|error| run_desk::no_store(&error))?;
+        let later: Vec<RunId> = later.iter().map(|run| run.id).collect();
+        let page = store.runs().waiting(after, PAGE, &later).await.map_err(|error| run_desk::no_store(&error))?;
+        let later = match after {
+            None => still_waiting(&gateway, authed, &later, page.now).await?,
+            Some(_) => Vec::new(),
+        };
         let last = match page.runs.is_empty() && after.is_none() {
             true => last_decided(&gateway, authed).await?,
             false => None,
@@ -43,6 +50,7 @@ pub(super) async fn show(person: ConsolePerson, query: Query<InboxQuery>, gatewa
         let view = InboxView {
             rows: page.runs.iter().map(|run| row(authed, run)).collect(),
             unsettled: page.unsettled.iter().map(|run| row(authed, run)).collect(),
+            later,
             waiting: page.waiting,
             next: page.next.map(|next| {
                 let text = format!("w{}-{}", next.expires_at.millis(), next.id);
@@ -57,6 +65,22 @@ pub(super) async fn show(person: ConsolePerson, query: Query<InboxQuery>, gatewa
         Ok(DrawnPage::ok(Screen::Inbox, "Inbox", true, inbox::page(&view)).into())
     })
     .await
+}
+
+/// Of the runs that this person put off, those that nobody has decided meanwhile.
+async fn still_waiting(
+    gateway: &Gateway,
+    authed: &AuthedRequest,
+    later: &[RunId],
+    now: Moment,
+) -> Result<Vec<RunRow>, Failure> {
+    if later.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs = gateway.store.of(&authed.caller.tenant).runs();
+    let briefs = runs.briefs(later).await.map_err(|error| run_desk::no_store(&error))?;
+    let waits = |run: &&RunBrief| run.state == RunState::PendingApproval && run.expires_at > now;
+    Ok(briefs.iter().filter(waits).map(|run| row(authed, run)).collect())
 }
 
 /// Where somebody begins who sees no runs.

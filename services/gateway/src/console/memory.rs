@@ -79,7 +79,7 @@ async fn waiting(gateway: &Gateway, person: &ConsolePerson) -> Result<Option<Vec
         return Ok(None);
     }
     let runs = gateway.store.of(&person.authed.caller.tenant).runs();
-    let page = runs.waiting(None, LOOKED_AT).await.map_err(|error| run_desk::no_store(&error))?;
+    let page = runs.waiting(None, LOOKED_AT, &[]).await.map_err(|error| run_desk::no_store(&error))?;
     let proposals = page.runs.iter().filter(|run| run.tool.as_str().starts_with(MEMORY_TOOLS));
     Ok(Some(proposals.map(|run| inbox::row(&person.authed, run)).collect()))
 }

@@ -36,6 +36,8 @@ mod sessions;
 mod sign_in;
 mod usage;
 
+pub(crate) use reply::bad_query;
+
 pub use links::{LinkHolder, sign_in_link};
 
 use crate::settings::Settings;

@@ -199,7 +199,7 @@ async fn drawn(
         replica: gateway.replica.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         replicas: gateway.duties.replicas(&gateway.replica),
-        store: gateway.store.backend().to_owned(),
+        store: store_in_words(gateway.store.backend()).to_owned(),
         waiting,
         oldest,
         targets: loads.iter().flat_map(|attached| attached.loads()).map(target).collect(),
@@ -212,6 +212,14 @@ async fn drawn(
     Ok(DrawnPage { status, address, ..drawn })
 }
 
+fn store_in_words(backend: &str) -> &str {
+    match backend {
+        "redb" => "embedded, in a file of this process",
+        "redis" => "Redis",
+        other => other,
+    }
+}
+
 /// Those who set switches may look, and those who read the audit log, which names replicas and targets too.
 fn may_look(authed: &AuthedRequest) -> Result<(), Failure> {
     switch_desk::may_set(authed).or_else(|missing| crate::http::caller::audits(authed).map_err(|_| missing))
@@ -220,7 +228,7 @@ fn may_look(authed: &AuthedRequest) -> Result<(), Failure> {
 /// How many runs wait, and the oldest of those that expire next, for somebody who sees runs.
 async fn waiting(gateway: &Gateway, authed: &AuthedRequest) -> (Option<u64>, Option<RunRow>) {
     let runs = gateway.store.of(&authed.caller.tenant).runs();
-    let Ok(found) = runs.waiting(None, LOOKED_AT).await else { return (None, None) };
+    let Ok(found) = runs.waiting(None, LOOKED_AT, &[]).await else { return (None, None) };
     let oldest = found.runs.iter().min_by_key(|run| run.asked_at).filter(|_| run_desk::sees_all(authed));
     (Some(found.waiting), oldest.map(|run| inbox::row(authed, run)))
 }

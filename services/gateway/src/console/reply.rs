@@ -3,9 +3,10 @@
 use super::person::ConsolePerson;
 use crate::app::Gateway;
 use crate::http::trace;
+use actix_web::error::InternalError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, LOCATION, RETRY_AFTER};
-use actix_web::{HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use console::message::{self, MessageView};
 use console::{Markup, NavCounts, PageFrame, Screen, layout};
 use domain::{Code, Failure, Moment};
@@ -143,6 +144,20 @@ pub(super) fn failed(failure: &Failure, trace_id: &str) -> DrawnPage {
         address: None,
         content: message::page(&view),
     }
+}
+
+/// A query of the console that cannot be read, as a page; `None` for other addresses.
+pub(crate) fn bad_query(request: &HttpRequest) -> Option<actix_web::Error> {
+    let of_console = request.path() == console::BASE || request.path().starts_with(&format!("{}/", console::BASE));
+    if !of_console {
+        return None;
+    }
+    let failure = Failure::new(Code::InvalidRequest, "what stands behind the question mark cannot be read")
+        .next("Go back, or begin with the inbox.");
+    let trace_id = trace::id_of(request);
+    let page = failed(&failure, &trace_id);
+    let shown = outside(page.status, &page.title, crate::clock::SystemClock.now(), &trace_id, &page.content);
+    Some(InternalError::from_response("the query cannot be read", shown).into())
 }
 
 /// What went wrong, in words.

@@ -14,21 +14,29 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use console::Screen;
-use console::decide::DecisionForms;
+use console::decide::{DecisionForms, LaterView};
 use console::message::{self, MessageView};
 use console::parts::{Notice, NoticeKind, RunRow, run_address};
 use console::run::{self as page, AnswerView, OutcomeView, RuleView, RunView};
 use domain::run::{OnReject, Preview, Run, RunState, Verdict};
 use domain::text::visible_json;
-use domain::{Code, Effect, Failure};
+use domain::{Code, Effect, Failure, Moment};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::time::Duration;
 use store::{RunBrief, SignInMethod};
 
 /// How many of the last runs are looked through for earlier ones on the same thing.
 const LOOKED_AT: usize = 200;
 /// How many of those are shown.
 const EARLIER: usize = 5;
+
+/// For how long a run can be put off: as it is sent, in words, and as a time.
+const LATER: [(&str, &str, Duration); 3] = [
+    ("10m", "for 10 minutes", Duration::from_secs(10 * 60)),
+    ("1h", "for an hour", Duration::from_secs(60 * 60)),
+    ("1d", "until tomorrow", Duration::from_secs(24 * 60 * 60)),
+];
 
 /// A form about a run. Each reads what it needs.
 #[derive(Debug, Default, Deserialize)]
@@ -43,14 +51,14 @@ pub(super) struct RunForm {
     reason: String,
     #[serde(default)]
     outcome: String,
+    #[serde(default, rename = "for")]
+    lasts: String,
 }
 
 /// `GET /console/runs/{run}`.
 pub(super) async fn show(person: ConsolePerson, id: Path<String>, gateway: Data<Gateway>) -> HttpResponse {
-    reply::screen(&gateway, &person, "console_run", async {
-        Ok(drawn(&gateway, &person, &id, None, StatusCode::OK).await?.into())
-    })
-    .await
+    reply::screen(&gateway, &person, "console_run", async { Ok(drawn(&gateway, &person, &id, None).await?.into()) })
+        .await
 }
 
 /// What a form asks for.
@@ -62,6 +70,8 @@ enum RunAction {
     Cancel,
     Clear,
     Arguments,
+    Later,
+    Now,
 }
 
 impl RunAction {
@@ -75,6 +85,8 @@ impl RunAction {
             "clear" => RunAction::Clear,
             // The exact arguments. Posted, because it leaves an entry in the audit log.
             "arguments" => RunAction::Arguments,
+            "later" => RunAction::Later,
+            "now" => RunAction::Now,
             _ => return None,
         })
     }
@@ -97,13 +109,15 @@ pub(super) async fn act(
         if !same(&sent.digest, &run.asked.digest) {
             return Err(Failure::new(Code::Stale, "the form was about something else than this run; nothing was done"));
         }
+        let reason = sent.reason.clone();
         match Box::pin(done(&gateway, &person, &run, &id, action, sent)).await {
             Ok(answer) => Ok(answer),
-            // Whoever was too late, or typed something else, sees the run as it is now with what was wrong on top.
+            // Whoever was too late, or typed something else, sees the run as it is now with what was wrong on top, and
+            // their words still in the form.
             Err(failure) if told_on_the_page(failure.code) => {
                 let status =
                     StatusCode::from_u16(mcp::codes::rest_status(failure.code)).unwrap_or(StatusCode::CONFLICT);
-                Ok(drawn(&gateway, &person, &id, Some(notice_of(&failure)), status).await?.into())
+                Ok(drawn(&gateway, &person, &id, Some((notice_of(&failure), status, reason))).await?.into())
             }
             Err(failure) => Err(failure),
         }
@@ -166,8 +180,25 @@ async fn done(
             };
             return Ok(DrawnPage::ok(Screen::Other, "Exact arguments", false, message::page(&view)).into());
         }
+        RunAction::Later => {
+            let known = LATER.iter().find(|(word, _, _)| *word == sent.lasts);
+            let (_, _, lasts) = known.ok_or_else(|| Failure::new(Code::InvalidArgument, "choose for how long"))?;
+            if !comes_back(run, *lasts, person.now) {
+                return Err(Failure::new(Code::InvalidArgument, "the run would expire before it comes back"));
+            }
+            put_off(gateway, authed, run, *lasts).await?;
+            return Ok(ConsoleAnswer::SeeOther(console::BASE.to_owned()));
+        }
+        RunAction::Now => put_off(gateway, authed, run, Duration::ZERO).await?,
     }
     Ok(ConsoleAnswer::SeeOther(run_address(id)))
+}
+
+/// Takes a run out of this person's inbox for a while. Nothing changes for the run, or for anybody else.
+async fn put_off(gateway: &Gateway, authed: &AuthedRequest, run: &Run, lasts: Duration) -> Result<(), Failure> {
+    executor::may_decide(&authed.caller)?;
+    let store = gateway.store.of(&authed.caller.tenant).put_off();
+    store.put_off(&authed.caller.principal, run.id, lasts).await.map_err(|error| run_desk::no_store(&error))
 }
 
 /// What the console asks for before a disruptive run is approved: the name, typed, and a fresh proof of who decides.
@@ -223,15 +254,51 @@ async fn drawn(
     gateway: &Gateway,
     person: &ConsolePerson,
     id: &str,
-    notice: Option<Notice>,
-    status: StatusCode,
+    refusal: Option<(Notice, StatusCode, String)>,
 ) -> Result<DrawnPage, Failure> {
+    let (notice, status, reason) = match refusal {
+        Some((notice, status, reason)) => (Some(notice), status, reason),
+        None => (None, StatusCode::OK, String::new()),
+    };
     let (run, viewer) = find(gateway, &person.authed, id).await?;
     let earlier = earlier(gateway, &person.authed, &run).await?;
-    let view = view(gateway, person, &run, viewer, earlier, notice);
+    let later = put_off_until(gateway, &person.authed, &run, viewer).await?;
+    let mut view = view(gateway, person, &run, viewer, earlier, notice);
+    view.forms.later = match later {
+        Some(until) => Some(LaterView::Until(until)),
+        None => offered(&run, person.now),
+    };
+    view.forms.later.take_if(|_| !view.forms.decide);
+    view.forms.reason = reason;
     let title = format!("{} {}", run.asked.tool, console::parts::state_in_words(run.state));
     let address = Some(run_address(id));
     Ok(DrawnPage { status, address, ..DrawnPage::ok(Screen::Other, title, true, page::page(&view)) })
+}
+
+/// Until when this person has put the run off, if they decide runs and have.
+async fn put_off_until(
+    gateway: &Gateway,
+    authed: &AuthedRequest,
+    run: &Run,
+    viewer: RunViewer,
+) -> Result<Option<Moment>, Failure> {
+    if viewer != RunViewer::Decider || run.state != RunState::PendingApproval {
+        return Ok(None);
+    }
+    let store = gateway.store.of(&authed.caller.tenant).put_off();
+    let all = store.of(&authed.caller.principal).await.map_err(|error| run_desk::no_store(&error))?;
+    Ok(all.iter().find(|off| off.id == run.id).map(|off| off.until))
+}
+
+/// Whether a run that is put off for so long is back before it expires.
+fn comes_back(run: &Run, lasts: Duration, now: Moment) -> bool {
+    now.plus(lasts) < run.asked.expires_at
+}
+
+fn offered(run: &Run, now: Moment) -> Option<LaterView> {
+    let spans = LATER.iter().filter(|(_, _, lasts)| comes_back(run, *lasts, now));
+    let spans: Vec<_> = spans.map(|(word, words, _)| (*word, *words)).collect();
+    (!spans.is_empty()).then_some(LaterView::Offered(spans))
 }
 
 /// The last runs on the same thing, among the newest of the tenant that this person may see.
@@ -241,18 +308,20 @@ async fn earlier(gateway: &Gateway, authed: &AuthedRequest, run: &Run) -> Result
     let own = (!run_desk::sees_all(authed)).then_some(&authed.caller.principal);
     let ids = runs.ids(own, None, LOOKED_AT).await.map_err(no_store)?;
     let briefs = runs.briefs(&ids).await.map_err(no_store)?;
-    let object = briefs.iter().find(|brief| brief.id == run.id).and_then(|brief| brief.object.clone());
-    let Some(object) = object.or_else(|| run.asked.object()) else { return Ok(Vec::new()) };
-    let name = object.rsplit('/').next().unwrap_or_default();
-    // Of a run that is over no arguments are kept, so its line tells what it was done to.
-    let named = |brief: &RunBrief| {
-        brief.object.is_none()
-            && brief.tool == run.asked.tool
-            && brief.summary.split([' ', '/', ',']).any(|word| word == name)
+    let Some(object) = run.asked.object() else { return Ok(Vec::new()) };
+    let same = |brief: &&RunBrief| {
+        brief.id != run.id && brief.object.as_deref().is_some_and(|other| may_be_same(&object, other))
     };
-    let same =
-        briefs.iter().filter(|brief| brief.id != run.id && (brief.object.as_ref() == Some(&object) || named(brief)));
-    Ok(same.take(EARLIER).map(|brief| inbox::row(authed, brief)).collect())
+    Ok(briefs.iter().filter(same).take(EARLIER).map(|brief| inbox::row(authed, brief)).collect())
+}
+
+/// Whether two objects may be the same: they have the same name, and one of them says no more than the other about where
+/// it is. A call that leaves the namespace out means one all the same.
+fn may_be_same(one: &str, other: &str) -> bool {
+    let words = |object: &str| object.to_lowercase().split('/').map(str::to_owned).collect::<Vec<_>>();
+    let (one, other) = (words(one), words(other));
+    let within = |few: &[String], many: &[String]| few.iter().all(|word| many.contains(word));
+    one.last() == other.last() && (within(&one, &other) || within(&other, &one))
 }
 
 /// The page of a run, made of what the REST API tells this person about it.
@@ -273,6 +342,7 @@ fn view(
     let rule = person.authed.snapshot.asking_place(run.asked.tool.as_str(), run.asked.about.as_deref());
     let answers = told["decisions"].as_array().cloned().unwrap_or_default();
     let assignment = &run.asked.assignment;
+    let dropped = run.state.is_final() && told["arguments"] == json!({ "redacted": true });
     let opened_for = [assignment.agent.as_deref(), assignment.workflow.as_deref()];
     let opened_for = opened_for.into_iter().flatten().collect::<Vec<_>>().join(", workflow ");
     RunView {
@@ -284,7 +354,7 @@ fn view(
         sentence: text(&told["preview"]["summary"]),
         warnings: texts(&told["warnings"]),
         difference,
-        arguments: (!told["arguments"].is_null()).then(|| pretty(&told["arguments"])),
+        arguments: (!told["arguments"].is_null() && !dropped).then(|| pretty(&told["arguments"])),
         hidden: texts(&told["preview"]["hidden"]),
         digest: text(&told["digest"]),
         requester: text(&told["requested_by"]),
@@ -349,6 +419,8 @@ fn forms(gateway: &Gateway, person: &ConsolePerson, run: &Run, viewer: RunViewer
         resolve: run.state == RunState::OutcomeUnknown && decider,
         cancel: pending && own,
         clear: stopped && decider,
+        later: None,
+        reason: String::new(),
         exact_arguments: (decider && !run.state.is_final()).then(|| format!("{address}/arguments")),
         command: decide.then(|| format!("quartermaster runs approve {}", run.id)),
         address,
@@ -357,4 +429,25 @@ fn forms(gateway: &Gateway, person: &ConsolePerson, run: &Run, viewer: RunViewer
 
 fn pretty(value: &Value) -> String {
     visible_json(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_with_and_without_its_place() {
+        for (one, other, same) in [
+            ("Deployment/web", "Deployment/web", true),
+            ("Deployment/web", "prod/shop/deployment/web", true),
+            ("prod/shop/Deployment/web", "shop/Deployment/web", true),
+            ("shop/Deployment/web", "bank/Deployment/web", false),
+            ("Deployment/web", "StatefulSet/web", false),
+            ("Deployment/web", "Deployment/web-2", false),
+            ("web/Deployment/cart", "Deployment/web", false),
+        ] {
+            assert_eq!(may_be_same(one, other), same, "{one} {other}");
+            assert_eq!(may_be_same(other, one), same, "{other} {one}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `/console/sessions`: open sessions of the tenant, and the form that ends one.
 
-use super::form;
+use super::form::{self, EmptyForm};
 use super::oidc::encode;
 use super::person::ConsolePerson;
 use super::reply::{self, ConsoleAnswer, DrawnPage};
@@ -43,14 +43,12 @@ pub(super) async fn end(
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    #[derive(Deserialize)]
-    struct Nothing {}
     reply::screen(
         &gateway,
         &person,
         "console_end_session",
         Box::pin(async {
-            let Nothing {} = form::read(&gateway, &person, &request, payload).await?;
+            let EmptyForm {} = form::read(&gateway, &person, &request, payload).await?;
             match session_desk::end(&gateway, &person.authed, &id).await {
                 Ok(()) => Ok(ConsoleAnswer::SeeOther(format!("{BASE}/sessions?done=ended"))),
                 Err(failure) if failure.code == Code::NotFound => {

@@ -262,10 +262,8 @@ pub(super) async fn sign_out(
     payload: Payload,
     gateway: Data<Gateway>,
 ) -> HttpResponse {
-    #[derive(Deserialize)]
-    struct Nothing {}
     answered(&gateway, &request, async |console| {
-        let Nothing {} = form::read(&gateway, &person, &request, payload).await?;
+        let form::EmptyForm {} = form::read(&gateway, &person, &request, payload).await?;
         let caller = &person.authed.caller;
         let entry = entry(&gateway, caller, "sign_out", None, &person.authed.trace_id);
         let closed = gateway.store.of(&caller.tenant).browsers().close(&person.key.digest(), &entry).await;

@@ -367,3 +367,46 @@ async fn what_agents_wrote_is_neither_markup_nor_hidden() {
     let page = ana.get(&world, 0, &format!("/console/runs/{run}")).await.text();
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_stands_in_an_address_is_answered_by_a_page() {
+    let world = world().await;
+    let ana = Browser::signed_in(&world, 0, "ana", "runs:decide audit:read tenant:admin").await;
+    for (path, status) in [
+        ("/console?after=1&after=2", 400),
+        ("/console?after=x", 400),
+        ("/console/runs?state=none", 400),
+        ("/console/config?saved=soon", 400),
+        ("/console/audit?tool=a&tool=b", 400),
+        ("/console/runs/run_%ff", 404),
+        ("/console/%ff", 404),
+        ("/console/audit/..%2f..", 404),
+    ] {
+        let page = ana.get(&world, 0, path).await;
+        assert_eq!((page.status, page.header("content-type")), (status, Some("text/html; charset=utf-8")), "{path}");
+        assert!(page.text().contains("<h1>") && page.header("content-security-policy").is_some(), "{path}");
+    }
+}
+
+/// Every address that people open is in the table of screens, and the table names no other.
+#[test]
+fn the_screens_of_the_docs_are_those_that_are_served() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/console.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains("| `/console"));
+    let said: Vec<&str> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
+    let shape = |path: &str| -> Vec<String> {
+        let word = |part: &str| part.contains('{') || (!part.is_empty() && part.chars().all(char::is_uppercase));
+        path.split('/').map(|part| if word(part) { "*".to_owned() } else { part.to_owned() }).collect()
+    };
+    let paths: Vec<&str> =
+        ROUTES.iter().filter(|route| route.access == ConsoleAccess::Person).map(|route| route.path).collect();
+    assert!(said.len() > 15, "{said:?}");
+    for address in &said {
+        assert!(paths.iter().any(|path| shape(path) == shape(address)), "nothing is at {address}");
+    }
+    for path in paths {
+        let known = said.iter().any(|address| *address != "/console" && shape(path).starts_with(&shape(address)));
+        let apart = ["/console", "/console/", "/console/live", "/console/{path:.*}"].contains(&path);
+        assert!(known || apart, "docs/console.md does not know {path}");
+    }
+}

@@ -3,6 +3,7 @@
 use crate::here::World;
 use domain::{Principal, Tenant};
 use gateway::console::{LinkHolder, sign_in_link};
+use std::net::SocketAddr;
 use testkit::actor::Mint;
 use testkit::{Answer, Plan, Request};
 
@@ -25,9 +26,14 @@ pub(crate) struct Browser {
 impl Browser {
     /// Somebody who signed in by a link at a replica.
     pub(crate) async fn signed_in(world: &World, replica: usize, subject: &str, scopes: &str) -> Browser {
+        Browser::signed_in_at(world, world.address(replica), subject, scopes).await
+    }
+
+    /// The same at an address of the first replica.
+    pub(crate) async fn signed_in_at(world: &World, address: SocketAddr, subject: &str, scopes: &str) -> Browser {
         let mut browser = Browser::default();
-        let link = link(world, replica, subject, scopes).await;
-        let answer = browser.open(world, replica, &link).await;
+        let link = link(world, 0, subject, scopes).await;
+        let answer = browser.open_at(address, &link).await;
         assert_eq!(answer.status, 303, "{}", answer.text());
         assert!(browser.cookie.is_some(), "{:?}", answer.headers);
         browser
@@ -44,8 +50,12 @@ impl Browser {
 
     /// Opens a page, and keeps the cookie that comes with it.
     pub(crate) async fn open(&mut self, world: &World, replica: usize, path: &str) -> Answer {
+        self.open_at(world.address(replica), path).await
+    }
+
+    async fn open_at(&mut self, address: SocketAddr, path: &str) -> Answer {
         let request = self.request("GET", path).header("Sec-Fetch-Site", "none");
-        let answer = request.send(world.address(replica)).await;
+        let answer = request.send(address).await;
         let set = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
         for (_, value) in set {
             if let Some(value) = value.strip_prefix(&format!("{COOKIE}=")) {

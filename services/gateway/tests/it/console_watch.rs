@@ -72,13 +72,13 @@ async fn the_audit_log_is_searched_newest_first_and_every_link_is_a_view() {
     let agent = asker(&world.tenant("acme").agent()).await;
     let run = ask(&agent, "audited", "x").await;
     for number in 0..60 {
-        agent.call("memory_list", json!({ "prefix": format!("session/{number}") })).await;
+        agent.call("memory_list", json!({ "path": format!("tenant/runbooks/n{number}") })).await;
     }
     let ana = Browser::signed_in(&world, 0, "ana", AUDITOR).await;
     let page = shown(&world, &ana, "/console/audit").await;
     let text = page.text();
-    assert_eq!(text.matches("<tr id=").count(), 50);
-    assert!(text.len() < 40_000, "{} bytes", text.len());
+    assert_eq!(text.matches("<tr id=").count(), 30);
+    assert!(text.len() < 27_000, "{} bytes", text.len());
     // Every page begins where the one before ended, and none is lost.
     let (mut seen, mut path) = (Vec::new(), "/console/audit".to_owned());
     loop {
@@ -107,7 +107,7 @@ async fn the_audit_log_is_searched_newest_first_and_every_link_is_a_view() {
         (format!("run={run}"), "memory_remember"),
         ("tool=memory_remember".to_owned(), "memory_remember"),
         ("principal=ana".to_owned(), "sign-in"),
-        ("text=session%2F7".to_owned(), "memory_list"),
+        ("text=runbooks%2Fn7".to_owned(), "memory_list"),
         ("code=ok&tool=memory_list".to_owned(), "memory_list"),
     ] {
         let text = shown(&world, &ana, &format!("/console/audit?{query}")).await.text();
@@ -124,19 +124,19 @@ async fn the_audit_log_is_searched_newest_first_and_every_link_is_a_view() {
     }
     let lines = shown(&world, &ana, "/console/audit?tool=memory_list&code=&format=jsonl").await;
     assert!(lines.header("content-disposition").unwrap().contains("attachment"));
-    assert_eq!(lines.text().lines().filter(|line| line.contains("memory_list")).count(), 50);
+    assert_eq!(lines.text().lines().filter(|line| line.contains("memory_list")).count(), 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_shows_its_arguments_and_what_is_stored() {
     let world = world().await;
     let agent = asker(&world.tenant("acme").agent()).await;
-    agent.call("memory_list", json!({ "prefix": "session/argued" })).await;
+    agent.call("memory_list", json!({ "path": "tenant/runbooks/argued" })).await;
     let ana = Browser::signed_in(&world, 0, "ana", AUDITOR).await;
     let list = shown(&world, &ana, "/console/audit?tool=memory_list&text=argued").await.text();
     let entry = list.split("<tr id=\"e").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let page = shown(&world, &ana, &format!("/console/audit/{entry}")).await.text();
-    assert!(page.contains("session/argued") && page.contains("As it is stored"), "{page}");
+    assert!(page.contains("tenant/runbooks/argued") && page.contains("As it is stored"), "{page}");
     for absent in ["1-0", "x", "99999999999999-0"] {
         assert_eq!(ana.get(&world, 0, &format!("/console/audit/{absent}")).await.status, 404, "{absent}");
     }

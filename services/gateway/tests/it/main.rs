@@ -31,6 +31,9 @@ mod console;
 mod console_configure;
 #[cfg(test)]
 mod console_desk;
+#[cfg(test)]
+mod console_inbox;
+#[cfg(test)]
 mod console_watch;
 #[cfg(test)]
 mod corpora;

@@ -79,6 +79,14 @@ async fn take(mut stream: TcpStream, status: u16, sender: &mpsc::Sender<Arrived>
 }
 
 async fn world(address: SocketAddr, format: &str) -> (crate::here::World, tempfile::TempDir) {
+    world_with(address, format, ("QM_APPROVALS__CONSOLE_URL", "https://desk.example.com/")).await
+}
+
+async fn world_with(
+    address: SocketAddr,
+    format: &str,
+    (name, value): (&str, &str),
+) -> (crate::here::World, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let secret = dir.path().join("webhook.key");
     std::fs::write(&secret, SECRET).unwrap();
@@ -86,7 +94,7 @@ async fn world(address: SocketAddr, format: &str) -> (crate::here::World, tempfi
         .setting("QM_APPROVALS__WEBHOOK_URL", &format!("http://{address}/hook"))
         .setting("QM_APPROVALS__WEBHOOK_SECRET_FILE", &secret.display().to_string())
         .setting("QM_APPROVALS__WEBHOOK_FORMAT", format)
-        .setting("QM_APPROVALS__CONSOLE_URL", "https://desk.example.com/");
+        .setting(name, value);
     (plan.start(in_process()).await, dir)
 }
 
@@ -116,6 +124,18 @@ async fn a_run_is_announced_when_it_waits_when_it_is_decided_and_when_it_ends() 
         assert_eq!((&told["event"], &told["tenant"], &told["run"]["id"]), (&json!(event), &json!("acme"), &json!(id)));
         assert_eq!(told["link"], json!(format!("https://desk.example.com/runs/{id}")));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_leads_to_the_page_of_the_console_that_is_served() {
+    let (address, mut arrived) = receiver(vec![200]).await;
+    let (world, _dir) = world_with(address, "json", ("QM_CONSOLE__ENABLED", "true")).await;
+    let agent = world.tenant("acme").agent().legacy().await;
+    agent.load("memory:write").await;
+    let pending = agent.call("memory_remember", document("tenant/runbooks/a")).await;
+    let page = pending.ok()["run"]["page"].clone();
+    assert!(page.as_str().unwrap().starts_with("https://qm.example.com/console/runs/run_"), "{page}");
+    assert_eq!(arrived.recv().await.unwrap().json()["link"], page);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -45,6 +45,7 @@ fn run(idempotent: bool, deciders: u32) -> Run {
         execute_within_ms: 5_000,
         trace: None,
         span: None,
+        kept_object: None,
     };
     Run::new(RunId::from_random([1; 16]), asked)
 }

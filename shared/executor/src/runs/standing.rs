@@ -239,6 +239,7 @@ mod tests {
             execute_within_ms: 600_000,
             trace: None,
             span: None,
+            kept_object: None,
         };
         let claim = Some(Claim { owner: "rep_a".into(), epoch, lease_until: when.plus(LEASE) });
         Run { state: RunState::Executing, claim, changed_at: when, ..Run::new(RunId::from_random([1; 16]), asked) }

@@ -93,6 +93,7 @@ fn asked(at: Moment) -> RunRequest {
         execute_within_ms: 600_000,
         trace: Some("4bf9".into()),
         span: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
+        kept_object: None,
     }
 }
 
@@ -195,6 +196,7 @@ async fn a_run_reads_back_as_it_was_written(bench: Bench) {
     for mut run in [full, bare] {
         open(&runs, &run).await;
         if run.state.is_final() {
+            run.asked.kept_object = run.asked.object();
             run.asked.arguments = r#"{"redacted":true}"#.into();
             run.asked.preview.arguments = None;
         }

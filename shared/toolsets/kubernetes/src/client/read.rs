@@ -24,6 +24,8 @@ pub struct ListQuery {
     pub limit: u32,
     /// Where a former page ended.
     pub cursor: Option<String>,
+    /// What of each object is read; the default is all of it.
+    pub only: FieldTree,
 }
 
 /// One page of objects.
@@ -67,12 +69,6 @@ pub struct TableRow {
     pub cells: Vec<Value>,
 }
 
-/// In which form a list is asked for, and what of it is read.
-struct ListForm<'f> {
-    accept: &'static str,
-    fields: &'f FieldTree,
-}
-
 /// The default size of a page, and the largest.
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 500;
@@ -102,28 +98,7 @@ impl Cluster<'_> {
 
     /// One page of a kind.
     pub async fn list(&self, place: &KindScope, query: &ListQuery, detail: MaskDetail) -> Result<ObjectPage, Failure> {
-        self.listed(&FieldTree::default(), place, query, detail).await
-    }
-
-    /// One page of a kind, of whose objects only these fields are read: for rows, which show a few of them.
-    pub async fn list_fields(
-        &self,
-        place: &KindScope,
-        query: &ListQuery,
-        fields: &FieldTree,
-    ) -> Result<ObjectPage, Failure> {
-        self.listed(fields, place, query, MaskDetail::Clean).await
-    }
-
-    async fn listed(
-        &self,
-        fields: &FieldTree,
-        place: &KindScope,
-        query: &ListQuery,
-        detail: MaskDetail,
-    ) -> Result<ObjectPage, Failure> {
-        let form = ListForm { accept: crate::client::request::JSON, fields };
-        self.pages(form, place, query, |mut list: Value| {
+        self.pages((crate::client::request::JSON, &query.only), place, query, |mut list: Value| {
             self.masker().object(&mut list, detail);
             let (kind, version) = (place.kind.kind(), place.kind.api_version());
             let named = |item: Value| {
@@ -141,7 +116,7 @@ impl Cluster<'_> {
     /// One page of a kind in the server's own columns.
     pub async fn table(&self, place: &KindScope, query: &ListQuery) -> Result<Table, Failure> {
         let mut columns = Vec::new();
-        let form = ListForm { accept: "application/json;as=Table;v=v1;g=meta.k8s.io", fields: &FieldTree::default() };
+        let form = ("application/json;as=Table;v=v1;g=meta.k8s.io", &FieldTree::default());
         let page = self
             .pages(form, place, query, |mut list: Value| {
                 self.masker().object(&mut list, MaskDetail::Clean);
@@ -208,10 +183,10 @@ impl Cluster<'_> {
         }
     }
 
-    /// One page of a kind in a form; `items` takes the objects out of an answer.
+    /// One page of a kind in a form, of which these fields are read; `items` takes the objects out of an answer.
     async fn pages(
         &self,
-        ListForm { accept, fields }: ListForm<'_>,
+        (accept, fields): (&'static str, &FieldTree),
         place: &KindScope,
         query: &ListQuery,
         mut items: impl FnMut(Value) -> Vec<Value>,

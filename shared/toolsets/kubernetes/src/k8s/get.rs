@@ -101,6 +101,13 @@ impl Args {
         (self.cluster.is_some(), self.namespace.is_some())
     }
 
+    fn detail(&self) -> MaskDetail {
+        match self.view() {
+            GetView::Full => MaskDetail::Full,
+            GetView::Summary | GetView::Describe => MaskDetail::Clean,
+        }
+    }
+
     fn everywhere(&self) -> bool {
         self.namespace.as_ref().is_some_and(Namespaces::is_all)
     }
@@ -187,11 +194,7 @@ impl K8sGet {
         target: &ResourceRef,
         args: &Args,
     ) -> Result<K8sGetOutput, Failure> {
-        let detail = match args.view() {
-            GetView::Full => MaskDetail::Full,
-            GetView::Summary | GetView::Describe => MaskDetail::Clean,
-        };
-        let mut object = at::get(cluster, place, target, detail).await?;
+        let mut object = at::get(cluster, place, target, args.detail()).await?;
         args.clean(&mut object);
         let mut found = K8sGetOutput::of(place, ClusterNote::answer_at(cluster, place, args.named()));
         if let Some(path) = &args.path {

@@ -5,7 +5,7 @@ use super::super::project::{self, ObjectRow, config::last_seen};
 use super::super::reply::MOST_ROWS;
 use super::super::selector::{FieldSelector, LabelSelector};
 use super::{Args, GetView, K8sGet, K8sGetOutput};
-use crate::client::{Cluster, KindScope, ListQuery, MaskDetail, ObjectPage};
+use crate::client::{Cluster, KindScope, ListQuery};
 use domain::Failure;
 use policy::Permit;
 use serde_json::{Value, json};
@@ -38,33 +38,15 @@ impl K8sGet {
         }
         let whole = args.view() == GetView::Full;
         let limit = if whole { FULL_PAGE } else { SUMMARY_PAGE };
-        let query = ListQuery { limit, cursor: token, ..query(args) };
+        let query = ListQuery { limit, cursor: token, ..query(args, place) };
         if !whole && args.path.is_none() && !project::knows(group, kind) {
             let table = cluster.table(place, &query).await?;
             let rows = table_rows(table.columns, table.rows, args.everywhere());
             return Ok(UncutPage { rows, next: table.cursor, remaining: table.remaining, warnings: table.warnings });
         }
-        let page = Self::objects(cluster, place, args, &query).await?;
+        let page = cluster.list(place, &query, args.detail()).await?;
         let rows = page.items.into_iter().map(|object| self.shown(place, args, object)).collect();
         Ok(UncutPage { rows, next: page.cursor, remaining: page.remaining, warnings: page.warnings })
-    }
-
-    /// The objects of one page, as much of them as the view needs. What `path` names is masked by what stands around it,
-    /// so it is read from the whole.
-    async fn objects(
-        cluster: &Cluster<'_>,
-        place: &KindScope,
-        args: &Args,
-        query: &ListQuery,
-    ) -> Result<ObjectPage, Failure> {
-        let (view, fields) = (args.view(), project::fields(place.kind().group(), place.kind().kind()));
-        match (view, &args.path, fields) {
-            (GetView::Full, _, _) => cluster.list(place, query, MaskDetail::Full).await,
-            (GetView::Summary | GetView::Describe, None, Some(fields)) => {
-                cluster.list_fields(place, query, &fields).await
-            }
-            (GetView::Summary | GetView::Describe, _, _) => cluster.list(place, query, MaskDetail::Clean).await,
-        }
     }
 
     /// The answer with as many rows of a page as fit into it, and a cursor for the rest.
@@ -99,10 +81,10 @@ impl K8sGet {
 
     /// Events, the newest first. The cluster gives them in the order of their names, so all are looked at, up to a bound.
     async fn events(&self, cluster: &Cluster<'_>, place: &KindScope, args: &Args) -> Result<UncutPage, Failure> {
-        let mut query = ListQuery { limit: EVENT_PAGE, ..query(args) };
+        let mut query = ListQuery { limit: EVENT_PAGE, ..query(args, place) };
         let (mut all, mut warnings): (Vec<(String, ObjectRow)>, Vec<String>) = (Vec::new(), Vec::new());
         loop {
-            let page = Self::objects(cluster, place, args, &query).await?;
+            let page = cluster.list(place, &query, args.detail()).await?;
             for event in page.items {
                 let at = last_seen(&event).unwrap_or_default().to_owned();
                 all.push((at, self.shown(place, args, event)));
@@ -123,10 +105,15 @@ impl K8sGet {
     }
 }
 
-fn query(args: &Args) -> ListQuery {
+/// What is asked for. Rows need a few fields of each object; what `path` names is masked by what stands around it, so it
+/// is read from the whole.
+fn query(args: &Args, place: &KindScope) -> ListQuery {
+    let rows = args.view() != GetView::Full && args.path.is_none();
+    let fields = rows.then(|| project::fields(place.kind().group(), place.kind().kind())).flatten();
     ListQuery {
         labels: args.selector.as_ref().map(|s| LabelSelector::as_str(s).to_owned()),
         fields: args.field_selector.as_ref().map(|s| FieldSelector::as_str(s).to_owned()),
+        only: fields.unwrap_or_default(),
         ..ListQuery::default()
     }
 }
