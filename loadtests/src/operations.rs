@@ -129,6 +129,38 @@ pub(crate) fn load(token: &str, toolset: &str) -> Vec<u8> {
     modern(token, "tools/call", json!({ "name": "load_toolset", "arguments": { "toolset": toolset } }))
 }
 
+/// Loads a toolset with the tools that change something.
+pub(crate) fn load_to_write(token: &str, handle: &str, toolset: &str) -> Vec<u8> {
+    let arguments = json!({ "toolset": toolset, "include_write_tools": true });
+    proxied(token, handle, "load_toolset", &arguments)
+}
+
+/// Lists the tools of a session.
+pub(crate) fn list_of(token: &str, handle: &str) -> Vec<u8> {
+    modern(token, "tools/list", json!({ "_meta": { "quartermaster/session": handle } }))
+}
+
+/// Posts JSON to the REST API.
+pub(crate) fn rest_post(path: &str, token: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Asks a server of the legacy era that knows no token, in its session.
+pub(crate) fn legacy_direct(session: Option<&str>, method: &str, params: Value) -> Vec<u8> {
+    legacy("none", session, &json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+}
+
+/// The notification that ends the opening of a legacy session.
+pub(crate) fn legacy_opened(session: Option<&str>) -> Vec<u8> {
+    legacy("none", session, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+}
+
 /// Calls a tool of an external server by way of the service, in the session it was loaded in.
 pub(crate) fn proxied(token: &str, handle: &str, tool: &str, arguments: &Value) -> Vec<u8> {
     let meta = json!({ "quartermaster/session": handle });

@@ -178,7 +178,11 @@ impl Asking {
         let reply = reply(&answer).ok_or_else(|| refused(format!("status {}, and no message", answer.status)))?;
         if let Some(error) = reply.get("error") {
             // Its words stay out: they could hold what it was sent, the token among it.
-            return Err(refused(format!("status {}, error {}", answer.status, error["code"].as_i64().unwrap_or_default())));
+            return Err(refused(format!(
+                "status {}, error {}",
+                answer.status,
+                error["code"].as_i64().unwrap_or_default()
+            )));
         }
         let result = reply.get("result").filter(|result| result.is_object()).cloned();
         Ok((answer, result.ok_or(DiscoverError::Malformed("the answer has no result"))?))
@@ -285,7 +289,8 @@ mod tests {
         assert!(read_tool(&json!({ "name": "a" })).is_err());
         assert!(read_tool(&json!({ "name": "", "inputSchema": {} })).is_err());
         assert!(read_tool(&json!({ "name": "x".repeat(129), "inputSchema": {} })).is_err());
-        let tool = read_tool(&json!({ "name": "a", "inputSchema": { "b": null, "c": { "d": null, "e": 1 } } })).unwrap();
+        let tool =
+            read_tool(&json!({ "name": "a", "inputSchema": { "b": null, "c": { "d": null, "e": 1 } } })).unwrap();
         assert_eq!(Value::Object(tool.input_schema), json!({ "c": { "e": 1 } }));
     }
 }

@@ -100,7 +100,8 @@ impl Candidate {
                 self.api.create(&PostParams::default(), &lease).await
             }
             Some(mut lease) => {
-                let is_ours = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(self.identity.as_str());
+                let is_ours = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref())
+                    == Some(self.identity.as_str());
                 if !is_ours && !self.is_over(&lease) {
                     return Ok(LeaseAttempt::OfAnother);
                 }

@@ -37,7 +37,8 @@ fn definitions(into: Option<&Path>) -> anyhow::Result<()> {
     };
     for (file, definition) in all {
         let file = folder.join(file);
-        std::fs::write(&file, resources::text(&definition)?).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(&file, resources::text(&definition)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
 }

@@ -1,9 +1,7 @@
 //! What an agent becomes: a ConfigMap and a Deployment of its template. Pure.
 
 use crate::apply::WantedObject;
-use crate::names::{
-    self, AGENT_LABEL, CONFIG_FILE, CONFIG_FOLDER, CONFIG_VOLUME, MCP_SERVERS,
-};
+use crate::names::{self, AGENT_LABEL, CONFIG_FILE, CONFIG_FOLDER, CONFIG_VOLUME, MCP_SERVERS};
 use crate::resources::{DeploymentMode, LanguageAgent, LanguageToolSpec};
 use crate::tool::objects::container;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -46,7 +44,8 @@ fn config(tools: &[GivenTool]) -> String {
     if tools.is_empty() {
         return "tools: {}\n".to_owned();
     }
-    let entry = |tool: &GivenTool| format!("  \"{}\":\n    endpoint: {}\n    protocol: mcp\n", tool.name, tool.endpoint);
+    let entry =
+        |tool: &GivenTool| format!("  \"{}\":\n    endpoint: {}\n    protocol: mcp\n", tool.name, tool.endpoint);
     "tools:\n".to_owned() + &tools.iter().map(entry).collect::<String>()
 }
 
@@ -110,7 +109,8 @@ fn list_at<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Vec<Value>
 /// Why these tools cannot be given to one agent together, if they cannot.
 pub fn clash(agent: &LanguageAgent, tools: &[GivenTool]) -> Option<String> {
     let mut taken: Vec<(u16, &str)> = Vec::new();
-    let own = ["containers", "initContainers"].map(|key| agent.spec.template.get("spec").and_then(|spec| spec.get(key)));
+    let own =
+        ["containers", "initContainers"].map(|key| agent.spec.template.get("spec").and_then(|spec| spec.get(key)));
     let own: Vec<&str> = own
         .into_iter()
         .flatten()

@@ -88,8 +88,10 @@ pub fn container(name: &str, spec: &LanguageToolSpec) -> Map<String, Value> {
     container.insert("image".to_owned(), json!(spec.image));
     container.insert("ports".to_owned(), json!([{ "containerPort": spec.port, "protocol": "TCP" }]));
     container.insert("readinessProbe".to_owned(), spec.readiness_probe.as_ref().map_or(health, |probe| json!(probe)));
-    container
-        .insert("securityContext".to_owned(), spec.security_context.as_ref().map_or(confined, |context| json!(context)));
+    container.insert(
+        "securityContext".to_owned(),
+        spec.security_context.as_ref().map_or(confined, |context| json!(context)),
+    );
     set(&mut container, "command", spec.command.as_ref());
     set(&mut container, "args", spec.args.as_ref());
     set(&mut container, "env", spec.env.as_ref());

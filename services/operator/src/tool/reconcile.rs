@@ -102,7 +102,8 @@ async fn as_service(context: &Context, tool: &LanguageTool) -> Result<LookedAt, 
                 Some(reason) => {
                     accepted = Verdict::no("Accepted", reason, error.to_string());
                     if object.resource.kind == "Deployment" {
-                        deployment = context.applier.find(&context.client, object).await.map_err(ReconcileError::Apply)?;
+                        deployment =
+                            context.applier.find(&context.client, object).await.map_err(ReconcileError::Apply)?;
                     }
                     break;
                 }

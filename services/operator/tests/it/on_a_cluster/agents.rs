@@ -80,7 +80,8 @@ async fn a_sidecar_runs_in_the_pod_of_each_agent_and_nowhere_else() {
     let container = &pod["initContainers"][0];
     assert_eq!((&container["name"], &container["restartPolicy"]), (&json!("files"), &json!("Always")));
     assert_eq!(container["volumeMounts"][0]["mountPath"], "/workspace");
-    let volumes: Vec<&str> = pod["volumes"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let volumes: Vec<&str> =
+        pod["volumes"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(volumes, ["workspace", "scratch", "langop-agent-config"]);
     let tool = yard.see_condition("LanguageTool", "files", "Ready", ("True", "Sidecar")).await;
     assert_eq!(tool["status"]["endpoint"], "http://localhost:7000");

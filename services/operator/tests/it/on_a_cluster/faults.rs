@@ -8,9 +8,13 @@ use std::sync::atomic::Ordering;
 /// What the operator made, without what differs between two clusters.
 async fn made(yard: &Yard) -> Value {
     let mut all = Vec::new();
-    for (kind, name) in
-        [("NetworkPolicy", "tool"), ("Deployment", "tool"), ("Service", "tool"), ("ConfigMap", "agent-tools"), ("Deployment", "agent")]
-    {
+    for (kind, name) in [
+        ("NetworkPolicy", "tool"),
+        ("Deployment", "tool"),
+        ("Service", "tool"),
+        ("ConfigMap", "agent-tools"),
+        ("Deployment", "agent"),
+    ] {
         let object = yard.find(kind, name).await.unwrap_or_default();
         let mut spec = if object["spec"].is_null() { object["data"].clone() } else { object["spec"].clone() };
         for key in ["clusterIP", "clusterIPs"] {
@@ -67,13 +71,15 @@ async fn fields_of_others_stay_and_our_own_come_back() {
     yard.tool("tool", json!({ "image": "registry.example/tool:1" })).await;
     yard.see_condition("LanguageTool", "tool", "Ready", ("True", "ReplicasReady")).await;
     let by = |manager: &'static str, spec: Value| {
-        let patch = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "tool" }, "spec": spec });
+        let patch =
+            json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "tool" }, "spec": spec });
         let api = yard.dynamic("Deployment");
         async move { api.patch("tool", &PatchParams::apply(manager).force(), &Patch::Apply(&patch)).await.unwrap() }
     };
     // Whoever scales is not overruled, as long as the resource says nothing of it.
     by("scaler", json!({ "replicas": 3 })).await;
-    let container = json!({ "name": "tool", "image": "registry.example/other:9", "env": [{ "name": "THEIRS", "value": "1" }] });
+    let container =
+        json!({ "name": "tool", "image": "registry.example/other:9", "env": [{ "name": "THEIRS", "value": "1" }] });
     by("meddler", json!({ "template": { "spec": { "containers": [container] } } })).await;
     let place = "/spec/template/spec/containers/0";
     let seen = yard.see("Deployment", "tool", "our image back", |one| {

@@ -11,7 +11,8 @@ type Effect = (&'static str, Value, &'static str, &'static str, Value);
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
 fn effects_of_a_tool() -> Vec<Effect> {
-    let pod = |field: &'static str, value: Value, place: &'static str| (field, value.clone(), "Deployment", place, value);
+    let pod =
+        |field: &'static str, value: Value, place: &'static str| (field, value.clone(), "Deployment", place, value);
     let probe = json!({ "httpGet": { "path": "/live", "port": 8080, "scheme": "HTTP" }, "periodSeconds": 7,
         "timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3 });
     let toleration = json!([{ "key": "gpu", "operator": "Exists", "effect": "NoSchedule" }]);
@@ -19,17 +20,33 @@ fn effects_of_a_tool() -> Vec<Effect> {
     let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } });
     let volume = json!([{ "name": "scratch", "emptyDir": { "sizeLimit": "1Mi" } }]);
     vec![
-        ("image", json!("registry.example/tool:2"), "Deployment", "/spec/template/spec/containers/0/image", json!("registry.example/tool:2")),
+        (
+            "image",
+            json!("registry.example/tool:2"),
+            "Deployment",
+            "/spec/template/spec/containers/0/image",
+            json!("registry.example/tool:2"),
+        ),
         ("port", json!(9000), "Service", "/spec/ports/0/port", json!(9000)),
         ("port", json!(9000), "Service", "/spec/ports/0/targetPort", json!(9000)),
         ("port", json!(9000), "Deployment", "/spec/template/spec/containers/0/ports/0/containerPort", json!(9000)),
-        ("port", json!(9000), "Deployment", "/spec/template/spec/containers/0/readinessProbe/httpGet/port", json!(9000)),
+        (
+            "port",
+            json!(9000),
+            "Deployment",
+            "/spec/template/spec/containers/0/readinessProbe/httpGet/port",
+            json!(9000),
+        ),
         ("port", json!(9000), "NetworkPolicy", "/spec/ingress/0/ports/0/port", json!(9000)),
         ("replicas", json!(2), "Deployment", "/spec/replicas", json!(2)),
         pod("command", json!(["serve"]), "/spec/template/spec/containers/0/command"),
         pod("args", json!(["--fast"]), "/spec/template/spec/containers/0/args"),
         pod("env", json!([{ "name": "A", "value": "1" }]), "/spec/template/spec/containers/0/env"),
-        pod("envFrom", json!([{ "configMapRef": { "name": "x", "optional": true } }]), "/spec/template/spec/containers/0/envFrom"),
+        pod(
+            "envFrom",
+            json!([{ "configMapRef": { "name": "x", "optional": true } }]),
+            "/spec/template/spec/containers/0/envFrom",
+        ),
         pod("resources", json!({ "requests": { "cpu": "10m" } }), "/spec/template/spec/containers/0/resources"),
         pod("livenessProbe", probe.clone(), "/spec/template/spec/containers/0/livenessProbe"),
         pod("readinessProbe", probe.clone(), "/spec/template/spec/containers/0/readinessProbe"),
@@ -38,14 +55,26 @@ fn effects_of_a_tool() -> Vec<Effect> {
         pod("imagePullPolicy", json!("Never"), "/spec/template/spec/containers/0/imagePullPolicy"),
         pod("volumes", volume, "/spec/template/spec/volumes"),
         pod("serviceAccountName", json!("robot"), "/spec/template/spec/serviceAccountName"),
-        ("serviceAccountName", json!("robot"), "Deployment", "/spec/template/spec/automountServiceAccountToken", json!(true)),
+        (
+            "serviceAccountName",
+            json!("robot"),
+            "Deployment",
+            "/spec/template/spec/automountServiceAccountToken",
+            json!(true),
+        ),
         pod("imagePullSecrets", json!([{ "name": "pull" }]), "/spec/template/spec/imagePullSecrets"),
         pod("podSecurityContext", json!({ "fsGroup": 9 }), "/spec/template/spec/securityContext"),
         pod("nodeSelector", json!({ "disk": "fast" }), "/spec/template/spec/nodeSelector"),
         pod("tolerations", toleration, "/spec/template/spec/tolerations"),
         pod("affinity", apart, "/spec/template/spec/affinity"),
         ("podLabels", json!({ "team": "a" }), "Deployment", "/spec/template/metadata/labels/team", json!("a")),
-        ("podAnnotations", json!({ "team/x": "a" }), "Deployment", "/spec/template/metadata/annotations/team~1x", json!("a")),
+        (
+            "podAnnotations",
+            json!({ "team/x": "a" }),
+            "Deployment",
+            "/spec/template/metadata/annotations/team~1x",
+            json!("a"),
+        ),
     ]
 }
 
@@ -85,7 +114,8 @@ const ELSEWHERE: [&str; 5] = ["type", "deploymentMode", "path", "tokenSecretRef"
 fn no_field_is_without_a_test() {
     for (file, definition) in definitions() {
         let definition = serde_json::to_value(definition).unwrap();
-        let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        let schema =
+            &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
         let fields: BTreeSet<&str> = schema.as_object().unwrap().keys().map(String::as_str).collect();
         let tested: BTreeSet<&str> = match file {
             "languagetools.langop.io.json" => {
@@ -139,8 +169,11 @@ async fn the_api_server_refuses_what_cannot_be() {
         ("x", json!({ "image": image, "port": 65536 }), "spec.port"),
         ("x", json!({ "image": image, "path": "http://elsewhere/" }), "spec.path"),
         ("x", json!({ "image": image, "deploymentMode": "sidecar", "replicas": 2 }), "a sidecar has no pod of its own"),
-        ("x", json!({ "image": image, "deploymentMode": "sidecar", "tokenSecretRef": { "name": "a", "key": "b" } }),
-         "nobody asks a sidecar"),
+        (
+            "x",
+            json!({ "image": image, "deploymentMode": "sidecar", "tokenSecretRef": { "name": "a", "key": "b" } }),
+            "nobody asks a sidecar",
+        ),
         ("7x", json!({ "image": image }), "the name becomes the name of a Service"),
         ("a.b", json!({ "image": image }), "the name becomes the name of a Service"),
     ] {

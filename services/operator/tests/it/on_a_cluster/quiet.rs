@@ -17,11 +17,18 @@ async fn an_idle_minute_writes_nothing() {
     let settings = operator::context::OperatorSettings { resync: Duration::from_secs(1), ..yard.settings("one") };
     let operator = yard.operator_with(settings).await;
     let server = McpServer::start(Era::Both).await;
-    server.offer(vec![json!({ "name": "a", "inputSchema": { "type": "object", "properties": { "b": { "default": null } } } })]);
+    server.offer(vec![
+        json!({ "name": "a", "inputSchema": { "type": "object", "properties": { "b": { "default": null } } } }),
+    ]);
     // Values that the API server writes its own way.
     let resources = json!({ "requests": { "cpu": "1000m", "memory": "1024Ki" }, "limits": { "cpu": 2 } });
-    yard.tool("still", json!({ "image": "registry.example/tool:1", "port": server.port(), "resources": resources })).await;
-    yard.tool("aside", json!({ "image": "registry.example/tool:1", "deploymentMode": "sidecar", "resources": resources })).await;
+    yard.tool("still", json!({ "image": "registry.example/tool:1", "port": server.port(), "resources": resources }))
+        .await;
+    yard.tool(
+        "aside",
+        json!({ "image": "registry.example/tool:1", "deploymentMode": "sidecar", "resources": resources }),
+    )
+    .await;
     yard.agent("ana", using(&["still", "aside"])).await;
     yard.see_condition("LanguageTool", "still", "SchemaSynced", ("True", "Listed")).await;
     yard.see_condition("LanguageAgent", "ana", "Ready", ("True", "ReplicasReady")).await;
@@ -49,9 +56,13 @@ async fn people_are_told_by_events_what_changed() {
     let events = yard
         .until("a warning", async || {
             let all = yard.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-            let ours: Vec<Event> =
-                all.into_iter().filter(|one| one.reporting_controller.as_deref() == Some("quartermaster-operator")).collect();
-            ours.iter().any(|one| one.type_.as_deref() == Some("Warning") && one.reason.as_deref() == Some("Refused")).then_some(ours)
+            let ours: Vec<Event> = all
+                .into_iter()
+                .filter(|one| one.reporting_controller.as_deref() == Some("quartermaster-operator"))
+                .collect();
+            ours.iter()
+                .any(|one| one.type_.as_deref() == Some("Warning") && one.reason.as_deref() == Some("Refused"))
+                .then_some(ours)
         })
         .await;
     let count = |reason: &str| events.iter().filter(|one| one.reason.as_deref() == Some(reason)).count();

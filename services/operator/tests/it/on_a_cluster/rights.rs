@@ -34,12 +34,17 @@ async fn every_right_of_the_chart_is_used_and_none_is_missing() {
     let Some(yard) = Yard::open().await else { return };
     let settings = operator::context::OperatorSettings { resync: Duration::from_secs(1), ..yard.settings("one") };
     let operator = yard.operator_with(settings).await;
-    let secret: Secret = crate::on_a_cluster::yard::object(json!({ "metadata": { "name": "access" }, "stringData": { "token": "t" } }));
+    let secret: Secret =
+        crate::on_a_cluster::yard::object(json!({ "metadata": { "name": "access" }, "stringData": { "token": "t" } }));
     yard.api().create(&PostParams::default(), &secret).await.unwrap();
     let server = McpServer::start(Era::Both).await;
     server.offer(vec![json!({ "name": "a", "inputSchema": { "type": "object" } })]);
     let reference = json!({ "name": "access", "key": "token" });
-    yard.tool("tool", json!({ "image": "registry.example/tool:1", "port": server.port(), "tokenSecretRef": reference })).await;
+    yard.tool(
+        "tool",
+        json!({ "image": "registry.example/tool:1", "port": server.port(), "tokenSecretRef": reference }),
+    )
+    .await;
     yard.agent("agent", using(&["tool"])).await;
     yard.see_condition("LanguageTool", "tool", "SchemaSynced", ("True", "Listed")).await;
     // The same thing twice is one event that is counted: it fails, is mended and fails again.
@@ -53,7 +58,10 @@ async fn every_right_of_the_chart_is_used_and_none_is_missing() {
     for kind in ["Deployment", "Service", "NetworkPolicy"] {
         yard.see_gone(kind, "tool").await;
     }
-    yard.see("Deployment", "agent", "the sidecar", |one| one["spec"]["template"]["spec"]["initContainers"][0]["name"] == "tool").await;
+    yard.see("Deployment", "agent", "the sidecar", |one| {
+        one["spec"]["template"]["spec"]["initContainers"][0]["name"] == "tool"
+    })
+    .await;
 
     let mut missing = BTreeSet::new();
     yard.until("every right to be used", async || {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use testkit::upstream::{Era, McpServer};
 
 fn offered() -> Vec<Value> {
-    let schema = json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] });
+    let schema =
+        json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] });
     vec![
         json!({ "name": "remember", "description": "Store information", "inputSchema": schema }),
         json!({ "name": "recall", "description": "Find information", "inputSchema": { "type": "object" } }),
@@ -20,7 +21,9 @@ fn names(object: &Value) -> Value {
 }
 
 async fn token(yard: &Yard, value: &str) {
-    let secret: Secret = crate::on_a_cluster::yard::object(json!({ "metadata": { "name": "access" }, "stringData": { "token": value } }));
+    let secret: Secret = crate::on_a_cluster::yard::object(
+        json!({ "metadata": { "name": "access" }, "stringData": { "token": value } }),
+    );
     let params = PatchParams::apply("person").force();
     yard.api::<Secret>().patch("access", &params, &Patch::Apply(secret)).await.unwrap();
 }
@@ -72,7 +75,11 @@ async fn a_token_is_shown_and_a_rotated_one_is_read_again() {
     token(&yard, "second").await;
     let more = json!({ "name": "forget", "inputSchema": { "type": "object" } });
     server.offer(offered().into_iter().chain([more]).collect());
-    let seen = yard.see("LanguageTool", "locked", "three tools", |object| names(object).as_array().is_some_and(|all| all.len() == 3)).await;
+    let seen = yard
+        .see("LanguageTool", "locked", "three tools", |object| {
+            names(object).as_array().is_some_and(|all| all.len() == 3)
+        })
+        .await;
     let text = seen.to_string();
     assert!(!text.contains("first") && !text.contains("second"), "no value of a Secret is in the resource: {text}");
     assert!(operator.stop().await);

@@ -116,8 +116,7 @@ impl Yard {
 
     pub fn settings(&self, identity: &str) -> OperatorSettings {
         // Nothing routes to Services here: whatever a name says, the process is on this machine.
-        let lookup: Lookup =
-            Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) }));
+        let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) }));
         OperatorSettings {
             watch: Some(self.namespace.clone()),
             namespace: self.namespace.clone(),
@@ -229,7 +228,8 @@ impl Yard {
     }
 
     pub async fn see_gone(&self, kind: &str, name: &str) {
-        self.until(&format!("{kind} {name} to be gone"), async || self.find(kind, name).await.is_none().then_some(())).await;
+        self.until(&format!("{kind} {name} to be gone"), async || self.find(kind, name).await.is_none().then_some(()))
+            .await;
     }
 
     /// Waits until a condition has this status and reason.
@@ -279,7 +279,8 @@ impl Yard {
 
     /// Writes among them, besides those of the lease.
     pub fn writes(&self, user: &str) -> Vec<Audited> {
-        let is_write = |one: &Audited| !["get", "list", "watch"].contains(&one.verb.as_str()) && one.resource != "leases";
+        let is_write =
+            |one: &Audited| !["get", "list", "watch"].contains(&one.verb.as_str()) && one.resource != "leases";
         self.audited(user).into_iter().filter(is_write).collect()
     }
 }
