@@ -63,8 +63,8 @@ impl KeptConnection {
 
     /// Sends a request and reads its answer.
     pub(crate) async fn send(&mut self, request: &[u8]) -> anyhow::Result<HttpAnswer<'_>> {
-        self.stream.write_all(request).await.context("a request could not be sent")?;
         self.buffer.clear();
+        self.stream.write_all(request).await.context("a request could not be sent")?;
         let end = loop {
             if let Some(at) = self.buffer.windows(END.len()).position(|window| window == END) {
                 break at;
@@ -98,6 +98,11 @@ impl KeptConnection {
         ensure!(self.buffer.len() == start + length, "more came than was asked for");
         let (status, head) = status_and_head(&self.buffer[..end])?;
         Ok(HttpAnswer { status, head, body: &self.buffer[start..] })
+    }
+
+    /// Whether not one byte of an answer came to the last request.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.buffer.is_empty()
     }
 
     async fn read(&mut self) -> anyhow::Result<()> {
@@ -182,7 +187,8 @@ mod tests {
 
     #[tokio::test]
     async fn chunks_are_joined_wherever_they_are_cut() {
-        let pieces = ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r", "\nab", "cd\r\n2;x\r\nef\r\n0\r\n", "\r\n"];
+        let pieces =
+            ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r", "\nab", "cd\r\n2;x\r\nef\r\n0\r\n", "\r\n"];
         assert_eq!(told(&pieces).await, Ok((200, None, "abcdef".to_owned())));
     }
 

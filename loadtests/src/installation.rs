@@ -70,6 +70,11 @@ impl Installation {
         write(&folder.join(name), value.as_bytes())
     }
 
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Where the store is.
     pub(crate) fn redis(&self) -> &str {
         &self.redis

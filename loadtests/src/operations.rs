@@ -103,6 +103,11 @@ pub(crate) fn list_tools(token: &str) -> Vec<u8> {
     modern(token, "tools/list", json!({}))
 }
 
+/// The smallest real call.
+pub(crate) fn memory_list_of(token: &str) -> Vec<u8> {
+    modern(token, "tools/call", memory_list())
+}
+
 /// Opens a legacy session.
 pub(crate) fn initialize(token: &str) -> Vec<u8> {
     let client = json!({ "name": "loadtests", "version": "1" });

@@ -91,11 +91,7 @@ enum Step {
 }
 
 impl Ours {
-    pub(super) async fn start(
-        program: &Path,
-        redis: &OwnRedis,
-        cluster: Option<&RealCluster>,
-    ) -> anyhow::Result<Ours> {
+    pub(super) async fn start(program: &Path, redis: &OwnRedis, cluster: Option<&RealCluster>) -> anyhow::Result<Ours> {
         let clusters = cluster.map_or_else(String::new, |_| {
             format!("clusters: [{{ name: main, kubeconfig: {{ secret: main }}, default_namespace: {NAMESPACE} }}]\n")
         });
@@ -222,9 +218,8 @@ impl Peer {
                 }
             }
             (PeerKind::Kubernetes { session }, work) => {
-                let ask = |method: &str, params: Value| {
-                    send(operations::legacy_direct(session.as_deref(), method, params))
-                };
+                let ask =
+                    |method: &str, params: Value| send(operations::legacy_direct(session.as_deref(), method, params));
                 match work {
                     Work::List | Work::ListLoaded => vec![ask("tools/list", json!({}))],
                     Work::NoOp => {

@@ -64,7 +64,8 @@ impl RealCluster {
     async fn make_pods(&self) -> anyhow::Result<()> {
         let mut connection = KeptConnection::open_tls(self.address, &self.tls).await?;
         let labels = json!({ "app": "loadtests" });
-        let container = json!({ "name": "app", "image": "registry.example/app:1", "env": [{ "name": "MODE", "value": "a" }] });
+        let container =
+            json!({ "name": "app", "image": "registry.example/app:1", "env": [{ "name": "MODE", "value": "a" }] });
         let template = json!({ "metadata": { "labels": labels }, "spec": { "containers": [container] } });
         let spec = json!({ "replicas": PODS, "selector": { "matchLabels": labels }, "template": template });
         for (path, object) in [

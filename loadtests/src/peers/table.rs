@@ -131,14 +131,7 @@ mod tests {
             bytes: 10,
             tokens: 3,
         };
-        PeerRow {
-            work: Work::List,
-            peer: "peer",
-            connections,
-            ours: side(ours),
-            theirs: side([10.0, 10.0, 20.0]),
-            aim,
-        }
+        PeerRow { work: Work::List, peer: "peer", connections, ours: side(ours), theirs: side([10.0, 10.0, 20.0]), aim }
     }
 
     #[test]

@@ -93,8 +93,9 @@ impl Executor {
         told: &Run,
         before: StoreEpoch,
     ) -> Result<(), Failure> {
-        // A delivery is noted after this, so whoever has the note has what was delivered.
-        if told.delivered {
+        // A delivery is noted after this, so whoever has the note has what was delivered. Only taking a run back is its own
+        // delivery.
+        if told.delivered && told.state != RunState::Cancelled {
             return Ok(());
         }
         let (until, mut within) = (Instant::now() + TELL_WITHIN, WITHIN);
