@@ -144,13 +144,17 @@ async fn ask(
                 }
             },
         };
-        match connection.send(request).await {
-            Ok(answer) if answer.status == 200 => {
-                let closes = answer.header("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
+        let answered = connection.send(request).await.map(|answer| {
+            let closes = answer.header("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
+            let wrong = (answer.status != 200).then(|| format!("status {}: {}", answer.status, start_of(answer.body)));
+            (closes, wrong)
+        });
+        match answered {
+            Ok((closes, None)) => {
                 *kept = (keeps && !closes).then_some(connection);
                 return Ok(());
             }
-            Ok(answer) => return Err(format!("status {}: {}", answer.status, start_of(answer.body))),
+            Ok((_, Some(wrong))) => return Err(wrong),
             // The server closed it between two requests, before it read this one.
             Err(error) if used && connection.is_untouched() => {
                 tally.closed.fetch_add(1, Ordering::Relaxed);
