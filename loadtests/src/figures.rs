@@ -4,7 +4,6 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::path::Path;
 
 const WIDTH: f64 = 860.0;
@@ -38,11 +37,10 @@ pub(crate) fn bars(title: &str, unit: &str, rows: &[(String, f64)]) -> String {
         let length = if *value > 0.0 { (value.log10() - low) * scale } else { 0.0 };
         let (x, middle) = (LEFT - 8.0, y + BAR - 4.0);
         let colour = COLOURS[usize::from(!label.starts_with("quartermaster"))];
-        // A text that is written cannot fail.
-        drop(writeln!(text, r#"<text x="{x}" y="{middle}" text-anchor="end">{}</text>"#, escaped(label)));
-        drop(writeln!(text, r#"<rect x="{LEFT}" y="{y}" width="{length:.1}" height="{BAR}" fill="{colour}"/>"#));
+        text += &(format!(r#"<text x="{x}" y="{middle}" text-anchor="end">{}</text>"#, escaped(label)) + "\n");
+        text += &(format!(r#"<rect x="{LEFT}" y="{y}" width="{length:.1}" height="{BAR}" fill="{colour}"/>"#) + "\n");
         let beside = LEFT + length + 6.0;
-        drop(writeln!(text, r#"<text x="{beside:.1}" y="{middle}">{} {unit}</text>"#, short(*value)));
+        text += &(format!(r#"<text x="{beside:.1}" y="{middle}">{} {unit}</text>"#, short(*value)) + "\n");
     }
     text + "</svg>\n"
 }
@@ -59,23 +57,21 @@ pub(crate) fn lines(title: &str, across: &str, series: &[(String, Vec<(f64, f64)
         (across, bottom - y / highest * (bottom - top))
     };
     let mut text = head(title, HEIGHT);
-    drop(writeln!(text, r##"<path d="M{left} {top} V{bottom} H{right}" fill="none" stroke="#555"/>"##));
-    drop(writeln!(text, r#"<text x="8" y="{top}">{}</text><text x="8" y="{bottom}">0</text>"#, short(highest)));
-    drop(writeln!(text, r#"<text x="{right}" y="{}" text-anchor="end">{}</text>"#, bottom + 30.0, escaped(across)));
+    text += &(format!(r##"<path d="M{left} {top} V{bottom} H{right}" fill="none" stroke="#555"/>"##) + "\n");
+    text += &(format!(r#"<text x="8" y="{top}">{}</text><text x="8" y="{bottom}">0</text>"#, short(highest)) + "\n");
+    text +=
+        &(format!(r#"<text x="{right}" y="{}" text-anchor="end">{}</text>"#, bottom + 30.0, escaped(across)) + "\n");
     for (place, (name, points)) in series.iter().enumerate() {
         let colour = COLOURS[place % COLOURS.len()];
         let path: Vec<String> = points.iter().map(|(x, y)| at(*x, *y)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        drop(writeln!(
-            text,
-            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#,
-            path.join(" ")
-        ));
+        text += &(format!(r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#, path.join(" "))
+            + "\n");
         for (x, _) in points {
             let (middle, below) = (at(*x, 0.0).0, bottom + 14.0);
-            drop(writeln!(text, r#"<text x="{middle:.1}" y="{below}" text-anchor="middle">{}</text>"#, short(*x)));
+            text += &(format!(r#"<text x="{middle:.1}" y="{below}" text-anchor="middle">{}</text>"#, short(*x)) + "\n");
         }
         let (beside, y) = (right + 12.0, top + 18.0 * place as f64);
-        drop(writeln!(text, r#"<text x="{beside}" y="{y}" fill="{colour}">{}</text>"#, escaped(name)));
+        text += &(format!(r#"<text x="{beside}" y="{y}" fill="{colour}">{}</text>"#, escaped(name)) + "\n");
     }
     text + "</svg>\n"
 }

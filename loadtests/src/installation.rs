@@ -63,13 +63,6 @@ impl Installation {
         Ok(Installation { program, redis, folder, started })
     }
 
-    /// Writes a secret of a tenant.
-    pub(crate) fn secret(&self, tenant: &str, name: &str, value: &str) -> anyhow::Result<()> {
-        let folder = self.folder.path().join("secrets").join(tenant);
-        std::fs::create_dir_all(&folder).context("no folder for secrets")?;
-        write(&folder.join(name), value.as_bytes())
-    }
-
     /// Its folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

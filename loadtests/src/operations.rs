@@ -140,9 +140,15 @@ pub(crate) fn load_to_write(token: &str, handle: &str, toolset: &str) -> Vec<u8>
     proxied(token, handle, "load_toolset", &arguments)
 }
 
-/// Lists the tools of a session.
-pub(crate) fn list_of(token: &str, handle: &str) -> Vec<u8> {
-    modern(token, "tools/list", json!({ "_meta": { "quartermaster/session": handle } }))
+/// Lists the tools of a legacy session: the list of the modern era is the same for all sessions.
+pub(crate) fn list_of(token: &str, session: &str) -> Vec<u8> {
+    legacy(token, Some(session), &list())
+}
+
+/// Loads a toolset, with the tools that change something, into a legacy session.
+pub(crate) fn legacy_load(token: &str, session: &str, toolset: &str) -> Vec<u8> {
+    let arguments = json!({ "toolset": toolset, "include_write_tools": true });
+    legacy(token, Some(session), &call(json!({ "name": "load_toolset", "arguments": arguments })))
 }
 
 /// Posts JSON to the REST API.

@@ -38,6 +38,8 @@ pub(super) struct Probe<'a> {
     asked: MultiplexedConnection,
     token: String,
     handle: String,
+    /// A legacy session: lists of that era are its own.
+    session: String,
 }
 
 impl<'a> Probe<'a> {
@@ -53,7 +55,9 @@ impl<'a> Probe<'a> {
         let told: Value = serde_json::from_slice(answer.body).context("an answer is not JSON")?;
         let handle = told["result"]["structuredContent"]["session"].as_str();
         let handle = handle.with_context(|| format!("no session: {told}"))?.to_owned();
-        Ok(Probe { replica, redis, asked: connect(&redis.url).await?, token, handle })
+        let opened = connection.send(&operations::initialize(&token)).await?;
+        let session = opened.header("mcp-session-id").context("no session was opened")?.to_owned();
+        Ok(Probe { replica, redis, asked: connect(&redis.url).await?, token, handle, session })
     }
 
     /// Loads the tools of so many external servers into the session; they are discovered in the background.
@@ -66,7 +70,9 @@ impl<'a> Probe<'a> {
                 let told: Value = serde_json::from_slice(connection.send(&request).await?.body)?;
                 let told = &told["result"];
                 let added = told["structuredContent"]["added"].as_array().is_some_and(|added| !added.is_empty());
-                if told["isError"] != true && (added || told["structuredContent"]["unchanged"] == true) {
+                if told["isError"] != true && added {
+                    let request = operations::legacy_load(&self.token, &self.session, &format!("mcp_s{number}"));
+                    connection.send(&request).await?;
                     break;
                 }
                 ensure!(Instant::now() < until, "the tools of a server are not there: {told}");
@@ -91,7 +97,7 @@ impl<'a> Probe<'a> {
 
     pub(super) async fn measure(&self, span: Duration) -> anyhow::Result<GrowthFigures> {
         let address = self.replica.address;
-        let list = operations::list_of(&self.token, &self.handle);
+        let list = operations::list_of(&self.token, &self.session);
         let call = operations::proxied(&self.token, &self.handle, "memory_list", &serde_json::json!({}));
         let mut connection = KeptConnection::open(address).await?;
         let list = plan::settled(&mut connection, &list).await.context("a list")?;

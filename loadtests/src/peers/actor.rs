@@ -66,8 +66,13 @@ pub(super) struct Peer {
 
 enum PeerKind {
     FastMcp,
-    Kubernetes { session: Option<String> },
-    Bare { list: Vec<u8> },
+    /// Each connection has a session of its own: ids of requests are told apart within one.
+    Kubernetes {
+        open: Vec<u8>,
+    },
+    Bare {
+        list: Vec<u8>,
+    },
 }
 
 /// One of the two sides.
@@ -110,6 +115,8 @@ impl Ours {
         let mut connection = KeptConnection::open(contender.address).await?;
         for toolset in ["memory"].into_iter().chain(cluster.map(|_| "k8s")) {
             good(connection.send(&operations::load_to_write(token, &handle, toolset)).await?)?;
+            let session = &contender.tickets.legacy;
+            good(connection.send(&operations::legacy_load(token, session, toolset)).await?)?;
         }
         Ok(Ours { contender, approver, handle, numbers: Arc::default() })
     }
@@ -124,7 +131,7 @@ impl Ours {
             handle: handle.clone(),
             numbers: Arc::clone(&self.numbers),
         };
-        let list = || send(operations::list_of(token, handle));
+        let list = || send(operations::list_of(token, &tickets.legacy));
         let read = || send(operations::proxied(token, handle, "memory_list", &json!({})));
         match work {
             Work::List => vec![send(operations::list_tools(token))],
@@ -186,11 +193,8 @@ impl Peer {
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
         let open = operations::legacy_direct(None, "initialize", params);
         process.up(async || answers(address, &open).await).await?;
-        let mut connection = KeptConnection::open(address).await?;
-        let session = connection.send(&open).await?.header("mcp-session-id").map(str::to_owned);
-        connection.send(&operations::legacy_opened(session.as_deref())).await?;
         let name = if lifted { "kubernetes-mcp-server, limit lifted" } else { "kubernetes-mcp-server" };
-        let (process, folder, kind) = (Some(process), Some(folder), PeerKind::Kubernetes { session });
+        let (process, folder, kind) = (Some(process), Some(folder), PeerKind::Kubernetes { open });
         Ok(Peer { name, address, tls: None, process, kind, _folder: folder })
     }
 
@@ -198,7 +202,19 @@ impl Peer {
         self.name
     }
 
-    fn steps(&self, work: Work) -> anyhow::Result<Vec<Step>> {
+    /// Connects, with a session where the server needs one.
+    async fn connect(&self) -> anyhow::Result<(KeptConnection, Option<String>)> {
+        let mut connection = match &self.tls {
+            Some(tls) => KeptConnection::open_tls(self.address, tls).await?,
+            None => KeptConnection::open(self.address).await?,
+        };
+        let PeerKind::Kubernetes { open } = &self.kind else { return Ok((connection, None)) };
+        let session = connection.send(open).await?.header("mcp-session-id").map(str::to_owned);
+        connection.send(&operations::legacy_opened(session.as_deref())).await?;
+        Ok((connection, session))
+    }
+
+    fn steps(&self, work: Work, session: Option<&str>) -> anyhow::Result<Vec<Step>> {
         let send = |request: Vec<u8>| Step::Send(request.into());
         let steps = match (&self.kind, work) {
             (PeerKind::Bare { list }, Work::Pods) => vec![send(list.clone())],
@@ -217,9 +233,8 @@ impl Peer {
                     Work::Pods => Vec::new(),
                 }
             }
-            (PeerKind::Kubernetes { session }, work) => {
-                let ask =
-                    |method: &str, params: Value| send(operations::legacy_direct(session.as_deref(), method, params));
+            (PeerKind::Kubernetes { .. }, work) => {
+                let ask = |method: &str, params: Value| send(operations::legacy_direct(session, method, params));
                 match work {
                     Work::List | Work::ListLoaded => vec![ask("tools/list", json!({}))],
                     Work::NoOp => {
@@ -245,11 +260,8 @@ impl Actor<'_> {
         let (connection, steps) = match self {
             Actor::Ours(ours) => (KeptConnection::open(ours.contender.address).await?, ours.steps(work)),
             Actor::Peer(peer) => {
-                let connection = match &peer.tls {
-                    Some(tls) => KeptConnection::open_tls(peer.address, tls).await?,
-                    None => KeptConnection::open(peer.address).await?,
-                };
-                (connection, peer.steps(work)?)
+                let (connection, session) = peer.connect().await?;
+                (connection, peer.steps(work, session.as_deref())?)
             }
         };
         Ok(Worker { connection, steps })
