@@ -238,7 +238,7 @@ impl Peer {
                 match work {
                     Work::List | Work::ListLoaded => vec![ask("tools/list", json!({}))],
                     Work::NoOp => {
-                        let arguments = json!({ "minified": true });
+                        let arguments = json!({ "minified": false });
                         vec![ask("tools/call", json!({ "name": "configuration_view", "arguments": arguments }))]
                     }
                     Work::Pods => {
@@ -331,7 +331,7 @@ impl Worker {
 /// The body of an answer that is no error of HTTP, of the protocol or of a tool.
 fn good<'a>(answer: crate::http::HttpAnswer<'a>) -> anyhow::Result<&'a [u8]> {
     let (status, body) = (answer.status, answer.body);
-    let refused = holds(body, br#""isError":true"#) || holds(body, br#""error":{"#);
+    let refused = holds(body, br#""isError":true"#) || holds(body, br#""id":1,"error":{"#);
     ensure!(status == 200 && !refused, "answered with {status}: {}", start_of(body));
     Ok(body)
 }
