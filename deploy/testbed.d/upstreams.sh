@@ -12,6 +12,22 @@
 
 readonly UPSTREAMS=(everything shop kubernetes weather stall older)
 
+# find_kubernetes_mcp: sets KUBERNETES_MCP, the program.
+find_kubernetes_mcp() {
+    KUBERNETES_MCP=$(tool "kubernetes-mcp-server-$KUBERNETES_MCP_VERSION" npm_into "kubernetes-mcp-server@$KUBERNETES_MCP_VERSION") ||
+        skip "kubernetes-mcp-server $KUBERNETES_MCP_VERSION cannot be fetched from npm"
+    # The package is a launcher; the program comes in one for this kind of machine.
+    KUBERNETES_MCP=$(find "$KUBERNETES_MCP/node_modules" -path '*/bin/kubernetes-mcp-server-*' -type f -perm -u+x | head -n1)
+    [[ -n $KUBERNETES_MCP ]] || skip "npm has no kubernetes-mcp-server for this machine"
+}
+
+# peers_exports: fetches the servers that the service is measured beside, and says where they are.
+peers_exports() {
+    PYTHON_PACKAGES=$(python_mcp_packages) || skip "fastmcp $FASTMCP_VERSION cannot be fetched from PyPI"
+    find_kubernetes_mcp
+    printf 'export QUARTERMASTER_KUBERNETES_MCP=%q QUARTERMASTER_FASTMCP=%q\n' "$KUBERNETES_MCP" "$PYTHON_PACKAGES"
+}
+
 # find_upstreams: sets EVERYTHING, PYTHON_PACKAGES, KUBERNETES_MCP and TS_SERVER.
 find_upstreams() {
     need_command curl curl
@@ -19,11 +35,7 @@ find_upstreams() {
     EVERYTHING=$(tool "server-everything-$EVERYTHING_VERSION" npm_into "@modelcontextprotocol/server-everything@$EVERYTHING_VERSION") ||
         skip "the reference server $EVERYTHING_VERSION cannot be fetched from npm"
     PYTHON_PACKAGES=$(python_mcp_packages) || skip "fastmcp $FASTMCP_VERSION cannot be fetched from PyPI"
-    KUBERNETES_MCP=$(tool "kubernetes-mcp-server-$KUBERNETES_MCP_VERSION" npm_into "kubernetes-mcp-server@$KUBERNETES_MCP_VERSION") ||
-        skip "kubernetes-mcp-server $KUBERNETES_MCP_VERSION cannot be fetched from npm"
-    # The package is a launcher; the program comes in one for this kind of machine.
-    KUBERNETES_MCP=$(find "$KUBERNETES_MCP/node_modules" -path '*/bin/kubernetes-mcp-server-*' -type f -perm -u+x | head -n1)
-    [[ -n $KUBERNETES_MCP ]] || skip "npm has no kubernetes-mcp-server for this machine"
+    find_kubernetes_mcp
     TS_SERVER=$(tool "server-js-$TS_CLIENT_VERSION-$TS_NODE_VERSION" npm_into \
         "@modelcontextprotocol/server@$TS_CLIENT_VERSION" "@modelcontextprotocol/node@$TS_NODE_VERSION") ||
         skip "the TypeScript server SDK cannot be fetched from npm"

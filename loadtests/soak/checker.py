@@ -49,8 +49,7 @@ class Checker:
             token = self.service.issuer.token("shop", f"agent{number}", "tools:read tools:write")
             body = {"tool": f"mcp_counter__{tool}", "arguments": {"key": key}, "idempotency_key": key}
             answer = self.people.insist("ask again", token, "POST", path, body)
-            run = (answer.body.get("result") or {}).get("run") or ((answer.body.get("error") or {}).get("details") or {}).get("run")
-            run = run.get("id") if isinstance(run, dict) else run
+            run = self.people.run_of(answer)
             if run:
                 self.record.runs[key] = run
             elif self.target.effects(key):

@@ -50,7 +50,7 @@ class Faults:
             self.counts[kind] = self.counts.get(kind, 0) + 1
             try:
                 self.kinds[kind](length)
-            except (OSError, RedisError, StopIteration) as error:
+            except (OSError, RedisError, RuntimeError, StopIteration) as error:
                 # A fault that meets the one before it, such as a failover without a replica, has nothing to break.
                 self.say(f"{kind} found nothing to do: {error}")
             time.sleep(self.random.uniform(0.2, 1.5))

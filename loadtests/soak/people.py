@@ -109,7 +109,7 @@ class People:
         answer = self.insist("ask", token, "POST", path, body)
         if answer.status == 404:
             return False
-        run = ((answer.body.get("result") or {}).get("run") or {}).get("id") or (answer.body.get("error") or {}).get("details", {}).get("run")
+        run = self.run_of(answer)
         if not run:
             return answer.status in (0, 429, 503) or answer.code in AGAIN
         with self.record.lock:
@@ -125,6 +125,12 @@ class People:
                 break
             time.sleep(0.05)
         return True
+
+    @staticmethod
+    def run_of(answer):
+        """The id of the run that an answer is about. A run that failed is told in the details of an error, whole or by its id."""
+        run = (answer.body.get("result") or {}).get("run") or ((answer.body.get("error") or {}).get("details") or {}).get("run")
+        return run.get("id") if isinstance(run, dict) else run
 
     @staticmethod
     def state(answer):

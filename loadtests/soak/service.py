@@ -111,7 +111,7 @@ class Replica:
             raise RuntimeError(f"replica {self.number} left with {self.process.returncode}; its log says why")
         return send(self.host.front, "", "GET", "/readyz").status == 200
 
-    def await_ready(self, seconds=60):
+    def await_ready(self, seconds=120):
         await_that(f"replica {self.number} is ready", self.ready, seconds)
 
     def signal(self, number):

@@ -6,7 +6,7 @@ use crate::operations::{self, Tickets};
 use crate::process::{Process, free_port};
 use anyhow::{Context, ensure};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,6 +30,8 @@ pub(crate) struct Contender {
     pub(crate) process: Process,
     /// What its requests carry.
     pub(crate) tickets: Tickets,
+    /// Its data folder.
+    pub(crate) data: PathBuf,
     _folder: TempDir,
 }
 
@@ -46,11 +48,27 @@ impl Contender {
         calls_per_minute: u32,
         more: &[(&'static str, String)],
     ) -> anyhow::Result<Contender> {
+        Contender::start_tenant(program, redis, &tenant(calls_per_minute), &[], more).await
+    }
+
+    /// The same with this file of its tenant, and these secrets for it.
+    pub(crate) async fn start_tenant(
+        program: &Path,
+        redis: Option<&str>,
+        tenant: &str,
+        secrets: &[(&str, String)],
+        more: &[(&'static str, String)],
+    ) -> anyhow::Result<Contender> {
         let folder = tempfile::tempdir().context("no temporary folder for the service")?;
         let data = folder.path().join("data");
         std::fs::create_dir_all(data.join("tenants")).context("the data folder could not be made")?;
         let file = data.join("tenants").join("dev.yaml");
-        std::fs::write(file, tenant(calls_per_minute)).context("the tenant could not be written")?;
+        std::fs::write(file, tenant).context("the tenant could not be written")?;
+        std::fs::create_dir_all(data.join("secrets").join("dev")).context("the secrets could not be written")?;
+        for (name, value) in secrets {
+            let file = data.join("secrets").join("dev").join(name);
+            std::fs::write(file, value).context("a secret could not be written")?;
+        }
         let address = free_port()?;
         let mut arguments = vec!["dev".to_owned(), "--listen".to_owned(), address.to_string()];
         // The fixture tenant has tools that only answer; its limits are out of the way as well.
@@ -71,7 +89,7 @@ impl Contender {
         process.up(async || healthy(address).await && served(address, &tokens[1]).await).await?;
         let tickets =
             tickets(address, [token(&tokens[0])?, token(&tokens[1])?]).await.with_context(|| process.tail())?;
-        Ok(Contender { address, process, tickets, _folder: folder })
+        Ok(Contender { address, process, tickets, data, _folder: folder })
     }
 }
 

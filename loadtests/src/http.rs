@@ -1,21 +1,29 @@
 //! The client: just enough HTTP/1.1 to send the same bytes again and again over one kept connection.
 //!
 //! Written by hand so that the generator costs little beside what it measures.
-//! Answers need a `Content-Length`; a stream or a chunked body is refused, because no measured answer is one.
+//! Answers have a `Content-Length` or come in chunks; one that ends with its connection is refused. A connection can be
+//! over TLS, for the API server of a cluster.
 
 use anyhow::{Context, bail, ensure};
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// The largest head and the largest body that are read.
 const HEAD: usize = 16 << 10;
 const BODY: usize = 4 << 20;
 const END: &[u8] = b"\r\n\r\n";
 
+/// What a connection is made of.
+trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
+
 /// A connection that is kept.
 pub(crate) struct KeptConnection {
-    stream: TcpStream,
+    stream: Box<dyn Wire>,
     buffer: Vec<u8>,
 }
 
@@ -41,13 +49,22 @@ impl KeptConnection {
     pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<KeptConnection> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("nobody listens on {address}"))?;
         stream.set_nodelay(true).context("a connection could not be set up")?;
+        Ok(KeptConnection { stream: Box::new(stream), buffer: Vec::with_capacity(HEAD) })
+    }
+
+    /// Connects over TLS.
+    pub(crate) async fn open_tls(address: SocketAddr, connector: &TlsConnector) -> anyhow::Result<KeptConnection> {
+        let stream = TcpStream::connect(address).await.with_context(|| format!("nobody listens on {address}"))?;
+        stream.set_nodelay(true).context("a connection could not be set up")?;
+        let stream = connector.connect(ServerName::IpAddress(address.ip().into()), stream).await;
+        let stream = Box::new(stream.with_context(|| format!("{address} does not prove who it is"))?);
         Ok(KeptConnection { stream, buffer: Vec::with_capacity(HEAD) })
     }
 
     /// Sends a request and reads its answer.
     pub(crate) async fn send(&mut self, request: &[u8]) -> anyhow::Result<HttpAnswer<'_>> {
-        self.stream.write_all(request).await.context("a request could not be sent")?;
         self.buffer.clear();
+        self.stream.write_all(request).await.context("a request could not be sent")?;
         let end = loop {
             if let Some(at) = self.buffer.windows(END.len()).position(|window| window == END) {
                 break at;
@@ -56,11 +73,24 @@ impl KeptConnection {
             self.read().await?;
         };
         let start = end + END.len();
-        let length = {
-            let (_, head) = status_and_head(&self.buffer[..end])?;
-            let length = header(head, "content-length").context("an answer came without a length")?;
-            length.parse::<usize>().with_context(|| format!("an answer has the length `{length}`"))?
+        let (status, head) = status_and_head(&self.buffer[..end])?;
+        if header(head, "transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+            let body = loop {
+                if let Some(body) = joined(&self.buffer[start..])? {
+                    break body;
+                }
+                self.read().await?;
+            };
+            self.buffer.truncate(start);
+            self.buffer.extend_from_slice(&body);
+            let (status, head) = status_and_head(&self.buffer[..end])?;
+            return Ok(HttpAnswer { status, head, body: &self.buffer[start..] });
+        }
+        let length = match header(head, "content-length") {
+            None if status == 202 || status == 204 => "0",
+            length => length.context("an answer came without a length")?,
         };
+        let length = length.parse::<usize>().with_context(|| format!("an answer has the length `{length}`"))?;
         ensure!(length <= BODY, "an answer has {length} bytes, more than any measured one");
         while self.buffer.len() < start + length {
             self.read().await?;
@@ -70,10 +100,37 @@ impl KeptConnection {
         Ok(HttpAnswer { status, head, body: &self.buffer[start..] })
     }
 
+    /// Whether not one byte of an answer came to the last request.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     async fn read(&mut self) -> anyhow::Result<()> {
         let read = self.stream.read_buf(&mut self.buffer).await.context("an answer could not be read")?;
         ensure!(read > 0, "the connection was closed in the middle of an answer");
         Ok(())
+    }
+}
+
+/// The body of an answer in chunks; `None` while it has not ended.
+fn joined(mut rest: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+    let mut body = Vec::with_capacity(rest.len());
+    loop {
+        let Some(line) = rest.windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
+        let size = std::str::from_utf8(&rest[..line]).ok().and_then(|text| text.split(';').next());
+        let size = size.and_then(|size| usize::from_str_radix(size.trim(), 16).ok()).context("a chunk has no size")?;
+        ensure!(body.len() + size <= BODY, "an answer has more bytes than any measured one");
+        let (from, to) = (line + 2, line + 2 + size);
+        if rest.len() < to + 2 {
+            return Ok(None);
+        }
+        ensure!(&rest[to..to + 2] == b"\r\n", "a chunk does not end where it should");
+        if size == 0 {
+            ensure!(rest.len() == to + 2, "more came than was asked for");
+            return Ok(Some(body));
+        }
+        body.extend_from_slice(&rest[from..to]);
+        rest = &rest[to + 2..];
     }
 }
 
@@ -129,11 +186,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn chunks_are_joined_wherever_they_are_cut() {
+        let pieces =
+            ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r", "\nab", "cd\r\n2;x\r\nef\r\n0\r\n", "\r\n"];
+        assert_eq!(told(&pieces).await, Ok((200, None, "abcdef".to_owned())));
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_measured_is_refused() {
         for (piece, why) in [
             ("SMTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "begin like HTTP/1.1"),
             ("HTTP/1.1 abc\r\n\r\n", "begin like HTTP/1.1"),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "without a length"),
+            ("HTTP/1.1 200 OK\r\n\r\n", "without a length"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "closed in the middle"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nab", "no size"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc", "where it should"),
             ("HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", "`many`"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n", "more than any"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", "more came"),

@@ -124,7 +124,7 @@ pub(crate) fn start_of(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned()
 }
 
-fn summed(mut times: Vec<Duration>, took: Duration) -> anyhow::Result<Slice> {
+pub(crate) fn summed(mut times: Vec<Duration>, took: Duration) -> anyhow::Result<Slice> {
     ensure!(!times.is_empty(), "not one answer came");
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];

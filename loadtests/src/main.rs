@@ -8,29 +8,37 @@
 //! (who is measured), [`versus`] (in turns), [`load`] and [`http`] (by what), [`report`] (the table). [`pods`] and
 //! `searching` are measurements of their own: how reading a long list grows with the list, and how long a search takes
 //! against a bare search library. So is [`proxied`]: what a call of an external server costs by way of the service; and [`memory`]: what
-//! the service holds after many calls; and [`idle`]: what tenants cost that do nothing.
+//! the service holds after many calls; and [`idle`]: what tenants cost that do nothing. [`peers`], [`neighbour`], [`rolling`]
+//! and [`growth`] leave figures and charts ([`figures`]); they run the service as an operator does ([`installation`]).
 //!
 //! Not here: whether answers are right. That is tested elsewhere; here an answer only has to stay the same.
 
 mod contender;
+mod figures;
 mod floor;
+mod growth;
 mod http;
 mod idle;
+mod installation;
 mod load;
 mod memory;
+mod neighbour;
 mod operations;
 mod options;
+mod paced;
+mod peers;
 mod plan;
 mod pods;
 mod process;
 mod proxied;
 mod report;
+mod rolling;
 #[cfg(feature = "rival")]
 mod searching;
 mod versus;
 
 use anyhow::Context;
-use options::{CommandLine, LoadOptions};
+use options::{CommandLine, LoadOptions, Study};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,6 +76,10 @@ fn measure(options: &LoadOptions) -> anyhow::Result<ExitCode> {
 async fn asked(options: &LoadOptions) -> anyhow::Result<usize> {
     match options {
         LoadOptions { pods: true, .. } => pods::run(options).await,
+        LoadOptions { study: Some(Study::Peers), .. } => peers::run(options).await,
+        LoadOptions { study: Some(Study::Neighbour), .. } => neighbour::run(options).await,
+        LoadOptions { study: Some(Study::Restart), .. } => rolling::run(options).await,
+        LoadOptions { study: Some(Study::Growth), .. } => growth::run(options).await,
         LoadOptions { idle: true, seconds, .. } => idle::run(options, Duration::from_secs(*seconds)).await,
         LoadOptions { memory: true, .. } => memory::run(options).await,
         LoadOptions { proxied: Some(asked), .. } => proxied::run(options, asked).await,

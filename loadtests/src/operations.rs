@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
+/// The token of requests that carry none.
+const NOBODY: &str = "";
 /// A list comes from finished bytes: close to a server that has nothing else.
 const LIST: f64 = 0.75;
 /// A call has to be written down before it may happen: close to a server that asks Redis once.
@@ -103,6 +105,11 @@ pub(crate) fn list_tools(token: &str) -> Vec<u8> {
     modern(token, "tools/list", json!({}))
 }
 
+/// The smallest real call.
+pub(crate) fn memory_list_of(token: &str) -> Vec<u8> {
+    modern(token, "tools/call", memory_list())
+}
+
 /// Opens a legacy session.
 pub(crate) fn initialize(token: &str) -> Vec<u8> {
     let client = json!({ "name": "loadtests", "version": "1" });
@@ -129,6 +136,44 @@ pub(crate) fn load(token: &str, toolset: &str) -> Vec<u8> {
     modern(token, "tools/call", json!({ "name": "load_toolset", "arguments": { "toolset": toolset } }))
 }
 
+/// Loads a toolset with the tools that change something.
+pub(crate) fn load_to_write(token: &str, handle: &str, toolset: &str) -> Vec<u8> {
+    let arguments = json!({ "toolset": toolset, "include_write_tools": true });
+    proxied(token, handle, "load_toolset", &arguments)
+}
+
+/// Lists the tools of a legacy session: the list of the modern era is the same for all sessions.
+pub(crate) fn list_of(token: &str, session: &str) -> Vec<u8> {
+    legacy(token, Some(session), &list())
+}
+
+/// Loads a toolset, with the tools that change something, into a legacy session.
+pub(crate) fn legacy_load(token: &str, session: &str, toolset: &str) -> Vec<u8> {
+    let arguments = json!({ "toolset": toolset, "include_write_tools": true });
+    legacy(token, Some(session), &call(json!({ "name": "load_toolset", "arguments": arguments })))
+}
+
+/// Posts JSON to the REST API.
+pub(crate) fn rest_post(path: &str, token: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Asks a server of the legacy era that knows no token, in its session.
+pub(crate) fn legacy_direct(session: Option<&str>, method: &str, params: Value) -> Vec<u8> {
+    legacy(NOBODY, session, &json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+}
+
+/// The notification that ends the opening of a legacy session.
+pub(crate) fn legacy_opened(session: Option<&str>) -> Vec<u8> {
+    legacy(NOBODY, session, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+}
+
 /// Calls a tool of an external server by way of the service, in the session it was loaded in.
 pub(crate) fn proxied(token: &str, handle: &str, tool: &str, arguments: &Value) -> Vec<u8> {
     let meta = json!({ "quartermaster/session": handle });
@@ -137,7 +182,7 @@ pub(crate) fn proxied(token: &str, handle: &str, tool: &str, arguments: &Value) 
 
 /// Asks an external server itself. It knows no token of ours, and is shown none.
 pub(crate) fn direct(method: &str, params: Value) -> Vec<u8> {
-    modern("none", method, params)
+    modern(NOBODY, method, params)
 }
 
 fn list() -> Value {
@@ -181,8 +226,13 @@ fn modern(token: &str, method: &str, mut params: Value) -> Vec<u8> {
 fn post(token: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
+    // Some servers pass on whatever they are shown, so those that know no token are shown none.
+    let authorization = match token {
+        NOBODY => String::new(),
+        token => format!("Authorization: Bearer {token}\r\n"),
+    };
     format!(
-        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}\
          Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{more}\
          Content-Length: {length}\r\n\r\n{body}"
     )

@@ -19,6 +19,7 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
        loadtests --memory [--quartermaster PATH] [--strict]
        loadtests --idle [--seconds N] [--redis PATH] [--quartermaster PATH] [--strict]
        loadtests --search [--strict]
+       loadtests --peers | --neighbour | --restart | --growth [--seconds N] [--connections N] [--json FILE] [--chart FILE] [--strict]
        loadtests --proxied [--upstream URL --tool NAME --arguments JSON] [--seconds N] [--connections N] [--strict]
 
   --seconds N           load on each side of each row, 1 to 600; 5 unless told
@@ -33,6 +34,14 @@ usage: loadtests [--seconds N] [--connections N] [--only TEXT] [--redis PATH] [-
   --search              how long a search of memory takes against a bare search library, instead of the rows; needs a
                         build with the feature `rival`
   --proxied             what a call of an external MCP server costs by way of the service, instead of the rows
+  --peers               the service beside servers of others on the same work, instead of the rows; see loadtests/README.md for
+                        the variables that name them
+  --neighbour           a quiet tenant beside one that calls at 20 times its limit, and a read at half of peak load
+  --restart             two replicas restarted one after the other under load
+  --growth              cost and memory against sessions, tenants, tools, waiting runs, audit records and replicas; the
+                        largest steps with --seconds 10 or more
+  --json FILE           with these four: the figures
+  --chart FILE          with --peers and --growth: a chart, as SVG
   --upstream URL        with --proxied: a real server besides ours, of the modern era and on this machine
   --tool NAME           with --upstream: the tool that is called, by the server's own name for it
   --arguments JSON      with --upstream: what it is called with; {} unless told
@@ -76,8 +85,23 @@ pub(crate) struct LoadOptions {
     pub(crate) search: bool,
     /// Whether calls of external servers are measured, instead of the rows, and of which.
     pub(crate) proxied: Option<Proxied>,
+    /// Another measurement instead of the rows.
+    pub(crate) study: Option<Study>,
+    /// Where its figures go.
+    pub(crate) json: Option<PathBuf>,
+    /// Where its chart goes.
+    pub(crate) chart: Option<PathBuf>,
     /// Whether a missed aim is a failure.
     pub(crate) strict: bool,
+}
+
+/// A measurement of its own that leaves figures behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Study {
+    Peers,
+    Neighbour,
+    Restart,
+    Growth,
 }
 
 impl Default for LoadOptions {
@@ -94,6 +118,9 @@ impl Default for LoadOptions {
             pods: false,
             search: false,
             proxied: None,
+            study: None,
+            json: None,
+            chart: None,
             strict: false,
         }
     }
@@ -117,6 +144,8 @@ pub(crate) struct ServerOptions {
     pub(crate) port: u16,
     /// How long it works on each call.
     pub(crate) work_ms: u64,
+    /// How many tools it has.
+    pub(crate) tools: usize,
 }
 
 /// What a floor needs to know.
@@ -148,6 +177,12 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
             "--idle" => options.idle = true,
             "--former" => options.former = Some(value(&word, &mut words)?),
             "--search" => options.search = true,
+            "--peers" | "--neighbour" | "--restart" | "--growth" => {
+                ensure!(options.study.is_none(), "{word} does not go with another measurement");
+                options.study = Some(study(&word));
+            }
+            "--json" => options.json = Some(value(&word, &mut words)?),
+            "--chart" => options.chart = Some(value(&word, &mut words)?),
             "--proxied" => options.proxied = Some(Proxied::default()),
             "--upstream" => proxied.upstream = Some(value(&word, &mut words)?),
             "--tool" => proxied.tool = value(&word, &mut words)?,
@@ -196,6 +231,12 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
         };
         ensure!(options == fixed, "--idle goes with --seconds, --redis, --quartermaster and --strict only");
     }
+    let is_more = options.search || options.proxied.is_some() || options.former.is_some();
+    ensure!(options.study.is_none() || !is_more, "{:?} does not go with another measurement", options.study);
+    ensure!(
+        options.study.is_some() || (options.json.is_none() && options.chart.is_none()),
+        "--json and --chart need one of --peers, --neighbour, --restart and --growth"
+    );
     ensure!(
         options.former.is_none() || (options.proxied.is_none() && !options.search && !options.strict),
         "--former has no aims and goes with the rows only"
@@ -205,6 +246,15 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
         ensure!(options == fixed, "--search goes with --strict only");
     }
     Ok(CommandLine::Measure(options))
+}
+
+fn study(word: &str) -> Study {
+    match word {
+        "--peers" => Study::Peers,
+        "--neighbour" => Study::Neighbour,
+        "--restart" => Study::Restart,
+        _ => Study::Growth,
+    }
 }
 
 fn floor(mut words: impl Iterator<Item = String>) -> anyhow::Result<FloorOptions> {
@@ -222,15 +272,16 @@ fn floor(mut words: impl Iterator<Item = String>) -> anyhow::Result<FloorOptions
 }
 
 fn upstream(mut words: impl Iterator<Item = String>) -> anyhow::Result<ServerOptions> {
-    let (mut port, mut work_ms) = (None, 0);
+    let (mut port, mut work_ms, mut tools) = (None, 0, 1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--port" => port = Some(value(&word, &mut words)?),
             "--work-ms" => work_ms = value(&word, &mut words)?,
+            "--tools" => tools = value(&word, &mut words)?,
             unknown => bail!("unknown option `{unknown}` of a server"),
         }
     }
-    Ok(ServerOptions { port: port.context("a server needs --port")?, work_ms })
+    Ok(ServerOptions { port: port.context("a server needs --port")?, work_ms, tools })
 }
 
 fn value<T: FromStr>(option: &str, words: &mut impl Iterator<Item = String>) -> anyhow::Result<T> {
@@ -261,6 +312,9 @@ mod tests {
             pods: false,
             search: false,
             proxied: None,
+            study: None,
+            json: None,
+            chart: None,
             strict: true,
         };
         let line = "--seconds 2 --connections 4 --only list --redis /r --quartermaster /q --strict";
@@ -286,6 +340,16 @@ mod tests {
         let ours = Proxied { arguments: "{}".to_owned(), ..Proxied::default() };
         let through = LoadOptions { proxied: Some(ours), ..LoadOptions::default() };
         assert_eq!(asked("--proxied"), Ok(CommandLine::Measure(through)));
+        for (word, study) in [
+            ("--peers", Study::Peers),
+            ("--neighbour", Study::Neighbour),
+            ("--restart", Study::Restart),
+            ("--growth", Study::Growth),
+        ] {
+            let (json, chart) = (Some("/j".into()), Some("/c".into()));
+            let told = LoadOptions { study: Some(study), json, chart, ..LoadOptions::default() };
+            assert_eq!(asked(&format!("{word} --json /j --chart /c")), Ok(CommandLine::Measure(told)));
+        }
         assert_eq!(asked("--seconds 2 --help"), Ok(CommandLine::Help));
     }
 
@@ -301,8 +365,8 @@ mod tests {
     #[test]
     fn an_external_server_is_a_command_of_its_own() {
         assert_eq!(
-            asked("upstream --port 7 --work-ms 5"),
-            Ok(CommandLine::Upstream(ServerOptions { port: 7, work_ms: 5 }))
+            asked("upstream --port 7 --work-ms 5 --tools 9"),
+            Ok(CommandLine::Upstream(ServerOptions { port: 7, work_ms: 5, tools: 9 }))
         );
         assert!(asked("upstream").unwrap_err().contains("--port"));
     }
@@ -320,6 +384,10 @@ mod tests {
             ("--memory --pods", "goes with"),
             ("--idle --connections 2", "--idle goes with"),
             ("--idle --pods", "goes with"),
+            ("--peers --growth", "does not go with"),
+            ("--peers --search", "goes with"),
+            ("--growth --proxied", "does not go with"),
+            ("--json /j", "need one of"),
             ("--former /f --strict", "--former has no aims"),
             ("--search --pods", "goes with"),
             ("--pods --proxied", "--pods goes with"),

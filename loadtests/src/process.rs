@@ -1,6 +1,6 @@
 //! A program of ours in a process of its own: started with a log, watched until it is up, ended with the value.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -77,6 +77,26 @@ impl Process {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
+    }
+
+    /// Asks it to leave.
+    #[expect(clippy::disallowed_methods, reason = "the door: signals to what was started here")]
+    pub(crate) fn terminate(&self) -> anyhow::Result<()> {
+        let status = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status();
+        ensure!(status.context("no program `kill`")?.success(), "{} could not be told to leave", self.name);
+        Ok(())
+    }
+
+    /// Waits until it has left, and gives its exit code; `None` if a signal ended it.
+    pub(crate) async fn left(&mut self) -> anyhow::Result<Option<i32>> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().with_context(|| format!("the state of {}", self.name))? {
+                return Ok(status.code());
+            }
+            ensure!(Instant::now() < end, "{} did not leave within {} s", self.name, PATIENCE.as_secs());
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// The CPU time this process has used, in clock ticks; `None` where the system does not tell.

@@ -57,10 +57,16 @@ pub(crate) struct CalledServer {
 impl CalledServer {
     /// Starts this very program as a server that works that long on each call.
     pub(crate) async fn start(work: Duration) -> anyhow::Result<CalledServer> {
+        CalledServer::start_with(work, 1).await
+    }
+
+    /// The same with so many tools, of which one is called.
+    pub(crate) async fn start_with(work: Duration, tools: usize) -> anyhow::Result<CalledServer> {
         let folder = tempfile::tempdir().context("no temporary folder for a server")?;
         let address = free_port()?;
         let millis = work.as_millis().to_string();
-        let words = ["upstream", "--port", &address.port().to_string(), "--work-ms", &millis].map(str::to_owned);
+        let (port, tools) = (address.port().to_string(), tools.to_string());
+        let words = ["upstream", "--port", &port, "--work-ms", &millis, "--tools", &tools].map(str::to_owned);
         let program = std::env::current_exe().context("this program does not know where it is")?;
         let mut process = Process::start("upstream", &program, &words, folder.path())?;
         process.up(async || healthy(address).await).await?;
@@ -89,10 +95,17 @@ pub(crate) fn serve(options: &ServerOptions) -> anyhow::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))
         .with_context(|| format!("port {} is taken", options.port))?;
     let work = Duration::from_millis(options.work_ms);
-    actix_web::rt::System::new().block_on(listen(listener, work))
+    actix_web::rt::System::new().block_on(listen(listener, ServedWork { each: work, tools: options.tools }))
 }
 
-async fn listen(listener: TcpListener, work: Duration) -> anyhow::Result<()> {
+/// How long a call takes, and how many tools there are.
+#[derive(Debug, Clone, Copy)]
+struct ServedWork {
+    each: Duration,
+    tools: usize,
+}
+
+async fn listen(listener: TcpListener, work: ServedWork) -> anyhow::Result<()> {
     let server = HttpServer::new(move || {
         App::new()
             .app_data(Data::new(work))
@@ -106,15 +119,15 @@ async fn listen(listener: TcpListener, work: Duration) -> anyhow::Result<()> {
     server.run().await.context("this server ended")
 }
 
-async fn answer(body: Bytes, work: Data<Duration>) -> HttpResponse {
+async fn answer(body: Bytes, work: Data<ServedWork>) -> HttpResponse {
     let Ok(message) = serde_json::from_slice::<Value>(&body) else { return HttpResponse::BadRequest().finish() };
     if message["id"].is_null() {
         return HttpResponse::Accepted().finish();
     }
-    if message["method"] == "tools/call" && !work.is_zero() {
-        tokio::time::sleep(**work).await;
+    if message["method"] == "tools/call" && !work.each.is_zero() {
+        tokio::time::sleep(work.each).await;
     }
-    let (status, said) = said(&message);
+    let (status, said) = said(&message, work.tools);
     let mut told = json!({ "jsonrpc": "2.0", "id": message["id"] });
     match said {
         Ok(mut result) => {
@@ -128,7 +141,7 @@ async fn answer(body: Bytes, work: Data<Duration>) -> HttpResponse {
 
 type RpcResult = Result<Value, (i64, &'static str)>;
 
-fn said(message: &Value) -> (StatusCode, RpcResult) {
+fn said(message: &Value, tools: usize) -> (StatusCode, RpcResult) {
     let params = &message["params"];
     if params["_meta"]["io.modelcontextprotocol/protocolVersion"] != MODERN {
         return (StatusCode::BAD_REQUEST, Err((-32022, "Unsupported protocol version")));
@@ -142,7 +155,8 @@ fn said(message: &Value) -> (StatusCode, RpcResult) {
             })),
         ),
         "tools/list" => {
-            (StatusCode::OK, Ok(json!({ "tools": [definition()], "ttlMs": 60_000, "cacheScope": "private" })))
+            let all: Vec<Value> = (0..tools).map(definition).collect();
+            (StatusCode::OK, Ok(json!({ "tools": all, "ttlMs": 60_000, "cacheScope": "private" })))
         }
         "tools/call" if params["name"] == TOOL => {
             let weighed = json!({ "lot": params["arguments"]["lot"], "grams": 4_200 });
@@ -154,10 +168,12 @@ fn said(message: &Value) -> (StatusCode, RpcResult) {
     }
 }
 
-fn definition() -> Value {
+/// The tool that is called is the first; the others are like it.
+fn definition(number: usize) -> Value {
     let lot = json!({ "type": "object", "properties": { "lot": { "type": "string" } }, "required": ["lot"] });
     let annotations = json!({ "readOnlyHint": true });
-    json!({ "name": TOOL, "description": "Weigh one lot.", "inputSchema": lot, "annotations": annotations })
+    let name = if number == 0 { TOOL.to_owned() } else { format!("{TOOL}_{number}") };
+    json!({ "name": name, "description": "Weigh one lot.", "inputSchema": lot, "annotations": annotations })
 }
 
 #[cfg(test)]
@@ -167,7 +183,7 @@ mod tests {
 
     fn asked(method: &str, mut params: Value) -> Value {
         params["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN });
-        said(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).1.unwrap_or_default()
+        said(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }), 1).1.unwrap_or_default()
     }
 
     #[test]
@@ -177,14 +193,16 @@ mod tests {
         let told = asked("tools/call", json!({ "name": tool, "arguments": { "lot": "b" } }));
         assert_eq!(told["structuredContent"], json!({ "lot": "b", "grams": 4_200 }));
         assert_eq!(asked("tools/call", json!({ "name": "other" })), Value::Null);
-        assert_eq!(said(&json!({ "id": 1, "method": "initialize" })).0, StatusCode::BAD_REQUEST);
+        assert_eq!(said(&json!({ "id": 1, "method": "initialize" }), 1).0, StatusCode::BAD_REQUEST);
     }
 
     #[tokio::test]
     async fn it_answers_over_http_with_the_id_of_the_request() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || actix_web::rt::System::new().block_on(listen(listener, Duration::ZERO)));
+        std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(listen(listener, ServedWork { each: Duration::ZERO, tools: 1 }))
+        });
         let request = crate::operations::direct("server/discover", json!({}));
         let mut connection = KeptConnection::open(address).await.unwrap();
         let told: Value = serde_json::from_slice(connection.send(&request).await.unwrap().body).unwrap();

@@ -122,6 +122,7 @@ pub fn finding_in_words(code: &str) -> &str {
         "store_wrong_topology" => "the store is of another kind than its address says",
         "store_requires_full_coverage" => "the store stops serving everybody when one shard is away",
         "store_accepts_writes_alone" => "a primary that is cut off goes on taking changes",
+        "store_replicas_missing" => "too few replicas of the store follow: nobody can decide, and gated calls fail",
         "switches_unread" => "the kill switches were never read",
         "switches_set" => "a kill switch is set",
         "switches_unreadable" => "the record of the kill switches cannot be trusted: only reads are let through",

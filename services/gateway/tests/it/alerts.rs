@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use testkit::actor::Mint;
 use testkit::prometheus::hurried;
+use testkit::redis::RedisServer;
 use testkit::upstream::{Era, McpServer, tools};
 use testkit::{Plan, Process, Prometheus, Request, World, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -238,12 +239,17 @@ async fn a_run_that_waits_for_long_fires() {
 async fn a_decision_that_no_replica_of_redis_confirms_fires() {
     let Some(program) = Prometheus::program() else { return };
     let plan = asking(Plan::redis(1), "deciders: 1").setting("QM_STORE__CONFIRM_REPLICAS", "1");
-    let world = watchable(plan).start(processes()).await;
+    let mut world = watchable(plan).start(processes()).await;
     let prometheus = watching(&program, &[world.part(0)]).await;
+    let follower = RedisServer::start();
+    follower.follow(world.redis().port());
+    world.redis().followed_by(1);
     let run = ask(&asker(&world.tenant("acme").agent()).await, "lost", "text").await;
+    drop(follower);
     let answer = say(&world.tenant("acme").approver(), &run, "approve", json!({})).await;
     assert_eq!(answer.json()["error"]["code"], "decision_not_durable");
     prometheus.fires("DecisionNotDurable").await;
+    prometheus.fires("StoreReplicasMissing").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

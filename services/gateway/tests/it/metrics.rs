@@ -81,6 +81,8 @@ const ELSEWHERE: &[&str] = &[
     "mcp_client_session_duration_seconds",
     "quartermaster_store_memory_ratio",
     "quartermaster_store_replicas",
+    "quartermaster_store_replicas_missing",
+    "quartermaster_run_unconfirmed_total",
     "quartermaster_jwks_age_seconds",
     "quartermaster_jwks_age_ratio",
     "quartermaster_not_ready",

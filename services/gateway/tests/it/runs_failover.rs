@@ -4,7 +4,7 @@
 use crate::here::{World, in_process};
 use crate::runs_desk::{ask, asker, asking, ended, refusal, say, show, versions};
 use crate::runs_store::{brief, healed, replicas_on, well};
-use crate::runs_yard::{RAZE, SET, Yard, pass};
+use crate::runs_yard::{RAZE, SET, Yard, pass, run_id};
 use domain::run::{RunState, Verdict};
 use domain::{Code, RunId};
 use gateway::app::Gateway;
@@ -247,12 +247,13 @@ async fn s3_a_confirmation_is_asked_for_only_where_there_are_replicas() {
     alone.followed_by(1);
     confirming(&[here]).await;
     // On a busy machine the replica may need more than one look.
-    until("a confirmed decision that costs one more, and a question that does not", async || {
+    until("a question and a decision that cost one more each", async || {
         let with = costs().await?;
-        assert!(with > without, "a decision is confirmed");
-        (with == without + 1).then_some(())
+        assert!(with > without, "both are confirmed");
+        (with == without + 2).then_some(())
     })
     .await;
+    let asked = yard.ask(&here.executor, RAZE, 0).await;
 
     // A replica that falls away is not forgotten while the server stays: it may be the one that is promoted.
     drop(follower);
@@ -262,7 +263,137 @@ async fn s3_a_confirmation_is_asked_for_only_where_there_are_replicas() {
     })
     .await;
     tokio::time::timeout(Duration::from_secs(5), here.store.health()).await.unwrap();
-    let run = yard.ask(&here.executor, RAZE, 0).await;
-    let refused = yard.answer(&here.executor, "ana", run, Verdict::Reject).await.unwrap_err();
+    let refused = yard.answer(&here.executor, "ana", asked, Verdict::Reject).await.unwrap_err();
     assert_eq!(refused.code, Code::DecisionNotDurable);
+    let refused = yard.call(&here.executor, RAZE, json!({ "n": 1_000_000 })).await.unwrap_err();
+    assert_eq!(refused.code, Code::StoreUnavailable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s3_a_run_is_answered_as_waiting_once_a_replica_has_it_and_asking_again_finds_it() {
+    let mut pair = Pair::start().await;
+    let world = replicas_on(pair.address.port(), 2).await;
+    let (a, b, yard) = (world.part(0), world.part(1), Yard::new());
+    confirming(&[a, b]).await;
+    let kept = async |gateway: &Gateway| {
+        gateway.store.of(&yard.tenant).runs().ids(None, None, 9).await.unwrap().into_iter().collect::<Vec<RunId>>()
+    };
+
+    pair.between.hold();
+    let refused = yard.call(&a.executor, RAZE, json!({ "n": 1 })).await.unwrap_err();
+    assert_eq!((refused.code, refused.code.retryable()), (Code::StoreUnavailable, true), "{refused:?}");
+    let written = kept(a).await;
+    pair.between.release();
+    let run = until("the replica to have it", async || {
+        let told = yard.call(&a.executor, RAZE, json!({ "n": 1 })).await;
+        told.is_ok().then(|| run_id(&crate::runs_yard::told(&told)))
+    })
+    .await;
+    assert_eq!((written, kept(a).await), (vec![run], vec![run]), "asking again is no second run");
+
+    pair.between.hold();
+    yard.call(&a.executor, RAZE, json!({ "n": 2 })).await.unwrap_err();
+    pair.fail_over();
+    well(&b.store).await;
+    assert_eq!(kept(b).await, [run], "what vanished with the primary was told to nobody, and what was told is there");
+    yard.approve(&b.executor, run).await;
+    assert_eq!(yard.settled(&b.executor, run).await.state, RunState::Succeeded);
+    healed(&b.store, &yard, &[run]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s3_an_end_is_told_once_a_replica_has_it_and_written_again_if_the_primary_took_it_along() {
+    let mut pair = Pair::start().await;
+    let world = replicas_on(pair.address.port(), 2).await;
+    let (a, b, yard) = (world.part(0), world.part(1), Yard::new());
+    confirming(&[a, b]).await;
+    let run = yard.ask(&a.executor, RAZE, 1).await;
+    yard.target.holds();
+    yard.approve(&a.executor, run).await;
+    yard.target.reached(1).await;
+
+    pair.between.hold();
+    yard.target.lets_go();
+    until("the end to be written", async || (yard.run(&a.store, run).await.state == RunState::Succeeded).then_some(()))
+        .await;
+    let waiting = json!({ "run_id": run.to_string(), "wait_ms": 0 });
+    let refused = yard.call(&a.executor, "await_run", waiting.clone()).await.unwrap_err();
+    assert_eq!(refused.code, Code::StoreUnavailable, "{refused:?}");
+    pair.fail_over();
+
+    well(&b.store).await;
+    // The replica that carried it out has only its memory to go by; nobody sweeps meanwhile.
+    until("the end to be there again", async || {
+        (yard.run(&b.store, run).await.state == RunState::Succeeded).then_some(())
+    })
+    .await;
+    let told = crate::runs_yard::told(&yard.call(&b.executor, "await_run", waiting).await);
+    assert_eq!(told["run"]["state"], "succeeded", "{told}");
+    healed(&b.store, &yard, &[run]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s3_nobody_is_told_of_a_decision_or_a_cancellation_that_may_be_forgotten() {
+    let mut pair = Pair::start().await;
+    let world = replicas_on(pair.address.port(), 1).await;
+    let (here, yard) = (world.part(0), Yard::new());
+    confirming(&[here]).await;
+    let (run, taken_back) = (yard.ask(&here.executor, RAZE, 1).await, yard.ask(&here.executor, RAZE, 2).await);
+    let agent = yard.caller("agent", "tools:read tools:write");
+
+    pair.between.hold();
+    let first = yard.answer(&here.executor, "ana", run, Verdict::Reject).await.unwrap_err();
+    let second = yard.answer(&here.executor, "bo", run, Verdict::Approve).await.unwrap_err();
+    assert_eq!([first.code, second.code], [Code::DecisionNotDurable; 2], "bo is not told that ana decided");
+    for _ in 0..2 {
+        let refused = here.executor.cancel_run(&agent, taken_back).await.unwrap_err();
+        assert_eq!(refused.code, Code::StoreUnavailable);
+    }
+    pair.fail_over();
+
+    well(&here.store).await;
+    for run in [run, taken_back] {
+        assert_eq!(yard.run(&here.store, run).await.state, RunState::PendingApproval);
+    }
+    yard.approve(&here.executor, run).await;
+    let lost = yard.answer(&here.executor, "bo", run, Verdict::Reject).await.unwrap_err();
+    assert_eq!(lost.code, Code::AlreadyDecided);
+    assert_eq!(here.executor.cancel_run(&agent, taken_back).await.unwrap().state, RunState::Cancelled);
+    assert_eq!(yard.settled(&here.executor, run).await.state, RunState::Succeeded);
+    healed(&here.store, &yard, &[run, taken_back]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s3_each_confirmation_is_one_round_trip() {
+    let (primary, follower) = (RedisServer::start(), RedisServer::start());
+    follower.follow(primary.port());
+    primary.followed_by(1);
+    let world = replicas_on(primary.port(), 1).await;
+    let here = world.part(0);
+    confirming(&[here]).await;
+    let number = AtomicI64::new(1);
+    // What the service does in the background costs round trips too, and a slow replica is asked twice: one try without
+    // either is enough.
+    until("a run at the price of its steps and one confirmation for each", async || {
+        let (yard, mut before) = (Yard::new(), here.store.round_trips());
+        let mut cost = || {
+            let now = here.store.round_trips();
+            now - std::mem::replace(&mut before, now)
+        };
+        let run = yard.ask(&here.executor, RAZE, number.fetch_add(1, Ordering::Relaxed)).await;
+        let asked = cost();
+        yard.target.holds();
+        yard.answer(&here.executor, "ana", run, Verdict::Approve).await.ok()?;
+        yard.target.reached(1).await;
+        let approved = cost();
+        yard.target.lets_go();
+        yard.settled(&here.executor, run).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        cost();
+        yard.call(&here.executor, "await_run", json!({ "run_id": run.to_string(), "wait_ms": 0 })).await.ok()?;
+        let told = cost();
+        assert!(asked >= 3 && approved >= 5 && told >= 4, "{asked} {approved} {told}: something was not confirmed");
+        ((asked, approved, told) == (3, 5, 4)).then_some(())
+    })
+    .await;
 }

@@ -97,7 +97,13 @@ impl Executor {
                 self.confirm_answer(&shelf, id, &answer, before).await?;
                 return Ok((held.run, TakenAs::Repeated));
             }
-            RunUpdate::No(no, held) => return Err(refused(no, &held.run)),
+            RunUpdate::No(no, held) => {
+                // Whoever is told that another one decided goes home: that decision has to count as well.
+                if let NotAnEdge::AlreadyDecided(winner) = &no {
+                    self.confirm_answer(&shelf, id, winner, before).await?;
+                }
+                return Err(refused(no, &held.run));
+            }
             RunUpdate::Late(held) => return Err(refused(NotAnEdge::Late, &held.run)),
         };
         self.confirm_answer(&shelf, id, &answer, before).await?;
@@ -150,11 +156,14 @@ impl Executor {
         if held.run.asked.requester != caller.principal {
             return Err(RunError::Gone.into());
         }
-        let shelf = self.store.of(&caller.tenant);
+        let (shelf, before) = (self.store.of(&caller.tenant), self.store.lineages().now());
         let event = RunEvent::Cancelled { by: caller.principal.clone() };
         match self.fold_run(&shelf, held, RunStep::of(caller, &event, now)).await? {
-            RunUpdate::Done(held) => Ok(held.run),
-            RunUpdate::No(no, held) => Err(refused(no, &held.run)),
+            RunUpdate::Done(held) => self.confirm_told(&shelf, &held.run, before).await.map(|()| held.run),
+            RunUpdate::No(no, held) => {
+                self.confirm_told(&shelf, &held.run, before).await?;
+                Err(refused(no, &held.run))
+            }
             RunUpdate::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
         }
     }
@@ -171,11 +180,14 @@ impl Executor {
             true => Ending { basis, message: "a person says it was done".into(), ..Ending::done(None) },
             false => Ending { basis, ..Ending::failed(Code::OutcomeUnknown, "a person says it was not done") },
         };
-        let shelf = self.store.of(&decider.tenant);
+        let (shelf, before) = (self.store.of(&decider.tenant), self.store.lineages().now());
         let settled = RunEvent::Reconciled { succeeded, ending };
         match self.fold_run(&shelf, held, RunStep::of(decider, &settled, now)).await? {
-            RunUpdate::Done(held) => Ok(held.run),
-            RunUpdate::No(no, held) => Err(refused(no, &held.run)),
+            RunUpdate::Done(held) => self.confirm_told(&shelf, &held.run, before).await.map(|()| held.run),
+            RunUpdate::No(no, held) => {
+                self.confirm_told(&shelf, &held.run, before).await?;
+                Err(refused(no, &held.run))
+            }
             RunUpdate::Late(held) => Err(refused(NotAnEdge::Late, &held.run)),
         }
     }

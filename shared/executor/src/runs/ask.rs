@@ -20,7 +20,7 @@ use policy::Permit;
 use redact::Scrubber;
 use serde_json::Value;
 use std::sync::Arc;
-use store::{PriorRuns, RunCasOutcome, StoreError, VersionedRun};
+use store::{PriorRuns, RunCasOutcome, StoreEpoch, StoreError, VersionedRun};
 use telemetry::{Step, names};
 
 /// The longest key of a caller.
@@ -36,13 +36,14 @@ impl Executor {
         asking: AskParams,
     ) -> Outcome {
         let AskParams { parsed, rehearsal, open, past } = asking;
+        let before = self.store.lineages().now();
         let outcome = match self.earlier(&open, request, &rehearsal, &past).await {
             Ok(Some(held)) => Ok((held, true)),
             Ok(None) => self.record(snapshot, entry, request, &parsed, &rehearsal, &open, &past).await,
             Err(failure) => Err(failure),
         };
         let outcome = match outcome {
-            Ok((held, replayed)) => self.hold(request, &open, held, replayed).await.into(),
+            Ok((held, replayed)) => self.hold(request, &open, held, (replayed, before)).await.into(),
             Err(failure) => Outcome::Failed(failure),
         };
         open.close(&outcome).await;
@@ -196,7 +197,7 @@ impl Executor {
         request: &CallRequest,
         open: &OpenCall,
         held: VersionedRun,
-        replayed: bool,
+        (replayed, before): (bool, StoreEpoch),
     ) -> Result<Outcome, Failure> {
         telemetry::note(|span| {
             span.show(names::RUN_ID, held.run.id).set(names::RUN_STATE, held.run.state.as_str());
@@ -223,6 +224,7 @@ impl Executor {
         if held.run.state == RunState::PendingApproval {
             tracing::info!(run = %held.run.id, tool = %held.run.asked.tool, "a call waits for a person");
         }
+        self.confirm_told(&open.shelf, &held.run, before).await?;
         self.hand_over(open, &request.caller, &held, replayed).await
     }
 }

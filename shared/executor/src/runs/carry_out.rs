@@ -220,7 +220,10 @@ impl Executor {
                 stop_at!("after_effect");
                 match ending(ended.ok().flatten()) {
                     Ok(ending) => {
-                        self.insist(|| self.write_end(tenant, &lease, claim, ending.clone())).await?;
+                        let (before, write) =
+                            (self.store.lineages().now(), || self.write_end(tenant, &lease, claim, ending.clone()));
+                        self.insist(write).await?;
+                        self.keep_ending(tenant, id, before, write).await;
                         self.tidy_target(snapshot, tenant, &lease.held.run).await;
                         Ok(())
                     }

@@ -1,7 +1,7 @@
 //! How firmly a run stands in the store, before anybody relies on it.
 //!
-//! A decision counts, and a claim is acted on, once enough replicas of the store have it: what one server alone knows can
-//! vanish with it. A server that was restarted or replaced may have forgotten a claim, so an approved run that it still
+//! A decision counts, a claim is acted on, and an agent is told of its run or of its end once enough replicas of the store
+//! have it: what one server alone knows can vanish with it. A server that was restarted or replaced may have forgotten a claim, so an approved run that it still
 //! shows may have been sent before. And what this process holds and the store has forgotten is written back as unknown,
 //! never as anything that could be sent.
 
@@ -12,6 +12,7 @@ use domain::run::{Answer, Claim, Ending, Run, RunEvent, RunState};
 use domain::{Code, Failure, Moment, RunId, Tenant};
 use std::time::Duration;
 use store::{RunCasOutcome, StandingRun, StoreEpoch, StoreError, TenantStore, VersionedRun};
+use telemetry::metrics;
 use tokio::time::Instant;
 
 /// How long the store's replicas may take to catch up with a decision or a claim.
@@ -20,6 +21,8 @@ const WITHIN: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(50);
 /// How long they may then take: hardly any time, so that many claims that wait do not hold up a decision.
 const AT_ONCE: Duration = Duration::from_millis(1);
+/// How long replicas may take altogether until somebody who waits for an answer is sent away without it.
+const TELL_WITHIN: Duration = Duration::from_secs(1);
 /// How long until a store that is away is told an ending again.
 const TELL_AGAIN: Duration = Duration::from_millis(250);
 
@@ -80,6 +83,75 @@ impl Executor {
         }
         let failure = Failure::new(Code::DecisionNotDurable, "decision not durable, retry");
         Err(failure.next("say the same again; it is no second decision").retry_after_ms(1_000))
+    }
+
+    /// Wants a run to be held by enough of the store as somebody is about to be told of it: that it waits, or how it ended.
+    /// If it is not, they are told nothing and ask again. `before` is the store as it was before the run was read.
+    pub(crate) async fn confirm_told(
+        &self,
+        shelf: &TenantStore,
+        told: &Run,
+        before: StoreEpoch,
+    ) -> Result<(), Failure> {
+        // A delivery is noted after this, so whoever has the note has what was delivered. Only taking a run back is its own
+        // delivery.
+        if told.delivered && told.state != RunState::Cancelled {
+            return Ok(());
+        }
+        let (until, mut within) = (Instant::now() + TELL_WITHIN, WITHIN);
+        loop {
+            match self.standing(shelf, told.id, before, std::mem::replace(&mut within, AT_ONCE)).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(StandingRun { held: Some(held), enough })) if is_still(&held.run, told) => {
+                    if enough {
+                        return Ok(());
+                    }
+                }
+                // Forgotten, or others have moved it on: whoever asks again is told what is true by then.
+                Ok(Some(_)) => break,
+                Err(error) => tracing::debug!(run = %told.id, %error, "a run could not be confirmed"),
+            }
+            if Instant::now() + AGAIN >= until {
+                break;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        tracing::warn!(run = %told.id, state = told.state.as_str(), "the store's replicas did not confirm a run");
+        metrics::RUN_UNCONFIRMED.add([told.state.as_str()], 1);
+        let failure = Failure::new(Code::StoreUnavailable, "the store's replicas have not confirmed the run yet");
+        Err(failure.next("ask exactly the same again: it is the same run").retry_after_ms(1_000))
+    }
+
+    /// Sees to it that the end of a run outlives the server that took it: one that has forgotten it is told again, by the
+    /// replica that knows it. What nobody confirms in time stays as it is, and agents are not told of it.
+    pub(super) async fn keep_ending<W>(&self, tenant: &Tenant, id: RunId, before: StoreEpoch, tell: impl Fn() -> W)
+    where
+        W: Future<Output = Result<(), Failure>>,
+    {
+        let shelf = self.store.of(tenant);
+        let (until, mut within) = (Instant::now() + self.leases.lease * 4, WITHIN);
+        loop {
+            match self.standing(&shelf, id, before, std::mem::replace(&mut within, AT_ONCE)).await {
+                Ok(None) => return,
+                Ok(Some(StandingRun { held: Some(held), enough })) if held.run.state.is_settled() => {
+                    if enough {
+                        return;
+                    }
+                }
+                Ok(Some(_)) => {
+                    tracing::warn!(run = %id, "the store forgot the end of a run, which is written again");
+                    if let Err(failure) = tell().await {
+                        tracing::debug!(run = %id, code = failure.code.as_str(), "the end could not be written again");
+                    }
+                }
+                Err(error) => tracing::debug!(run = %id, %error, "the end of a run could not be confirmed"),
+            }
+            if Instant::now() >= until || self.tasks.stopping().is_cancelled() {
+                tracing::warn!(run = %id, "the store's replicas did not confirm the end of a run");
+                return;
+            }
+            tokio::time::sleep(TELL_AGAIN).await;
+        }
     }
 
     /// Waits until a claim is held by enough of the store. Nothing is sent before.
@@ -182,6 +254,11 @@ pub(super) fn may_be_under_way(run: &Run, store: StoreEpoch, lease: Duration, no
     !run.asked.idempotent && store.doubts(run.changed_at) && recent
 }
 
+/// Whether what somebody is told of a run still holds: that it is there, and if it has ended, that it ended so.
+fn is_still(found: &Run, told: &Run) -> bool {
+    !told.state.is_settled() || (found.state == told.state && found.ending == told.ending)
+}
+
 /// Whether the run is held as this replica holds it.
 fn same_claim(found: &Run, mine: &Run) -> bool {
     let whose = |run: &Run| run.claim.as_ref().map(|claim| (claim.owner.clone(), claim.epoch));
@@ -268,6 +345,23 @@ mod tests {
         ] {
             let run = claimed(idempotent, epoch, claimed_at);
             assert_eq!(PreSendCheck::of(&run, approved_at, store, LEASE), wanted, "{idempotent} {epoch} {store:?}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_is_told_holds_while_the_run_is_there_and_its_end_while_it_is_the_same() {
+        let run = |state, ending: Option<Ending>| Run { state, ending, ..claimed(false, 1, at(10)) };
+        let pending = run(RunState::PendingApproval, None);
+        let done = run(RunState::Succeeded, Some(Ending::done(Some("7".into()))));
+        assert!(is_still(&pending, &pending) && is_still(&done, &pending), "it is there, and may have gone on");
+        assert!(is_still(&done, &done));
+        for other in [
+            pending,
+            run(RunState::Executing, None),
+            run(RunState::OutcomeUnknown, None),
+            run(RunState::Succeeded, Some(Ending::done(Some("8".into())))),
+        ] {
+            assert!(!is_still(&other, &done), "{:?}", other.state);
         }
     }
 

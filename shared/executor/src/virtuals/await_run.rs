@@ -35,6 +35,7 @@ impl Executor {
         let waiting = RunWait { until: WaitUntil::Settled, patience, may_see: &may_see, progress: &request.progress };
         // A span of its own, kept like everything about a run, that leads to the execution.
         let span = tracing::info_span!("await_run", quartermaster.tenant = %caller.tenant, quartermaster.run.id = %id);
+        let before = self.store.lineages().now();
         let held = tokio::select! {
             run = self.wait_for(&caller.tenant, id, waiting).instrument(span.clone()) => match run {
                 Ok(held) => held,
@@ -45,6 +46,10 @@ impl Executor {
         };
         if let Some(execution) = &held.run.executed_in {
             telemetry::link_to(&span, execution, "execution");
+        }
+        // That it waits was confirmed when it was asked for; how it ended is told for the first time.
+        if held.run.state.is_settled() {
+            self.confirm_told(&open.shelf, &held.run, before).await?;
         }
         self.hand_over(open, caller, &held, false).await
     }

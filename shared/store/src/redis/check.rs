@@ -66,6 +66,8 @@ struct ServerLoad {
     /// How much of its memory is used, if it has a limit.
     used: Option<f64>,
     replicas: Option<u64>,
+    /// How many more would have to follow it before anything is confirmed.
+    missing: u64,
 }
 
 /// The fullest shard and the one with the fewest replicas count: those are the ones to look at.
@@ -73,8 +75,12 @@ fn measure(loads: impl Iterator<Item = ServerLoad> + Clone) {
     if let Some(fullest) = loads.clone().filter_map(|load| load.used).max_by(f64::total_cmp) {
         metrics::STORE_MEMORY_RATIO.set([LEDGER], fullest);
     }
+    let missing = loads.clone().map(|load| load.missing).max();
     if let Some(fewest) = loads.filter_map(|load| load.replicas).min() {
         metrics::STORE_REPLICAS.set([LEDGER], fewest as f64);
+    }
+    if let Some(most) = missing {
+        metrics::STORE_REPLICAS_MISSING.set([LEDGER], most as f64);
     }
 }
 
@@ -87,9 +93,11 @@ async fn one(redis: &RedisBackend, shard: &RedisShard, accept_unsafe: bool) -> (
     };
     match on_shard(redis, shard, ask).await {
         Ok(Some(info)) => {
-            load = Some(judge(&info, accept_unsafe, &mut health));
+            let needed = usize::from(shard.server().replicas().needed());
+            let missing = needed.saturating_sub(online(&info).count()) as u64;
+            load = Some(ServerLoad { missing, ..judge(&info, accept_unsafe, &mut health) });
             judge_failover(&info, &redis.shards, &mut health);
-            if online(&info).count() < usize::from(shard.server().replicas().needed()) {
+            if missing > 0 {
                 health.warn(HealthFinding::StoreReplicasMissing);
             }
         }
@@ -189,6 +197,7 @@ fn judge(info: &str, accept_unsafe: bool, health: &mut HealthReport) -> ServerLo
     let load = ServerLoad {
         used: (most > 0).then(|| used as f64 / most as f64),
         replicas: field(info, "connected_slaves").map(|_| number("connected_slaves")),
+        missing: 0,
     };
     // A tenth is kept in reserve, so that decisions and outcomes can still be written when nothing new is taken.
     if most > 0 && used.saturating_mul(10) >= most.saturating_mul(9) {

@@ -1,5 +1,5 @@
 //! The shards of a cluster: which node serves which slot, asked on opening, when a node says otherwise or does not answer,
-//! and every half minute.
+//! and every few seconds.
 //!
 //! Several nodes are asked at once and the one with the highest epoch is believed: a node that was cut off from the others
 //! does not know that it lost its slots. Each primary has links of its own, so one that is away holds up nobody else.
@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How often nodes are asked without a reason.
-const ASK_EVERY: Duration = Duration::from_secs(30);
+const ASK_EVERY: Duration = Duration::from_secs(5);
 /// The least time between two questions, so that a cluster in trouble is not asked by every call.
 const APART: Duration = Duration::from_millis(50);
 /// How many nodes are asked at once.
@@ -68,6 +68,14 @@ struct SlotMap {
     shards: Vec<(NodeAddress, Arc<RedisShard>)>,
     /// For each slot the place of its shard in `shards`; empty while nothing is known.
     owners: Vec<Option<u16>>,
+}
+
+impl SlotMap {
+    /// The node that serves a slot.
+    fn owner(&self, slot: u16) -> Option<&NodeAddress> {
+        let place = self.owners.get(usize::from(slot)).copied().flatten()?;
+        self.shards.get(usize::from(place)).map(|(address, _)| address)
+    }
 }
 
 impl Cluster {
@@ -239,13 +247,14 @@ impl Cluster {
 
     /// Takes over an answer: new primaries are dialled, those without slots are let go of after a while.
     fn take(&self, told: &SlotRanges) {
-        let ranges = &told.ranges;
+        let (ranges, before) = (&told.ranges, self.map());
         let mut map = SlotMap { shards: Vec::with_capacity(ranges.len()), owners: vec![None; usize::from(SLOTS)] };
         for (place, (address, of_node)) in (0_u16..).zip(ranges) {
             let shard = self.node_at(address);
             shard.serve(of_node);
-            shard.server().replicas().tell(told.replicas(address));
             let lowest = of_node.first().map(|(from, _)| *from);
+            let took_over = lowest.and_then(|slot| before.owner(slot)).is_some_and(|owner| owner != address);
+            shard.server().replicas().tell(told.replicas(address), took_over);
             shard.server().place_mark(lowest.map(|slot| keys::mark_of_slot(&self.settings.prefix, slot)));
             for (from, to) in of_node {
                 map.owners[usize::from(*from)..=usize::from(*to)].fill(Some(place));

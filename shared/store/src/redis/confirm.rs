@@ -60,8 +60,11 @@ impl ConfirmQueue {
 impl RedisBackend {
     /// Whether anybody but the server that holds this record has to have what it was told.
     pub(crate) fn confirms(&self, record: &str) -> bool {
-        // Where nobody serves it, asking will tell so.
-        self.shards.of(record).map_or(true, |shard| shard.server().replicas().needed() > 0)
+        // Where nobody serves it, asking will tell so; and a server that was never met may lack what another one took.
+        self.shards.of(record).map_or(true, |shard| {
+            let replicas = shard.server().replicas();
+            replicas.needed() > 0 || !replicas.is_met()
+        })
     }
 
     /// Reads a record, and asks whether enough replicas have all that was written before; the server waits that long for

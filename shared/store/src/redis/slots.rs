@@ -15,6 +15,8 @@ pub(super) struct SlotRanges {
     ids: BTreeMap<NodeAddress, String>,
     /// How many replicas each of them has, those that are away included; `None` if the node does not tell.
     followers: Option<HashMap<String, usize>>,
+    /// How many primaries failed and lost their slots: each is somebody's replica when it is back.
+    fallen: usize,
 }
 
 impl SlotRanges {
@@ -37,28 +39,30 @@ impl SlotRanges {
             ranges.entry(address).or_default().push((from, to));
         }
         ranges.values_mut().for_each(|of_node| of_node.sort_unstable());
-        Some(SlotRanges { ranges, ids, followers: None })
+        Some(SlotRanges { ranges, ids, followers: None, fallen: 0 })
     }
 
     /// The same with the answer to `CLUSTER NODES`. It has the replicas that failed too, until they are forgotten;
     /// `CLUSTER SLOTS` leaves them out.
     pub(super) fn with_nodes(self, nodes: &str) -> SlotRanges {
-        let mut followers = HashMap::new();
+        let (mut followers, mut fallen) = (HashMap::new(), 0);
         for line in nodes.lines() {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
-            if let [_, _, flags, primary, ..] = words[..]
-                && flags.split(',').any(|flag| flag == "slave")
-            {
+            let [_, _, flags, primary, _, _, _, _, ref slots @ ..] = words[..] else { continue };
+            let is = |wanted: &str| flags.split(',').any(|flag| flag == wanted);
+            if is("slave") {
                 *followers.entry(primary.to_owned()).or_default() += 1;
+            } else if is("master") && is("fail") && slots.is_empty() {
+                fallen += 1;
             }
         }
-        SlotRanges { followers: Some(followers), ..self }
+        SlotRanges { followers: Some(followers), fallen, ..self }
     }
 
-    /// How many replicas a primary has.
+    /// How many replicas a primary has. One without any may have taken over from one that failed.
     pub(super) fn replicas(&self, primary: &NodeAddress) -> Option<u8> {
         let (followers, id) = (self.followers.as_ref()?, self.ids.get(primary)?);
-        Some(clamped(followers.get(id).copied().unwrap_or(0)))
+        Some(clamped(followers.get(id).copied().unwrap_or(self.fallen)))
     }
 }
 
@@ -110,7 +114,11 @@ mod tests {
                      r2 127.0.0.1:3@4 slave,fail id 0 0 1 disconnected\n\
                      r3 127.0.0.1:4@5 slave other 0 0 1 connected\n";
         assert_eq!(slots.clone().with_nodes(nodes).replicas(&primary), Some(2));
-        assert_eq!(slots.with_nodes("").replicas(&primary), Some(0));
+        assert_eq!(slots.clone().with_nodes("").replicas(&primary), Some(0));
+        let fallen = "f1 127.0.0.1:5@6 master,fail - 0 0 1 disconnected\n\
+                      e1 127.0.0.1:6@7 master - 0 0 1 connected\n";
+        assert_eq!(slots.clone().with_nodes(fallen).replicas(&primary), Some(1), "it may have been its primary");
+        assert_eq!(slots.with_nodes(&format!("{nodes}{fallen}")).replicas(&primary), Some(2), "it has its own");
     }
 
     #[test]

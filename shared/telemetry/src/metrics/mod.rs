@@ -56,6 +56,7 @@ instruments! {
     RUN_FENCED: Counter<0>;
     RUN_WAIT: Histogram<1>;
     DECISIONS: Counter<2>;
+    RUN_UNCONFIRMED: Counter<1>;
     JOBS: Counter<1>;
     JOB_WAIT: Histogram<0>;
     RUNNERS_WAITING: Gauge<0>;
@@ -64,6 +65,7 @@ instruments! {
     STORE_MEMORY_RATIO: Gauge<1>;
     STORE_GENERATION: Gauge<1>;
     STORE_REPLICAS: Gauge<1>;
+    STORE_REPLICAS_MISSING: Gauge<1>;
     STORE_UNSAFE: Gauge<1>;
     CACHE_REQUESTS: Counter<2>;
     TOOLSET_LOADS: Counter<3>;

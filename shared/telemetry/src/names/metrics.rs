@@ -141,6 +141,9 @@ metrics! {
     DECISIONS = Counter "quartermaster_decisions_total" "quartermaster.decisions" "{decision}"
         ["verdict", "result"],
         "Decisions of people, by what became of them.";
+    RUN_UNCONFIRMED = Counter "quartermaster_run_unconfirmed_total" "quartermaster.run.unconfirmed" "{run}"
+        ["state"],
+        "Runs that an agent was not told of because too few replicas of the state store had confirmed them.";
     JOBS = Counter "quartermaster_jobs_total" "quartermaster.jobs" "{job}"
         ["state"],
         "Jobs for runners that this process moved, by the state they came into: submitted, claimed, started, or an ending.";
@@ -165,6 +168,9 @@ metrics! {
     STORE_REPLICAS = Gauge "quartermaster_store_replicas" "quartermaster.store.replicas" "{replica}"
         ["store"],
         "Replicas that are connected to the state store.";
+    STORE_REPLICAS_MISSING = Gauge "quartermaster_store_replicas_missing" "quartermaster.store.replicas.missing" "{replica}"
+        ["store"],
+        "Replicas that would have to follow the state store before a decision counts.";
     STORE_UNSAFE = Gauge "quartermaster_store_unsafe" "quartermaster.store.unsafe" ""
         ["store"],
         "1 if the state store may evict or forget records, whether that is accepted or not.";
