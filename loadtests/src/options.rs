@@ -231,6 +231,12 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
         };
         ensure!(options == fixed, "--idle goes with --seconds, --redis, --quartermaster and --strict only");
     }
+    check_measurement(&options)?;
+    Ok(CommandLine::Measure(options))
+}
+
+/// Whether what is asked for can be measured together.
+fn check_measurement(options: &LoadOptions) -> anyhow::Result<()> {
     let is_more = options.search || options.proxied.is_some() || options.former.is_some();
     ensure!(options.study.is_none() || !is_more, "{:?} does not go with another measurement", options.study);
     ensure!(
@@ -243,9 +249,9 @@ pub(crate) fn read(words: impl IntoIterator<Item = String>) -> anyhow::Result<Co
     );
     if options.search {
         let fixed = LoadOptions { search: true, strict: options.strict, ..LoadOptions::default() };
-        ensure!(options == fixed, "--search goes with --strict only");
+        ensure!(*options == fixed, "--search goes with --strict only");
     }
-    Ok(CommandLine::Measure(options))
+    Ok(())
 }
 
 fn study(word: &str) -> Study {

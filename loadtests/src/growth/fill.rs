@@ -103,6 +103,7 @@ impl Filler {
                 arguments: None,
                 hidden: Vec::new(),
             },
+            kept_object: None,
             reviewed: false,
             on_reject: OnReject::Continue,
             deciders: 1,

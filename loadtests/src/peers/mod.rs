@@ -83,7 +83,6 @@ pub(crate) async fn run(options: &LoadOptions) -> anyhow::Result<usize> {
     Ok(rows.iter().filter(|row| row.missed()).count())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the parts of others are told by the scripts that fetch them")]
 fn told(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -47,7 +47,7 @@ struct StoreParts {
 
 /// The two backends, closed: everything above sees only this.
 pub(crate) enum Backend {
-    Redis(RedisBackend),
+    Redis(Box<RedisBackend>),
     Embedded(Embedded),
 }
 
@@ -134,7 +134,7 @@ impl Store {
         let place = config.place()?;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let backend = Arc::new(match place {
-            StoreLocation::Redis => Backend::Redis(RedisBackend::open(config, &tasks, &stop).await?),
+            StoreLocation::Redis => Backend::Redis(Box::new(RedisBackend::open(config, &tasks, &stop).await?)),
             StoreLocation::File(path) => Backend::Embedded(Embedded::open(Some(path), config).await?),
             StoreLocation::Memory => Backend::Embedded(Embedded::open(None, config).await?),
         });

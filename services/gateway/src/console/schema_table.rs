@@ -73,7 +73,7 @@ fn kind(root: &Value, part: &Value, depth: usize) -> String {
     let names: Vec<&str> = match &part["type"] {
         Value::String(name) => vec![name.as_str()],
         Value::Array(names) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect(),
-        _ => Vec::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
     let mut text = match names.as_slice() {
         ["array"] => format!("a list: {}", kind(root, &part["items"], depth + 1)),

@@ -374,7 +374,7 @@ async fn s3_each_confirmation_is_one_round_trip() {
     let number = AtomicI64::new(1);
     // What the service does in the background costs round trips too, and a slow replica is asked twice: one try without
     // either is enough.
-    until("a run at the price of its steps and one confirmation for each", async || {
+    Box::pin(until("a run at the price of its steps and one confirmation for each", async || {
         let (yard, mut before) = (Yard::new(), here.store.round_trips());
         let mut cost = || {
             let now = here.store.round_trips();
@@ -394,6 +394,6 @@ async fn s3_each_confirmation_is_one_round_trip() {
         let told = cost();
         assert!(asked >= 3 && approved >= 5 && told >= 4, "{asked} {approved} {told}: something was not confirmed");
         ((asked, approved, told) == (3, 5, 4)).then_some(())
-    })
+    }))
     .await;
 }

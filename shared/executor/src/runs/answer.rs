@@ -47,7 +47,8 @@ impl Executor {
             quartermaster.code = tracing::field::Empty,
             error.type = tracing::field::Empty,
         );
-        let answered = self.take_answer(snapshot, decider, id, said).instrument(span.clone()).await;
+        // In a box: confirmed by replicas, it is a large future.
+        let answered = Box::pin(self.take_answer(snapshot, decider, id, said).instrument(span.clone())).await;
         match &answered {
             Ok((run, _)) => {
                 span.record(names::CODE, "ok").record(names::RUN_STATE, run.state.as_str());
