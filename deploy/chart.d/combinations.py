@@ -40,7 +40,7 @@ CHOICES = {
         {},
         {"tenants": {"acme": {"tenant": "acme", "mode": "read"}, "shop": "tenant: shop\n# kept\nmode: read\n"}},
         {"tenants": {}, "tenantsConfigMap": "our-tenants"},
-        {"tenants": {}, "operator": {"enabled": True, "image": {"repository": "registry.example/operator"}, "tenants": {"enabled": True, "namespacePrefix": "team-"}}},
+        {"tenants": {}, "operator": {"enabled": True, "tenants": {"enabled": True, "namespacePrefix": "team-"}}},
     ],
     "secrets": [
         {},
@@ -79,8 +79,8 @@ CHOICES = {
     "route": [{}, {"httpRoute": {"enabled": True, "parentRefs": [{"name": "public", "namespace": "gateways"}]}}],
     "operator": [
         {},
-        {"operator": {"enabled": True, "image": {"repository": "registry.example/operator"}}},
-        {"operator": {"enabled": True, "image": {"repository": "registry.example/operator", "digest": f"sha256:{'1' * 64}"}, "watch": "agents", "replicas": 2}},
+        {"operator": ON},
+        {"operator": {"enabled": True, "watch": "agents", "replicas": 2}},
     ],
     "pod": [
         {},
@@ -122,9 +122,8 @@ REFUSED = [
     ({"settings": {"listen": {"address": "0.0.0.0:1"}}}, "settings.listen.address is set by the chart"),
     ({"settings": {"store": {"url": "redis://other"}}}, "settings.store.url is set by the chart"),
     ({"httpRoute": {"enabled": True}}, "/httpRoute/parentRefs"),
-    ({"operator": {"enabled": True}}, "/operator/image/repository"),
     ({"tenants": {}, "operator": {"tenants": {"enabled": True}}}, "operator.tenants.enabled needs operator.enabled"),
-    ({"operator": {"enabled": True, "image": {"repository": "r"}, "tenants": {"enabled": True}}}, "must be empty"),
+    ({"operator": {"enabled": True, "tenants": {"enabled": True}}}, "must be empty"),
     ({"settings": {"tenants": {"report": "/x"}}}, "settings.tenants.report is set by the chart"),
     ({"ports": {"http": 80}}, "/ports/http"),
     ({"service": {"type": "ExternalName"}}, "/service/type"),

@@ -120,6 +120,9 @@ def it_starts(layout, work):
     entry, image.entry_point = image.entry_point, "/usr/local/bin/helm"
     code, said = image.run("helm", ["version", "--short"], mounts=[("tmpfs", None, "/tmp", True)], env={"HOME": "/tmp"})
     check("helm runs in it and is the pinned one", code == 0 and version in said, said)
+    image.entry_point = "/usr/local/bin/quartermaster-operator"
+    code, said = image.run("operator", ["crds"])
+    check("the operator runs in it and prints its definitions", code == 0 and "languagetools.langop.io" in said, said[-500:])
     image.entry_point = entry
 
     port = free_port()

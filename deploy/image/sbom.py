@@ -2,7 +2,7 @@
 
     sbom.py --target TRIPLE --helm VERSION --packages FOLDER --epoch SECONDS --version V > sbom.cdx.json
 
-The crates come from `cargo metadata` and the lock file: those that `gateway` reaches by ordinary dependencies on that
+The crates come from `cargo metadata` and the lock file: those that `gateway` and `operator` reach by ordinary dependencies on that
 target. Build scripts, macros' own tools and what only tests use are not in the binary and not in the list.
 """
 
@@ -53,12 +53,12 @@ def linked_crates(target):
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    start = next(id for id, package in packages.items() if package["name"] == "gateway" and package["source"] is None)
+    programs = [id for id, package in packages.items() if package["name"] in ("gateway", "operator") and package["source"] is None]
     checksums = {
         (package["name"], package["version"]): package.get("checksum")
         for package in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     }
-    seen, open_ids, edges = {}, [start], {}
+    seen, open_ids, edges = {}, list(programs), {}
     while open_ids:
         current = open_ids.pop()
         if current in seen:
@@ -69,7 +69,7 @@ def linked_crates(target):
         linked = [id for id in linked if not is_macro(packages[id])]
         edges[ref(packages[current])] = {ref(packages[id]) for id in linked}
         open_ids += linked
-    edges["quartermaster"] = {ref(packages[start])}
+    edges["quartermaster"] = {ref(packages[id]) for id in programs}
     return list(seen.values()), edges
 
 

@@ -54,6 +54,9 @@ OPENAPI_FETCH_VERSION=0.17.0
 TYPESCRIPT_VERSION=5.9.3
 NODE_TYPES_VERSION=24.19.2
 
+# What is packed into the image.
+BINARIES='-p gateway -p operator --bin quartermaster --bin quartermaster-operator'
+
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster
 TOOLS=$CACHE/tools
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$CACHE/target}
@@ -374,10 +377,11 @@ need_command() {
     command -v "$1" >/dev/null || skip "$2 brought no $1"
 }
 
-# need_binary: builds the release binary and names it in QUARTERMASTER_BIN, unless the caller named one.
+# need_binary: builds the release binary and names it in QUARTERMASTER_BIN, unless the caller named one. The operator's is
+# built beside it, by the same command, so that both share what they depend on.
 need_binary() {
     [[ -n ${QUARTERMASTER_BIN:-} ]] && return
-    cargo build --release --locked --bin quartermaster
+    cargo build --release --locked $BINARIES
     QUARTERMASTER_BIN=$CARGO_TARGET_DIR/release/quartermaster
     export QUARTERMASTER_BIN
 }

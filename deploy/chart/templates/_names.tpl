@@ -79,9 +79,3 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 true
 {{- end -}}
 {{- end -}}
-
-{{- define "quartermaster.operatorImage" -}}
-{{- with .Values.operator.image -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}
-{{- end -}}
-{{- end -}}
