@@ -391,7 +391,7 @@ mod tests {
             ("--idle --connections 2", "--idle goes with"),
             ("--idle --pods", "goes with"),
             ("--peers --growth", "does not go with"),
-            ("--peers --search", "goes with"),
+            ("--peers --search", "does not go with"),
             ("--growth --proxied", "does not go with"),
             ("--json /j", "need one of"),
             ("--former /f --strict", "--former has no aims"),

@@ -100,6 +100,24 @@ impl SentinelSet {
         let leads = || self.nodes[node].lines(&["ROLE"], 3).iter().any(|line| line == "master");
         patiently("another node to lead", leads);
     }
+
+    /// Waits until a failover is over: every sentinel names the same new primary, and so many replicas follow it. One that is
+    /// told to forget what it knows before that stays with the old primary for ever.
+    pub fn until_settled(&self, replicas: usize) {
+        let named = |sentinel: &RedisServer| {
+            let address = sentinel.lines(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER], 5);
+            address.last().and_then(|port| port.parse::<u16>().ok())
+        };
+        let leader = || {
+            let first = named(&self.sentinels[0]).filter(|port| *port != self.nodes[0].announced_port())?;
+            let leader = self.nodes.iter().find(|node| node.announced_port() == first)?;
+            self.sentinels.iter().all(|sentinel| named(sentinel) == Some(first)).then_some(leader)
+        };
+        patiently("all sentinels to name a new primary", || leader().is_some());
+        if let Some(leader) = leader() {
+            leader.followed_by(replicas);
+        }
+    }
 }
 
 /// A cluster: so many primaries, each with so many replicas.

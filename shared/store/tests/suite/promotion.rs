@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use std::time::Duration;
 use store::{Config, HealthFinding, RunStore, StandingRun, Store, VersionedRun};
 use testkit::redis_topology::{ClusterSet, MASTER, SentinelSet};
+use testkit::until;
 
 const WITHIN: Duration = Duration::from_millis(100);
 
@@ -31,14 +32,13 @@ async fn standing(runs: &RunStore, held: &VersionedRun) -> StandingRun {
     }
 }
 
-/// Asks until enough replicas have it; the test's own limit is the only one.
+/// Asks until enough replicas have it.
 async fn until_confirmed(runs: &RunStore, held: &VersionedRun) {
-    loop {
-        if let Ok(Some(StandingRun { enough: true, held: Some(found) })) = runs.confirm(held.run.id, WITHIN).await {
-            return assert_eq!(found.version, held.version);
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let found = until("enough replicas to have the run", async || match runs.confirm(held.run.id, WITHIN).await {
+        Ok(Some(StandingRun { enough: true, held })) => held,
+        Ok(_) | Err(_) => None,
+    });
+    assert_eq!(found.await.version, held.version);
 }
 
 /// A run that one person has approved, as the store took it.
@@ -121,6 +121,7 @@ async fn s3_a_replica_that_left_for_good_is_waited_for_until_the_sentinels_are_t
     assert!(!standing(&runs, &pending).await.enough);
     assert!(store.health().await.warnings.contains(&HealthFinding::StoreReplicasMissing));
 
+    set.until_settled(1);
     for sentinel in &set.sentinels {
         assert_eq!(sentinel.command(&["SENTINEL", "RESET", MASTER]), ":1");
     }
