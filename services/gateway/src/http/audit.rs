@@ -2,7 +2,7 @@
 //!
 //! Entries are handed out byte for byte as they are stored, because that is what the links are computed over. Reading does
 //! not verify; whoever doubts the service computes the chain again from what is here. A search has a next page even
-//! where nothing fitted. What is searched and verified is said in [`audit_desk`].
+//! where nothing fitted. What is searched and verified is in `audit_desk`.
 
 pub(crate) mod checkpoints;
 

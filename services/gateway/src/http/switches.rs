@@ -1,4 +1,4 @@
-//! `/v1/switches`: kill switches in the hands of people, as they travel. What is done is said in [`switch_desk`].
+//! `/v1/switches`: kill switches in the hands of people, as they travel. What is done is in `switch_desk`.
 
 use crate::app::Gateway;
 use crate::http::caller::AuthedRequest;
