@@ -55,14 +55,18 @@ await() {
 
 # start_server NAME [ARGUMENT...]: sets SERVER_PID, SERVER_PORT, SERVER_DATA.
 start_server() {
-    local name=$1
+    local name=$1 tries
     shift
     SERVER_DATA=$WORK/$name
-    SERVER_PORT=$(free_port)
-    "$QUARTERMASTER_BIN" dev --listen "127.0.0.1:$SERVER_PORT" --data "$SERVER_DATA" "$@" >"$WORK/$name.log" 2>&1 &
-    SERVER_PID=$!
-    STARTED+=("$SERVER_PID")
-    await "server \`$name\`" "$SERVER_PID" healthy "$SERVER_PORT"
+    for tries in 1 2 3; do
+        SERVER_PORT=$(free_port)
+        "$QUARTERMASTER_BIN" dev --listen "127.0.0.1:$SERVER_PORT" --data "$SERVER_DATA" "$@" >"$WORK/$name.log" 2>&1 &
+        SERVER_PID=$!
+        STARTED+=("$SERVER_PID")
+        await "server \`$name\`" "$SERVER_PID" healthy "$SERVER_PORT" && break
+        # Between the question for a free port and its use, a ring beside this one may have taken it.
+        ((tries < 3)) && grep -q 'Address already in use' "$WORK/$name.log" || return 1
+    done
     # It answers a moment before the last of these is written.
     await "the tokens of \`$name\`" "$SERVER_PID" test -s "$SERVER_DATA/admin.token"
 }

@@ -70,6 +70,7 @@ ELSEWHERE = {
     "quartermaster check": "tests/it/tenant_docs.rs, which compares the output",
     "quartermaster explain": "tests/it/tenant_docs.rs, which compares the output",
     "kubectl create namespace": "the ring chart",
+    "kubectl apply --server-side -f deploy/operator/crds": "the ring operator applies them, and the ring chart installs",
     "helm install": "the ring chart",
     "deploy/image/build": "the ring image",
     "deploy/compose/prepare": "the ring files checks it; no container engine runs in the rings",
