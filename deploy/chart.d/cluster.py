@@ -137,7 +137,7 @@ def as_pod(workload):
     # Neither the class nor an account of another name is there; what is judged is the rest.
     spec.pop("priorityClassName", None)
     spec["serviceAccountName"] = "default"
-    mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
+    mounted = {mount["name"] for mount in spec["containers"][0].get("volumeMounts", [])}
     claimed = mounted - {volume["name"] for volume in spec.get("volumes", [])}
     spec["volumes"] = spec.get("volumes", []) + [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
