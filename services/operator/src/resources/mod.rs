@@ -1,7 +1,7 @@
 //! What people write: the custom resources, as Rust types.
 //!
 //! The definitions in `deploy/operator/crds` are printed from these types by `quartermaster-operator crds`; a test holds
-//! them to it. What is a part of a pod is passed on as it was written ([`pod_object`]), and judged by the API server.
+//! them to it. What is a part of a pod is passed on as it was written (`pod_object`), and judged by the API server.
 
 pub mod language_agent;
 pub mod language_tool;
