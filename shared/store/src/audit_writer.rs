@@ -1,8 +1,9 @@
 //! The writing of audit entries: what comes in for a tenant while its last batch is being written goes together.
 //!
 //! An opening is written at once if nothing of its tenant is under way, and its call waits until that is done; whatever
-//! comes in meanwhile is the next batch, one item of the stream. A closing entry that nobody waits for gathers for a moment
-//! first, so that the next opening takes it along.
+//! comes in meanwhile is the next batch, one item of the stream. "At once" means: as soon as no further call of the tenant
+//! is ready to come along on this runtime. A closing entry that nobody waits for gathers for a moment first, so that the
+//! next opening takes it along.
 //!
 //! One task writes for a tenant, on the runtime that asked, because each runtime has a connection of its own. It ends when
 //! nothing is left to write, so a tenant that is idle has no task and no place in the map.
@@ -38,6 +39,8 @@ const BATCH: usize = 128;
 const BATCH_BYTES: usize = 128 << 10;
 /// How many bytes of one tenant may wait.
 const QUEUE_BYTES: u32 = 8 << 20;
+/// How often a batch may wait for calls that are ready to come along; each time is one turn of the runtime.
+const MOST_TURNS: usize = 16;
 /// How long to wait before closing entries are tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -270,9 +273,25 @@ struct HeldEntries {
     due: Option<Instant>,
 }
 
+/// What the writer of a tenant does next.
+enum WriterStep {
+    /// Write what is there, and what comes along: so many entries are there.
+    WriteWithOthers(usize),
+    /// Write what is there.
+    Write,
+    /// Nothing before then, unless an entry comes that somebody waits for.
+    WaitUntil(Instant),
+    /// Nothing is left.
+    End,
+}
+
 impl WriterTask {
     async fn run(mut self, wake: Arc<Notify>) {
-        while let Some(batch) = self.next(&wake).await {
+        while self.gather(&wake).await {
+            let batch = self.take();
+            if batch.is_empty() {
+                continue; // everybody in it has given up
+            }
             let last_try = self.parts.closing.is_cancelled();
             if let Err(error) = self.write(batch).await
                 && !self.held.entries.is_empty()
@@ -289,39 +308,69 @@ impl WriterTask {
         }
     }
 
-    /// The next batch, once there is one to write; `None` when nothing is left and the queue is taken out.
-    async fn next(&mut self, wake: &Notify) -> Option<Vec<WaitingEntry>> {
+    /// Waits until there is something to write; `false` when nothing is left and the queue is taken out.
+    async fn gather(&mut self, wake: &Notify) -> bool {
         loop {
             let closing = self.parts.closing.is_cancelled();
-            let due = {
-                let mut queues = self.parts.queues();
-                let queue = queues.of.get_mut(&self.name)?;
-                let now = Instant::now();
-                let ripe = queue.since.map(|since| since + self.parts.backend.gathers());
-                if queue.is_urgent() || ripe.is_some_and(|ripe| closing || ripe <= now) {
-                    let batch = queue.take();
-                    if !batch.is_empty() {
-                        return Some(batch);
-                    }
-                    continue;
+            let due = match self.look(closing) {
+                WriterStep::WriteWithOthers(entries) => {
+                    self.let_others_come(entries).await;
+                    return true;
                 }
-                if self.held.due.is_some_and(|due| closing || due <= now) {
-                    self.held.due = None;
-                    let most = BATCH.min(self.held.entries.len());
-                    return Some(self.held.entries.drain(..most).collect());
-                }
-                let Some(due) = [ripe, self.held.due].into_iter().flatten().min() else {
-                    queues.of.remove(&self.name);
-                    self.done = true;
-                    return None;
-                };
-                due
+                WriterStep::Write => return true,
+                WriterStep::WaitUntil(due) => due,
+                WriterStep::End => return false,
             };
             // Any of them is fine: the next look tells what there is to do.
             tokio::select! {
                 () = sleep_until(due) => {}
                 () = wake.notified() => {}
                 () = self.parts.closing.cancelled(), if !closing => {}
+            }
+        }
+    }
+
+    /// What to do next. A queue with nothing left is taken out.
+    fn look(&mut self, closing: bool) -> WriterStep {
+        let mut queues = self.parts.queues();
+        let Some(queue) = queues.of.get_mut(&self.name) else { return WriterStep::End };
+        if queue.is_urgent() {
+            return WriterStep::WriteWithOthers(queue.waiting.len());
+        }
+        let ripe = queue.since.map(|since| since + self.parts.backend.gathers());
+        match [ripe, self.held.due].into_iter().flatten().min() {
+            Some(due) if closing || due <= Instant::now() => WriterStep::Write,
+            Some(due) => WriterStep::WaitUntil(due),
+            None => {
+                queues.of.remove(&self.name);
+                self.done = true;
+                WriterStep::End
+            }
+        }
+    }
+
+    /// Lets the runtime turn to whoever is ready, as long as that brings entries: what it has to do anyway is done first,
+    /// and the store is asked once for all of them. Nobody waits for a caller that is not there.
+    async fn let_others_come(&self, mut entries: usize) {
+        for _ in 0..MOST_TURNS {
+            tokio::task::yield_now().await;
+            let now = self.parts.queues().of.get(&self.name).map_or(0, |queue| queue.waiting.len());
+            if now == entries || now >= BATCH {
+                return;
+            }
+            entries = now;
+        }
+    }
+
+    /// The entries that are written next: those of the queue, or those that are tried again.
+    fn take(&mut self) -> Vec<WaitingEntry> {
+        let mut queues = self.parts.queues();
+        match queues.of.get_mut(&self.name) {
+            Some(queue) if !queue.waiting.is_empty() => queue.take(),
+            Some(_) | None => {
+                self.held.due = None;
+                let most = BATCH.min(self.held.entries.len());
+                self.held.entries.drain(..most).collect()
             }
         }
     }

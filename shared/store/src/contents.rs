@@ -111,7 +111,7 @@ impl TenantStore {
         let kept = &text[..(0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)];
         let (name, version) = (key_name(line.host()), version_of(&line.id));
         let place = RecordPlace { tenant: self.tenant(), name: &name, version };
-        let sealed = self.store().guard().seal_at(&place, &[&salt, kept.as_bytes()].concat())?;
+        let sealed = self.store().guard().seal_at(&place, &[&salt, kept.as_bytes()])?;
         let bytes = contents.text.len() as u64;
         Ok(StoredContents { bytes, digest: digest(&salt, &contents.text), sealed: BASE64.encode(sealed) })
     }

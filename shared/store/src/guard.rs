@@ -45,8 +45,8 @@ pub struct OpenedBody {
 
 /// Seals the bodies of records and opens them again.
 pub trait RecordCipher: Send + Sync {
-    /// Seals a body for one place. `None`: the system gave no randomness.
-    fn seal(&self, place: &RecordPlace<'_>, body: &[u8]) -> Option<Vec<u8>>;
+    /// Seals a body, given in parts, for one place. `None`: the system gave no randomness.
+    fn seal(&self, place: &RecordPlace<'_>, body: &[&[u8]]) -> Option<Vec<u8>>;
 
     /// Opens what was sealed for this place. `None`: it was not, or not under a key of this service.
     fn open(&self, place: &RecordPlace<'_>, sealed: &[u8]) -> Option<OpenedBody>;
@@ -103,14 +103,14 @@ impl RecordGuard {
     ) -> Result<Vec<u8>, StoreError> {
         let Some(cipher) = self.cipher.as_ref().filter(|_| key.is_sealed()) else { return Ok(body) };
         let (clear, body) = body.split_at(key.clear_bytes().min(body.len()));
-        let sealed = cipher.seal(&place(tenant, key, version), body);
+        let sealed = cipher.seal(&place(tenant, key, version), &[body]);
         let sealed = sealed.ok_or_else(|| StoreError::unavailable("the system gave no randomness"))?;
         Ok([clear, &sealed].concat())
     }
 
-    /// Seals bytes that are no record, for this place.
-    pub(crate) fn seal_at(&self, place: &RecordPlace<'_>, body: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let Some(cipher) = &self.cipher else { return Ok(body.to_vec()) };
+    /// Seals bytes that are no record, given in parts, for this place.
+    pub(crate) fn seal_at(&self, place: &RecordPlace<'_>, body: &[&[u8]]) -> Result<Vec<u8>, StoreError> {
+        let Some(cipher) = &self.cipher else { return Ok(body.concat()) };
         cipher.seal(place, body).ok_or_else(|| StoreError::unavailable("the system gave no randomness"))
     }
 

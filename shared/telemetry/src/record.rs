@@ -121,7 +121,7 @@ impl SpanAttributes {
     /// For a span with so many fields; `for_lines`: nobody collects spans.
     pub(crate) fn with_capacity(fields: usize, for_lines: bool) -> SpanAttributes {
         let (texts, values) = match for_lines {
-            true => (String::new(), Vec::new()),
+            true => (String::with_capacity(64), Vec::with_capacity(4)),
             false => (String::with_capacity(256), Vec::with_capacity(fields)),
         };
         SpanAttributes { texts, values, for_lines, is_filled: false }

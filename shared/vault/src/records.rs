@@ -4,8 +4,9 @@
 //! tenant has. Tenant, name and version are authenticated with the body. The bytes are laid out like those of a sealed
 //! secret, and begin with another shape.
 
-use crate::sealer::{BadKey, SealingKey, opened_with, parts_of, sealed_with};
-use aws_lc_rs::aead::RandomizedNonceKey;
+use crate::sealer::{BadKey, ID_BYTES, SealingKey, opened_with, parts_of, sealed_with};
+use aws_lc_rs::aead::LessSafeKey;
+use domain::Tenant;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,9 +34,12 @@ struct KeptKeys {
 }
 
 struct KeptKey {
-    /// The id of the service's key it was derived from, and whose record it is for.
-    of: Vec<u8>,
-    key: Arc<RandomizedNonceKey>,
+    /// The id of the service's key it was derived from.
+    root: [u8; ID_BYTES],
+    /// The record it is for.
+    tenant: Tenant,
+    name: Box<str>,
+    key: Arc<LessSafeKey>,
 }
 
 impl KeptKeys {
@@ -44,16 +48,16 @@ impl KeptKeys {
     }
 
     /// The key of a record: the one at hand, or a new one that takes its place.
-    fn get(&self, root: &SealingKey, place: &RecordPlace<'_>) -> Option<Arc<RandomizedNonceKey>> {
-        let whose = whose(place);
-        let of = [&root.id[..], &whose].concat();
-        let at = usize::try_from(self.hasher.hash_one(&of) % KEPT_KEYS as u64).ok()?;
+    fn get(&self, root: &SealingKey, place: &RecordPlace<'_>) -> Option<Arc<LessSafeKey>> {
+        let RecordPlace { tenant, name, .. } = *place;
+        let at = usize::try_from(self.hasher.hash_one((root.id, tenant.as_str(), name)) % KEPT_KEYS as u64).ok()?;
         let mut kept = self.places[at].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.as_ref().filter(|kept| kept.of == of) {
+        let fits = |kept: &&KeptKey| kept.root == root.id && kept.tenant == *tenant && *kept.name == *name;
+        if let Some(kept) = kept.as_ref().filter(fits) {
             return Some(Arc::clone(&kept.key));
         }
-        let key = Arc::new(root.own(&[b"record", &whose])?);
-        *kept = Some(KeptKey { of, key: Arc::clone(&key) });
+        let key = Arc::new(root.own(&[b"record", &whose(place)])?);
+        *kept = Some(KeptKey { root: root.id, tenant: tenant.clone(), name: name.into(), key: Arc::clone(&key) });
         Some(key)
     }
 }
@@ -68,17 +72,17 @@ impl RecordSealer {
 }
 
 impl RecordCipher for RecordSealer {
-    fn seal(&self, place: &RecordPlace<'_>, body: &[u8]) -> Option<Vec<u8>> {
+    fn seal(&self, place: &RecordPlace<'_>, body: &[&[u8]]) -> Option<Vec<u8>> {
         let key = self.keys.first()?;
         let own = self.kept.get(key, place)?;
-        sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(place)), body)
+        sealed_with(&own, SHAPE, key, &key.place(SHAPE, &named(place, &place.version.to_be_bytes())), body)
     }
 
     fn open(&self, place: &RecordPlace<'_>, sealed: &[u8]) -> Option<OpenedBody> {
         let (id, nonce, body) = parts_of(SHAPE, sealed)?;
         let key = self.keys.iter().find(|key| key.id == *id)?;
         let own = self.kept.get(key, place)?;
-        let body = opened_with(&own, nonce, key.place(SHAPE, &named(place)), body)?;
+        let body = opened_with(&own, nonce, &key.place(SHAPE, &named(place, &place.version.to_be_bytes())), body)?;
         // An older key that was listed twice is the current one all the same.
         let current = self.keys.first().is_some_and(|first| first.id == key.id);
         Some(OpenedBody { body, current })
@@ -95,9 +99,8 @@ fn whose(place: &RecordPlace<'_>) -> Vec<u8> {
     [&(tenant.len() as u64).to_be_bytes(), tenant, place.name.as_bytes()].concat()
 }
 
-fn named<'a>(place: &'a RecordPlace<'_>) -> [std::borrow::Cow<'a, [u8]>; 3] {
-    let version = place.version.to_be_bytes().to_vec();
-    [place.tenant.as_str().as_bytes().into(), place.name.as_bytes().into(), version.into()]
+fn named<'a>(place: &'a RecordPlace<'_>, version: &'a [u8; 8]) -> [&'a [u8]; 3] {
+    [place.tenant.as_str().as_bytes(), place.name.as_bytes(), version]
 }
 
 impl fmt::Debug for RecordSealer {
@@ -109,7 +112,6 @@ impl fmt::Debug for RecordSealer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::Tenant;
 
     fn sealer(current: u8, older: &[u8]) -> RecordSealer {
         RecordSealer::new(&[current; 32], &older.iter().map(|key| vec![*key; 32]).collect::<Vec<_>>()).unwrap()
@@ -119,7 +121,7 @@ mod tests {
     fn a_record_opens_only_where_and_as_what_it_was_sealed() {
         let (acme, bolt) = (Tenant::parse("acme").unwrap(), Tenant::parse("bolt").unwrap());
         let place = RecordPlace { tenant: &acme, name: "run:run_1", version: 3 };
-        let blob = sealer(1, &[]).seal(&place, b"body").unwrap();
+        let blob = sealer(1, &[]).seal(&place, &[b"body"]).unwrap();
         assert!(sealer(1, &[]).is_sealed(&blob) && !sealer(1, &[]).is_sealed(b"{}") && !sealer(1, &[]).is_sealed(b""));
         assert!(!blob.windows(4).any(|part| part == b"body"));
         let opened = sealer(1, &[]).open(&place, &blob).unwrap();
@@ -147,13 +149,13 @@ mod tests {
         // More records than there are places, so that some share one.
         let names: Vec<String> = (0..3 * KEPT_KEYS).map(|n| format!("s:{n}")).collect();
         let place = |name| RecordPlace { tenant: &acme, name, version: 1 };
-        let blobs: Vec<_> = names.iter().map(|name| one.seal(&place(name), name.as_bytes()).unwrap()).collect();
+        let blobs: Vec<_> = names.iter().map(|name| one.seal(&place(name), &[name.as_bytes()]).unwrap()).collect();
         for (name, blob) in names.iter().zip(&blobs) {
             assert_eq!(one.open(&place(name), blob).unwrap().body, name.as_bytes());
             assert_eq!(other.open(&place(name), blob).unwrap().body, name.as_bytes(), "a key has one value");
         }
         // The same record under another key of the service.
-        let older = sealer(2, &[]).seal(&place("s:1"), b"old").unwrap();
+        let older = sealer(2, &[]).seal(&place("s:1"), &[b"old"]).unwrap();
         assert!(!one.open(&place("s:1"), &older).unwrap().current);
         assert!(one.open(&place("s:1"), &blobs[1]).unwrap().current);
     }
@@ -162,7 +164,7 @@ mod tests {
     fn an_older_key_still_opens_and_says_that_it_is_older() {
         let acme = Tenant::parse("acme").unwrap();
         let place = RecordPlace { tenant: &acme, name: "cfg", version: 1 };
-        let blob = sealer(1, &[]).seal(&place, b"x").unwrap();
+        let blob = sealer(1, &[]).seal(&place, &[b"x"]).unwrap();
         assert!(!sealer(2, &[1]).open(&place, &blob).unwrap().current);
         assert!(sealer(1, &[1]).open(&place, &blob).unwrap().current);
         assert_eq!(sealer(2, &[]).open(&place, &blob), None);

@@ -6,18 +6,17 @@
 //! A blob begins with its shape and the id of its key; by the latter it is known which key opens it. The id is derived
 //! like a key of its own and says nothing about the others.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use domain::Tenant;
 use redact::SecretText;
-use std::borrow::Cow;
 use std::fmt;
 
 /// The shortest key of the service that is taken.
 const SHORTEST_KEY: usize = 32;
 /// How blobs look: this byte, the key's id, the nonce, what was sealed and its tag.
 const SHAPE: u8 = 1;
-const ID_BYTES: usize = 8;
+pub(crate) const ID_BYTES: usize = 8;
 const NONCE_AT: usize = 1 + ID_BYTES;
 const BODY_AT: usize = NONCE_AT + NONCE_LEN;
 /// Keeps what is derived here apart from what others derive from the same key.
@@ -77,7 +76,7 @@ impl Sealer {
         let key = self.keys.first().ok_or(SealError::NotSealed)?;
         let own = key.of(tenant).ok_or(SealError::NotSealed)?;
         let body = value.expose().as_bytes();
-        sealed_with(&own, SHAPE, key, key.place(SHAPE, &named(tenant, name)), body).ok_or(SealError::NotSealed)
+        sealed_with(&own, SHAPE, key, &key.place(SHAPE, &named(tenant, name)), &[body]).ok_or(SealError::NotSealed)
     }
 
     /// Opens what was sealed for this place.
@@ -88,7 +87,7 @@ impl Sealer {
     fn try_open(&self, tenant: &Tenant, name: &str, blob: &[u8]) -> Option<OpenedSecret> {
         let (id, nonce, body) = parts_of(SHAPE, blob)?;
         let key = self.keys.iter().find(|key| key.id == *id)?;
-        let value = opened_with(&key.of(tenant)?, nonce, key.place(SHAPE, &named(tenant, name)), body)?;
+        let value = opened_with(&key.of(tenant)?, nonce, &key.place(SHAPE, &named(tenant, name)), body)?;
         let value = SecretText::new(std::str::from_utf8(&value).ok()?);
         // An older key that was listed twice is the current one all the same.
         let current = self.keys.first().is_some_and(|first| first.id == key.id);
@@ -96,26 +95,28 @@ impl Sealer {
     }
 }
 
-fn named<'a>(tenant: &'a Tenant, name: &'a str) -> [Cow<'a, [u8]>; 2] {
-    [tenant.as_str().as_bytes().into(), name.as_bytes().into()]
+fn named<'a>(tenant: &'a Tenant, name: &'a str) -> [&'a [u8]; 2] {
+    [tenant.as_str().as_bytes(), name.as_bytes()]
 }
 
-/// Seals a body under one key, and puts its shape, the key's id and the nonce before it.
+/// Seals a body, given in parts, under one key, and puts its shape, the key's id and the nonce before it.
 pub(crate) fn sealed_with(
-    own: &RandomizedNonceKey,
+    own: &LessSafeKey,
     shape: u8,
     key: &SealingKey,
-    place: Vec<u8>,
-    body: &[u8],
+    place: &[u8],
+    body: &[&[u8]],
 ) -> Option<Vec<u8>> {
-    let mut blob = Vec::with_capacity(BODY_AT + body.len() + AES_256_GCM.tag_len());
+    // 96 random bits, from the stock of this thread: the library's own way to draw them costs as much as the sealing.
+    let nonce: [u8; NONCE_LEN] = *store::random_bits().ok()?.first_chunk()?;
+    let bytes: usize = body.iter().map(|part| part.len()).sum();
+    let mut blob = Vec::with_capacity(BODY_AT + bytes + AES_256_GCM.tag_len());
     blob.push(shape);
     blob.extend_from_slice(&key.id);
-    // Its place is kept for it, since it is drawn while the body behind it is sealed.
-    blob.extend_from_slice(&[0; NONCE_LEN]);
-    blob.extend_from_slice(body);
-    let (nonce, tag) = own.seal_in_place_separate_tag(Aad::from(place), &mut blob[BODY_AT..]).ok()?;
-    blob[NONCE_AT..BODY_AT].copy_from_slice(nonce.as_ref());
+    blob.extend_from_slice(&nonce);
+    body.iter().for_each(|part| blob.extend_from_slice(part));
+    let nonce = Nonce::assume_unique_for_key(nonce);
+    let tag = own.seal_in_place_separate_tag(nonce, Aad::from(place), &mut blob[BODY_AT..]).ok()?;
     blob.extend_from_slice(tag.as_ref());
     Some(blob)
 }
@@ -129,7 +130,7 @@ pub(crate) fn parts_of(shape: u8, blob: &[u8]) -> Option<(&[u8], &[u8], &[u8])> 
 }
 
 /// What was sealed under one key for one place.
-pub(crate) fn opened_with(own: &RandomizedNonceKey, nonce: &[u8], place: Vec<u8>, body: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn opened_with(own: &LessSafeKey, nonce: &[u8], place: &[u8], body: &[u8]) -> Option<Vec<u8>> {
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
     let mut body = body.to_vec();
     let length = own.open_in_place(nonce, Aad::from(place), &mut body).ok()?.len();
@@ -148,19 +149,21 @@ impl SealingKey {
     }
 
     /// The key of one tenant.
-    fn of(&self, tenant: &Tenant) -> Option<RandomizedNonceKey> {
+    fn of(&self, tenant: &Tenant) -> Option<LessSafeKey> {
         self.own(&[b"tenant", tenant.as_str().as_bytes()])
     }
 
     /// The key of one purpose.
-    pub(crate) fn own(&self, purpose: &[&[u8]]) -> Option<RandomizedNonceKey> {
+    pub(crate) fn own(&self, purpose: &[&[u8]]) -> Option<LessSafeKey> {
         let own: [u8; 32] = derived(&self.root, purpose)?;
-        RandomizedNonceKey::new(&AES_256_GCM, &own).ok()
+        UnboundKey::new(&AES_256_GCM, &own).ok().map(LessSafeKey::new)
     }
 
     /// Where a blob belongs: what is authenticated besides the value. Lengths keep two places from reading alike.
-    pub(crate) fn place(&self, shape: u8, parts: &[Cow<'_, [u8]>]) -> Vec<u8> {
-        let mut place = vec![shape];
+    pub(crate) fn place(&self, shape: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let bytes: usize = parts.iter().map(|part| 8 + part.len()).sum();
+        let mut place = Vec::with_capacity(1 + ID_BYTES + bytes);
+        place.push(shape);
         place.extend_from_slice(&self.id);
         for part in parts {
             place.extend_from_slice(&(part.len() as u64).to_be_bytes());

@@ -17,6 +17,7 @@ use testkit::redis::RedisServer;
 
 on_every_backend!(
     calls_that_begin_at_the_same_time_share_a_write,
+    calls_that_come_turn_by_turn_share_a_write,
     every_call_of_a_batch_is_judged_as_if_it_had_come_alone,
     a_batch_ends_where_the_quota_does,
     whoever_gives_up_takes_no_other_call_along,
@@ -75,6 +76,27 @@ async fn calls_that_begin_at_the_same_time_share_a_write(bench: Bench) {
     assert!(items.len() <= 8 && items.iter().sum::<usize>() == 200, "{items:?}");
     seal_all(&acme).await;
     assert_eq!(acme.verify().await.unwrap(), verified(200, 0));
+}
+
+/// Each begins one turn of the runtime after the one before it, as requests do that are read one after the other.
+async fn calls_that_come_turn_by_turn_share_a_write(bench: Bench) {
+    let acme = bench.acme();
+    // What a first call reads besides is not counted.
+    make(&acme, 100).await;
+    closed(&acme, 1).await;
+    let before = bench.store.round_trips();
+    let made = join_all((0..8).map(async |number| {
+        for _ in 0..number {
+            tokio::task::yield_now().await;
+        }
+        let call = numbered(number);
+        acme.begin(&opening(&call)).await.unwrap().opened().unwrap().receipt
+    }));
+    let receipts = made.await;
+    assert_eq!(bench.store.round_trips() - before, 1);
+    for receipt in receipts {
+        acme.audit().close_now(receipt, &CloseFacts::default()).await.unwrap();
+    }
 }
 
 async fn every_call_of_a_batch_is_judged_as_if_it_had_come_alone(bench: Bench) {
