@@ -49,6 +49,7 @@ use std::time::Duration;
 use store::{Store, StoreError, TenantText};
 use tenancy::{ConfiguredTenant, FolderReading, Problem, TenantConfig, TenantFiles};
 use tokio::sync::broadcast;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use toolset::AttachedToolset;
 use vault::Vault;
@@ -500,7 +501,8 @@ impl TenantRegistry {
     ) -> Option<T> {
         let tenants = Arc::clone(self);
         let result = tokio::task::spawn_blocking(move || work(&tenants)).await;
-        if result.is_err() {
+        // Work that was not begun when the process ended is no fault of anybody.
+        if result.as_ref().is_err_and(JoinError::is_panic) {
             tracing::error!("reconciling the tenants panicked");
         }
         result.ok()

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// How long work in the background may take to end if the process cannot listen.
+const LAST_WORK: Duration = Duration::from_secs(2);
+
 pub(super) fn run(args: &Serve) -> anyhow::Result<CommandOutcome> {
     let settings = Settings::read(Some(&args.config), std::env::vars())
         .with_context(|| format!("{} cannot be used", args.config.display()))?;
@@ -28,7 +31,15 @@ pub(super) async fn serve(
     let gateway = Gateway::build(settings).await?;
     // Before anything is answered: who got an answer may say stop, and that is not to end the process at once.
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let running = server::start(&gateway)?;
+    let running = match server::start(&gateway) {
+        Ok(running) => running,
+        Err(error) => {
+            // What has begun in the background ends in order, so that its loss is not the last thing in the log.
+            gateway.tasks.drain(LAST_WORK).await;
+            gateway.store.close().await;
+            return Err(error);
+        }
+    };
     tracing::info!(address = %running.address, store = gateway.store.backend(), tenants = gateway.tenants.len(), "serving");
     let metrics = guard.metrics();
     if let Some(exporter) = metrics.clone() {

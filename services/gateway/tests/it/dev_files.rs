@@ -1,6 +1,7 @@
-//! The modes of everything `quartermaster dev` writes.
+//! The modes of everything `quartermaster dev` writes, and how it ends if it cannot begin.
 
 use std::fs;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -21,6 +22,15 @@ fn dev(data: &Path) -> Running {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quartermaster"));
     command.args(["dev", "--listen", "127.0.0.1:0", "--data"]).arg(data);
     Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// What `dev` tells on this address, and how it ends.
+#[expect(clippy::disallowed_methods, reason = "the program under test, never part of the service")]
+fn told_by_dev(address: SocketAddr, data: &Path) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quartermaster"));
+    command.args(["dev", "--listen", &address.to_string(), "--data"]).arg(data);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
 /// Everything below a folder, with its mode.
@@ -70,5 +80,17 @@ async fn what_an_older_build_left_open_is_closed_at_the_next_start() {
     }
     for (path, is_folder, mode) in written_by_dev(folder.path()).await {
         assert_eq!(mode, if is_folder { 0o700 } else { 0o600 }, "{}", path.display());
+    }
+}
+
+#[test]
+fn dev_on_an_address_in_use_says_so_and_nothing_of_what_it_had_begun() {
+    let (folder, taken) = (tempfile::tempdir().unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = taken.local_addr().unwrap();
+    let (code, told) = told_by_dev(address, folder.path());
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains(&format!("cannot listen on {address}")), "{told}");
+    for wrong in ["panicked", "ERROR", "WARN"] {
+        assert!(!told.contains(wrong), "{told}");
     }
 }
