@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`cli`] (the one command tree), [`settings`], [`app`] (builds each part), [`protocol`] (what is answered,
 //! whichever transport asks), [`routes`], [`openapi`], then [`http`] handler by handler, [`console`] and [`stdio`]. [`tenants`], [`duties`], [`sealing`],
-//! [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background.
+//! [`readiness`], `authenticity`, `switches`, [`usage`] and [`webhooks`] work in the background. `leaving` is how the
+//! listeners of [`server`] end.
 
 pub mod app;
 mod archiving;
@@ -18,6 +19,7 @@ mod explain;
 pub mod fixture;
 pub mod http;
 pub mod in_flight;
+mod leaving;
 mod measure;
 mod memory_desk;
 pub mod network;

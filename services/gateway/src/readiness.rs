@@ -5,6 +5,7 @@ use crate::tenants::TenantRegistry;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{HealthFinding, Store};
 
@@ -33,13 +34,14 @@ impl ReadinessReport {
 /// The last look.
 pub struct Readiness {
     report: ArcSwap<ReadinessReport>,
+    leaving: AtomicBool,
 }
 
 impl Readiness {
     /// Before the first look nothing is ready.
     pub fn starting() -> Readiness {
         let report = ReadinessReport { reasons: vec!["starting"], ..ReadinessReport::default() };
-        Readiness { report: ArcSwap::from_pointee(report) }
+        Readiness { report: ArcSwap::from_pointee(report), leaving: AtomicBool::new(false) }
     }
 
     /// The result of the last look.
@@ -49,8 +51,14 @@ impl Readiness {
 
     /// Says that the process is leaving; nothing makes it ready again.
     pub fn drain(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
         let report = ReadinessReport { reasons: vec!["draining"], ..ReadinessReport::default() };
         self.report.store(Arc::new(report));
+    }
+
+    /// Whether the process is leaving.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     /// Looks once.

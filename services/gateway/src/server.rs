@@ -4,12 +4,14 @@ use crate::app::Gateway;
 use crate::console;
 use crate::http::metrics::scrape;
 use crate::http::{caller, tokenless, trace};
+use crate::leaving::{self, Doorway};
 use crate::routes;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{Condition, from_fn};
 use actix_web::web::{self, Data, QueryConfig, ServiceConfig};
 use actix_web::{App, HttpServer};
 use anyhow::Context;
+use futures_util::future::join_all;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,9 +43,25 @@ pub struct RunningServer {
 struct Listening {
     handle: ServerHandle,
     ended: tokio::task::JoinHandle<Option<std::io::Result<()>>>,
+    /// Where those come in who are answered to the last; `None` if nobody minds.
+    doorway: Option<Doorway>,
 }
 
 impl Listening {
+    /// Lets nobody else in.
+    async fn close(&self, within: Duration) {
+        if let Some(doorway) = &self.doorway {
+            doorway.close(&self.handle, within).await;
+        }
+    }
+
+    /// Waits for the requests of those who are in.
+    async fn emptied(&self, within: Duration) {
+        if let Some(doorway) = &self.doorway {
+            doorway.emptied(within).await;
+        }
+    }
+
     async fn stop(self) {
         self.handle.stop(true).await;
         if self.ended.await.is_err() {
@@ -63,6 +81,8 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
     let listen = &gateway.settings.listen;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
+    let doorway = Doorway::of(&listener)?;
+    let newcomers = doorway.newcomers();
     let data = Data::from(Arc::clone(gateway));
     let workers = match listen.workers {
         0 => std::thread::available_parallelism().map_or(2, usize::from),
@@ -74,9 +94,11 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
         let spans = Condition::new(traced, from_fn(trace::in_span));
         // Routes are tried in this order, and pages have patterns that cost more than a call's own route.
         let pages: fn(&mut ServiceConfig) = if beside { console::routes::all } else { no_pages };
-        App::new().app_data(data.clone()).app_data(queries()).wrap(spans).configure(routes::all).configure(pages)
+        let app = App::new().app_data(data.clone()).app_data(queries()).wrap(spans).wrap_fn(leaving::answer);
+        app.configure(routes::all).configure(pages)
     })
     .workers(workers)
+    .on_connect(move |_, connection| newcomers.enter(connection))
     .max_connections(CONNECTIONS)
     .client_request_timeout(listen.request_timeout)
     // Without this a client that went away is not noticed, and what was done for it goes on.
@@ -85,7 +107,8 @@ pub fn start_on(gateway: &Arc<Gateway>, listener: TcpListener) -> anyhow::Result
     .disable_signals()
     .listen(listener)?
     .run();
-    let serving = Listening { handle: server.handle(), ended: gateway.tasks.spawn("server", server) };
+    let handle = server.handle();
+    let serving = Listening { handle, ended: gateway.tasks.spawn("server", server), doorway: Some(doorway) };
     let (tokenless, tokenless_serving) = without_tokens(gateway, workers)?.unzip();
     let (metrics, console) = (metrics(gateway)?, console_apart(gateway)?);
     let gateway = Arc::clone(gateway);
@@ -100,15 +123,19 @@ fn without_tokens(gateway: &Arc<Gateway>, workers: usize) -> anyhow::Result<Opti
         TcpListener::bind(address).with_context(|| format!("cannot listen on tokenless.listen {address}"))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
+    let doorway = Doorway::of(&listener)?;
+    let newcomers = doorway.newcomers();
     tracing::warn!(%address, tenant = %configured.tenant, "whoever reaches this address reads as the tenant, without a token");
     let data = Data::from(Arc::clone(gateway));
     let open = Data::new(tokenless::TokenlessPolicy::new(&configured, address, &gateway.settings.tokenless.hosts));
     let (listen, traced) = (&gateway.settings.listen, gateway.settings.telemetry.is_traced());
     let server = HttpServer::new(move || {
         let spans = Condition::new(traced, from_fn(trace::in_span));
-        App::new().app_data(data.clone()).app_data(open.clone()).wrap(spans).configure(tokenless::routes)
+        let app = App::new().app_data(data.clone()).app_data(open.clone()).wrap(spans).wrap_fn(leaving::answer);
+        app.configure(tokenless::routes)
     })
     .workers(workers)
+    .on_connect(move |_, connection| newcomers.enter(connection))
     .max_connections(CONNECTIONS)
     .client_request_timeout(listen.request_timeout)
     .h1_allow_half_closed(false)
@@ -116,7 +143,8 @@ fn without_tokens(gateway: &Arc<Gateway>, workers: usize) -> anyhow::Result<Opti
     .disable_signals()
     .listen(listener)?
     .run();
-    let serving = Listening { handle: server.handle(), ended: gateway.tasks.spawn("tokenless", server) };
+    let handle = server.handle();
+    let serving = Listening { handle, ended: gateway.tasks.spawn("tokenless", server), doorway: Some(doorway) };
     Ok(Some((address, serving)))
 }
 
@@ -138,7 +166,7 @@ fn metrics(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
         .disable_signals()
         .listen(listener)?
         .run();
-    Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("metrics", server) }))
+    Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("metrics", server), doorway: None }))
 }
 
 /// What is told of a query that cannot be read: to browsers as a page.
@@ -161,13 +189,17 @@ fn console_apart(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on console.listen {address}"))?;
     listener.set_nonblocking(true)?;
     tracing::info!(address = %listener.local_addr()?, "the console is served");
+    let doorway = Doorway::of(&listener)?;
+    let newcomers = doorway.newcomers();
     let data = Data::from(Arc::clone(gateway));
     let traced = gateway.settings.telemetry.is_traced();
     let server = HttpServer::new(move || {
         let spans = Condition::new(traced, from_fn(trace::in_span));
-        App::new().app_data(data.clone()).app_data(queries()).wrap(spans).configure(console::routes::all)
+        let app = App::new().app_data(data.clone()).app_data(queries()).wrap(spans).wrap_fn(leaving::answer);
+        app.configure(console::routes::all)
     })
     .workers(CONSOLE_WORKERS)
+    .on_connect(move |_, connection| newcomers.enter(connection))
     .max_connections(CONNECTIONS)
     .client_request_timeout(gateway.settings.listen.request_timeout)
     .h1_allow_half_closed(false)
@@ -175,7 +207,8 @@ fn console_apart(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Listening>> {
     .disable_signals()
     .listen(listener)?
     .run();
-    Ok(Some(Listening { handle: server.handle(), ended: gateway.tasks.spawn("console", server) }))
+    let handle = server.handle();
+    Ok(Some(Listening { handle, ended: gateway.tasks.spawn("console", server), doorway: Some(doorway) }))
 }
 
 impl RunningServer {
@@ -195,14 +228,20 @@ impl RunningServer {
         gateway.store.close().await;
     }
 
-    /// Stops in order: unready first, then streams and background work, then requests, then what callers used and the queue of
-    /// audit entries.
+    /// Stops in order: unready first, then the listeners, then streams and background work, then requests, then what callers
+    /// used and the queue of audit entries.
     pub async fn stop(self) {
         let RunningServer { gateway, serving, metrics, console, tokenless_serving, .. } = self;
         gateway.readiness.drain();
+        let all: Vec<Listening> =
+            std::iter::once(serving).chain(tokenless_serving).chain(metrics).chain(console).collect();
+        let listen = &gateway.settings.listen;
+        let patience = listen.request_timeout.min(listen.drain);
+        join_all(all.iter().map(|listening| listening.close(patience))).await;
+        // Only now: who is told to reconnect must not come back to this replica.
         gateway.tasks.stopping().cancel();
-        serving.stop().await;
-        for listening in tokenless_serving.into_iter().chain(metrics).chain(console) {
+        join_all(all.iter().map(|listening| listening.emptied(patience))).await;
+        for listening in all {
             listening.stop().await;
         }
         if !gateway.tasks.drain(gateway.settings.listen.drain).await {

@@ -1,6 +1,6 @@
 //! Leaving in order: unready first, then streams, then requests, and nothing is lost.
 
-use crate::here::{embedded, processes};
+use crate::here::{embedded, in_process, processes};
 use crate::stock;
 use serde_json::{Value, json};
 use testkit::{Plan, until};
@@ -67,4 +67,60 @@ async fn a_request_under_way_is_answered_before_the_replica_leaves() {
         });
     });
     assert_eq!((first.ok()["done"].clone(), second.ok()["done"].clone()), (json!(true), json!(true)));
+}
+
+const LIVE: &[u8] = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// The head of the next answer on a connection, in lower case; what follows it stays in the connection's buffer.
+async fn next_head(connection: &mut TcpStream) -> String {
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        let byte = connection.read_u8().await.expect("a request should be answered, not cut off");
+        read.push(byte);
+    }
+    String::from_utf8(read).unwrap().to_ascii_lowercase()
+}
+
+/// Whether the answer with this head is the last one, and came to its end.
+async fn is_the_last(connection: &mut TcpStream, head: &str) -> bool {
+    let mut rest = Vec::new();
+    connection.read_to_end(&mut rest).await.unwrap();
+    head.starts_with("http/1.1 200")
+        && head.contains("\r\nconnection: close\r\n")
+        && head.contains(&format!("\r\ncontent-length: {}\r\n", rest.len()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_connection_ends_with_its_next_answer_when_the_replica_leaves() {
+    let world = embedded().await;
+    let mut kept = TcpStream::connect(world.address(0)).await.unwrap();
+    kept.write_all(LIVE).await.unwrap();
+    let head = next_head(&mut kept).await;
+    assert!(head.starts_with("http/1.1 200") && !head.contains("\r\nconnection: close"), "{head}");
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()).unwrap();
+    kept.read_exact(&mut vec![0; length.parse().unwrap()]).await.unwrap();
+
+    world.part(0).readiness.drain();
+    kept.write_all(LIVE).await.unwrap();
+    let head = next_head(&mut kept).await;
+    assert!(is_the_last(&mut kept, &head).await, "{head}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_was_let_in_is_answered_after_others_are_refused() {
+    // A client may take its time here, so that the test may.
+    let plan = Plan::embedded().setting("QM_LISTEN__REQUEST_TIMEOUT", "10m").setting("QM_LISTEN__DRAIN", "10m");
+    let mut world = plan.start(in_process()).await;
+    let address = world.address(0);
+    let mut early = TcpStream::connect(address).await.unwrap();
+    let ((), head) = tokio::join!(world.stop(0), async {
+        let refused = async || TcpStream::connect(address).await.err();
+        until("the listener to close", async || {
+            refused().await.filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        })
+        .await;
+        early.write_all(LIVE).await.unwrap();
+        next_head(&mut early).await
+    });
+    assert!(is_the_last(&mut early, &head).await, "{head}");
 }
