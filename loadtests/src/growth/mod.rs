@@ -97,14 +97,18 @@ impl Study<'_> {
         let filler = Filler::open(installation.redis()).await?;
         let probe = Probe::new(&installation, &replica, &redis, "dev").await?;
         let empty = probe.measure(self.span).await?;
-        self.keep(GrowthRow { what, size: 0, figures: empty });
+        self.keep(GrowthRow { what, size: 0, added: None, figures: empty });
         let mut written = 0;
         for step in self.steps(steps) {
-            fill(&filler, written..step).await?;
-            written = step;
+            // Calls that are measured leave audit records too, so they are on neither side of what was added.
             probe.settle().await?;
+            let before = probe.held().await?;
+            fill(&filler, written..step).await?;
+            probe.settle().await?;
+            let added = Some((probe.held().await? - before) / (step - written) as f64);
+            written = step;
             let figures = probe.measure(self.span).await?;
-            self.keep(GrowthRow { what, size: step, figures });
+            self.keep(GrowthRow { what, size: step, added, figures });
         }
         Ok(())
     }
@@ -134,7 +138,7 @@ impl Study<'_> {
             let replica = installation.replica(&most()).await?;
             let probe = Probe::new(&installation, &replica, &redis, "dev").await?;
             let figures = probe.measure(self.span).await?;
-            self.keep(GrowthRow { what: "tenants", size: many, figures });
+            self.keep(GrowthRow { what: "tenants", size: many, added: None, figures });
         }
         Ok(())
     }
@@ -159,7 +163,7 @@ impl Study<'_> {
             let mut probe = Probe::new(&installation, &replica, &redis, "dev").await?;
             probe.load_all(servers).await?;
             let figures = probe.measure(self.span).await?;
-            self.keep(GrowthRow { what: "tools", size: many, figures });
+            self.keep(GrowthRow { what: "tools", size: many, added: None, figures });
         }
         Ok(())
     }
@@ -170,7 +174,7 @@ impl Study<'_> {
         for many in 1..=4 {
             running.push(installation.replica(&most()).await?);
             let figures = probe::together(&installation, &running, &redis, self.span).await?;
-            self.keep(GrowthRow { what: "replicas", size: many, figures });
+            self.keep(GrowthRow { what: "replicas", size: many, added: None, figures });
         }
         Ok(())
     }

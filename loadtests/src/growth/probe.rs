@@ -95,6 +95,11 @@ impl<'a> Probe<'a> {
         }
     }
 
+    /// How many bytes Redis holds.
+    pub(super) async fn held(&self) -> anyhow::Result<f64> {
+        Ok(number(&self.info("memory").await?, "used_memory") as f64)
+    }
+
     pub(super) async fn measure(&self, span: Duration) -> anyhow::Result<GrowthFigures> {
         let address = self.replica.address;
         let list = operations::list_of(&self.token, &self.session);
@@ -123,7 +128,7 @@ impl<'a> Probe<'a> {
             redis_us: each(after.1 - before.1),
             commands: (all - sent) as f64 / called.answers as f64,
             service_mib: memory as f64 / 1024.0,
-            redis_mib: number(&self.info("memory").await?, "used_memory") as f64 / f64::from(1 << 20),
+            redis_mib: self.held().await? / f64::from(1 << 20),
         })
     }
 
@@ -164,7 +169,7 @@ pub(super) async fn together(
         redis_us: each(after.1 - before.1),
         commands: (all - sent) as f64 / answers as f64,
         service_mib: memory as f64 / 1024.0,
-        redis_mib: number(&probe.info("memory").await?, "used_memory") as f64 / f64::from(1 << 20),
+        redis_mib: probe.held().await? / f64::from(1 << 20),
     })
 }
 

@@ -12,8 +12,8 @@ pub(super) const HEAD: &str = "\
 /// What the columns mean.
 pub(super) const FOOT: &str = "
 Eight connections on one replica (on each replica in the last rows). cpu and commands: for each call of `memory_list` in a
-session, the background's included. Redis bytes each: what Redis holds more than at the step before, for each that was added;
-an idle session is counted with its audit record, the links of the chain and its places in two lists.";
+session, the background's included. Redis bytes each: what Redis holds more after they were written than before, for each that was
+added, without what the calls of the measurement left; an idle session is counted with its audit record, the links of the chain and its places in two lists.";
 
 /// The most that Redis may hold for an idle session, all included.
 const SESSION_BYTES: f64 = 1024.0;
@@ -24,6 +24,8 @@ const LIST_GROWTH: f64 = 1.2;
 pub(super) struct GrowthRow {
     pub(super) what: &'static str,
     pub(super) size: usize,
+    /// What Redis holds for each one that this step wrote.
+    pub(super) added: Option<f64>,
     pub(super) figures: GrowthFigures,
 }
 
@@ -31,22 +33,17 @@ impl GrowthRow {
     pub(super) fn line(&self) -> String {
         let GrowthFigures { list_ms, call_ms, calls, service_us, redis_us, commands, service_mib, redis_mib } =
             &self.figures;
+        let added = self.added.map(|bytes| format!("{bytes:.0} ")).unwrap_or_default();
         format!(
-            "| {} | {} | {list_ms:.2} | {call_ms:.2} | {calls:.0} | {service_us:.0} | {redis_us:.0} | {commands:.2} | {service_mib:.0} | {redis_mib:.1} | |",
+            "| {} | {} | {list_ms:.2} | {call_ms:.2} | {calls:.0} | {service_us:.0} | {redis_us:.0} | {commands:.2} | {service_mib:.0} | {redis_mib:.1} | {added}|",
             self.what, self.size
         )
     }
 }
 
-/// What Redis holds for each one that a step added to the one before.
+/// What Redis holds for each one that a step wrote.
 pub(super) fn bytes_each(rows: &[GrowthRow], what: &str) -> Vec<(usize, f64)> {
-    let rows: Vec<&GrowthRow> = rows.iter().filter(|row| row.what == what).collect();
-    let step = |pair: &[&GrowthRow]| {
-        let (before, after) = (pair[0], pair[1]);
-        let more = (after.figures.redis_mib - before.figures.redis_mib) * f64::from(1 << 20);
-        (after.size, more / (after.size - before.size) as f64)
-    };
-    rows.windows(2).map(step).collect()
+    rows.iter().filter(|row| row.what == what).filter_map(|row| Some((row.size, row.added?))).collect()
 }
 
 /// What is promised, each with its verdict.
@@ -58,7 +55,7 @@ pub(super) fn judge(rows: &[GrowthRow]) -> Vec<String> {
             lines.push(format!("{what}, up to {size}: {bytes:.0} bytes of Redis each"));
         }
     }
-    // The last step is the least disturbed by what the calls of the measurement leave behind.
+    // The last step is the least disturbed by what else Redis allocates meanwhile.
     if let Some((_, bytes)) = bytes_each(rows, "sessions").last() {
         lines.push(format!("idle session at most {SESSION_BYTES} bytes: {}", verdict(*bytes <= SESSION_BYTES)));
     }
@@ -79,7 +76,7 @@ pub(super) fn json(rows: &[GrowthRow]) -> Value {
         json!({
             "what": row.what, "size": row.size, "list_p50_ms": list_ms, "call_p50_ms": call_ms, "calls_per_second": calls,
             "service_cpu_us": service_us, "redis_cpu_us": redis_us, "commands": commands, "service_mib": service_mib,
-            "redis_mib": redis_mib,
+            "redis_mib": redis_mib, "redis_bytes_each": row.added,
         })
     };
     json!({ "growth": rows.iter().map(row).collect::<Vec<_>>() })
@@ -102,13 +99,15 @@ pub(super) fn chart(rows: &[GrowthRow]) -> String {
 mod tests {
     use super::*;
 
-    fn row(size: usize, redis_mib: f64, list_ms: f64) -> GrowthRow {
-        GrowthRow { what: "sessions", size, figures: GrowthFigures { redis_mib, list_ms, ..GrowthFigures::default() } }
+    fn row(size: usize, added: Option<f64>, list_ms: f64) -> GrowthRow {
+        // However much the calls of the measurement have left.
+        let figures = GrowthFigures { redis_mib: 900.0, list_ms, ..GrowthFigures::default() };
+        GrowthRow { what: "sessions", size, added, figures }
     }
 
     #[test]
     fn bytes_are_of_what_a_step_added() {
-        let rows = [row(0, 1.0, 1.0), row(1024, 2.0, 1.0), row(3072, 6.0, 1.1)];
+        let rows = [row(0, None, 1.0), row(1024, Some(1024.0), 1.0), row(3072, Some(2048.0), 1.1)];
         assert_eq!(bytes_each(&rows, "sessions"), [(1024, 1024.0), (3072, 2048.0)]);
         let judged = judge(&rows);
         assert!(judged.iter().any(|line| line.contains("idle session at most 1024 bytes: MISSED")), "{judged:?}");
@@ -118,6 +117,6 @@ mod tests {
     #[test]
     fn a_line_has_a_place_for_each_column() {
         let columns = HEAD.lines().next().unwrap().matches('|').count();
-        assert_eq!(row(1, 1.0, 1.0).line().matches('|').count(), columns);
+        assert_eq!(row(1, Some(1.0), 1.0).line().matches('|').count(), columns);
     }
 }
