@@ -151,10 +151,10 @@ where
     if let Some(newcomer) = request.conn_data::<Newcomer>() {
         newcomer.has_asked();
     }
-    let gateway = request.app_data::<Data<Gateway>>().cloned();
     let answering = service.call(request);
     async move {
         let mut response = answering.await?;
+        let gateway = response.request().app_data::<Data<Gateway>>();
         if gateway.is_some_and(|gateway| gateway.readiness.is_leaving()) {
             response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
         }
