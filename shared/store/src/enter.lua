@@ -3,14 +3,17 @@
 -- KEYS[1] the audit log, KEYS[2] the calls of this minute: a hash with the field 't' for the tenant and one per caller,
 -- KEYS[3] the bytes stored for the tenant.
 -- ARGV[1] the window in ms; ARGV[2] all entries, one a line; ARGV[3] a byte for each of them: 0, or for the opening of a call
--- whose allowance it is judged by; then the allowances, each in five: the caller's field, the most calls of the tenant, the
+-- whose allowance it is judged by; ARGV[4] how many bytes the entries have if they are packed, or ''; then the allowances,
+-- each in five: the caller's field, the most calls of the tenant, the
 -- most calls of the caller, the most bytes or '', and how many openings are judged by it.
 -- Answers the place of the item or '', for how many ms the minute stays used up (0 unless it is), how many calls the minute
 -- had before, and, unless every entry was written, for each: which call of the minute it is, 0 for what is no opening, -1 if
--- the tenant's calls are used up, -2 the caller's, -3 the quota.
-local text, whose = ARGV[2], ARGV[3]
+-- the tenant's calls are used up, -2 the caller's, -3 the quota. Answers 'plain' instead of a place, and has done nothing, if
+-- each entry has to be looked at and they are packed.
+local text, whose, packed = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local size = packed or #text
 local fields, limits, openings, bounded = {'t'}, {}, 0, false
-for arg = 4, #ARGV, 5 do
+for arg = 5, #ARGV, 5 do
   local limit = {tonumber(ARGV[arg + 1]), tonumber(ARGV[arg + 2]), tonumber(ARGV[arg + 3]), tonumber(ARGV[arg + 4])}
   fields[#fields + 1], limits[#limits + 1] = ARGV[arg], limit
   openings = openings + limit[4]
@@ -27,9 +30,10 @@ local before, refused, verdicts = counts.t or 0, false, {}
 local roomy = true
 for at, limit in ipairs(limits) do
   roomy = roomy and before + openings <= limit[1] and counts[fields[at + 1]] + openings <= limit[2]
-    and (not limit[3] or used + #text < limit[3])
+    and (not limit[3] or used + size < limit[3])
 end
-local grown = #text
+local grown = size
+if not roomy and packed then return {'plain', 0, 0} end
 if roomy then
   for at, limit in ipairs(limits) do
     local field = fields[at + 1]

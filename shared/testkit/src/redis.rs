@@ -21,6 +21,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a server is started whose ports others turn out to have.
 pub(crate) const STARTS: usize = 5;
 
+/// The bytes, and behind them every packed text in them as it reads: whoever has stolen them can unpack it too.
+fn unpacked(mut bytes: Vec<u8>) -> Vec<u8> {
+    const MARK: &[u8] = b"\x01LZ4";
+    let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+    let text = |at: usize| {
+        let (length, packed) = (number(at + 4)?, number(at + 8)?);
+        lz4_flex::block::decompress(bytes.get(at + 12..at + 12 + packed)?, length).ok()
+    };
+    let marks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(MARK));
+    let texts: Vec<u8> = marks.filter_map(text).flatten().collect();
+    bytes.extend(texts);
+    bytes
+}
+
 /// A running Redis server.
 pub struct RedisServer {
     port: u16,
@@ -204,7 +218,7 @@ impl RedisServer {
         String::from_utf8_lossy(&text).lines().filter_map(calls).sum()
     }
 
-    /// Every key with all it holds: records, indexes and streams, each byte as it is.
+    /// Every key with all it holds: records, indexes and streams, each byte as it is, and what is packed once more as it reads.
     pub fn dump(&self) -> Vec<u8> {
         const ALL: &str = "local read = {string = {'GET'}, hash = {'HGETALL'}, stream = {'XRANGE', '-', '+'}, \
             zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, set = {'SMEMBERS'}, list = {'LRANGE', 0, -1}} \
@@ -215,7 +229,7 @@ impl RedisServer {
               all[#all + 1] = redis.call(how[1], key, unpack(how, 2)) \
             end \
             return cmsgpack.pack(all)";
-        self.bytes(&["EVAL", ALL, "0"])
+        unpacked(self.bytes(&["EVAL", ALL, "0"]))
     }
 
     /// Sends one command and gives back the text that it is answered with.
@@ -243,7 +257,7 @@ impl RedisServer {
         lines.skip(1).step_by(2).take(count.expect("a list should come")).collect()
     }
 
-    /// Everything it has written to its files, as whoever can read its disk finds it.
+    /// Everything it has written to its files, as whoever can read its disk finds it, and what is packed once more as it reads.
     pub fn written(&self) -> Vec<u8> {
         let mut folders = vec![self.folder.path().to_owned()];
         let mut bytes = Vec::new();
@@ -257,7 +271,7 @@ impl RedisServer {
                 }
             }
         }
-        bytes
+        unpacked(bytes)
     }
 
     /// Whether it has been started and not stopped.

@@ -16,6 +16,7 @@ mod fault;
 mod link;
 mod links;
 mod mark;
+mod packed;
 mod pipeline;
 mod replicas;
 mod route;
@@ -33,14 +34,16 @@ use crate::health::HealthReport;
 use crate::hub::Notifier;
 use crate::keys;
 use crate::lineage::StoreEpochs;
-use crate::ops::{Op, OpResult, RawCommit};
+use crate::ops::{EnterStep, Op, OpResult, RawCommit};
 use crate::{Committed, Config};
 use address::Topology;
 use cluster::{Cluster, ClusterSettings};
 use confirm::ConfirmQueues;
 use epochs::EpochMemory;
 use links::LinkSettings;
-use redis::{Pipeline, Script};
+use packed::CrowdedLogs;
+use pipeline::EnterScript;
+use redis::{Pipeline, Script, Value};
 use replicas::{ReplicaCensus, ReplicaCount};
 use route::{Batch, Shards};
 use sentinel::SentinelResolver;
@@ -59,6 +62,7 @@ pub(crate) struct RedisBackend {
     memory: Arc<EpochMemory>,
     slides: TtlRefresh,
     confirming: ConfirmQueues,
+    crowded: CrowdedLogs,
     hub: Arc<Notifier>,
     script: Script,
     enter: Script,
@@ -107,9 +111,9 @@ impl RedisBackend {
         let met = reached.map(|link| async move { drop(link.connection().await) });
         // Without one, calls will say that the store is away.
         drop(timeout(deadline, futures_util::future::join_all(met)).await);
-        let (slides, confirming) = (TtlRefresh::default(), ConfirmQueues::default());
+        let (slides, confirming, crowded) = (TtlRefresh::default(), ConfirmQueues::default(), CrowdedLogs::default());
         let (script, enter, prefix) = (script::load(), script::load_enter(), config.prefix.clone());
-        Ok(RedisBackend { shards, memory, slides, confirming, hub, script, enter, prefix, deadline })
+        Ok(RedisBackend { shards, memory, slides, confirming, crowded, hub, script, enter, prefix, deadline })
     }
 
     pub(crate) fn hub(&self) -> &Arc<Notifier> {
@@ -119,7 +123,8 @@ impl RedisBackend {
     /// One round trip, to one node: all steps of a batch are of one tenant. One more when the server has forgotten a script.
     pub(crate) async fn run(&self, ops: &[Op]) -> Result<Vec<OpResult>, StoreError> {
         let now = Instant::now();
-        let (pipe, ignored, moved) = pipeline::encode(ops, self.enter.get_hash(), |slide| self.slides.due(slide, now));
+        let enter = EnterScript { digest: self.enter.get_hash(), packs: &|stream| !self.crowded.holds(stream, now) };
+        let (pipe, ignored, moved) = pipeline::encode(ops, &enter, |slide| self.slides.due(slide, now));
         let key = ops.iter().find_map(pipeline::routed_by);
         let mut answers = match key {
             Some(key) => self.send(LinkUse::Calls, "pipeline", Batch::parts(&pipe, key)).await?,
@@ -131,7 +136,19 @@ impl RedisBackend {
             !ignored.contains(&(place - 1))
         });
         moved.iter().for_each(|slide| self.slides.moved(slide, now));
+        for (op, answer) in ops.iter().zip(&mut answers).filter(|(_, answer)| pipeline::wants_plain(answer)) {
+            *answer = self.enter_plain(op, now).await?;
+        }
         pipeline::decode(ops, answers)
+    }
+
+    /// Enters entries that were sent packed and not written, because each has to be judged by itself.
+    async fn enter_plain(&self, op: &Op, now: Instant) -> Result<Value, StoreError> {
+        let Op::Enter(EnterStep { stream, .. }) = op else { return Err(pipeline::ODD) };
+        self.crowded.add(stream, now);
+        let enter = EnterScript { digest: self.enter.get_hash(), packs: &|_| false };
+        let (pipe, ..) = pipeline::encode(std::slice::from_ref(op), &enter, |_| false);
+        self.send(LinkUse::Calls, "pipeline", Batch::parts(&pipe, stream)).await?.pop().ok_or(pipeline::ODD)
     }
 
     /// One round trip; one more when the server has forgotten the script.

@@ -1,10 +1,12 @@
 //! A batch of steps as one pipeline, and its answers back.
 
+use super::packed::{is_packed, pack, unpack};
 use super::slides::TtlMove;
 use crate::ops::{CallAllowance, EnterResult, EnterStep, EntryVerdict, Op, OpResult, StreamId, StreamWalk, millis};
 use crate::{RecordVersion, StoreError, StoredRecord};
 use domain::Moment;
 use redis::{Cmd, FromRedisValue, Pipeline, Value};
+use std::borrow::Cow;
 use std::time::Duration;
 
 const SHAPE: &str = "an answer of another shape";
@@ -30,10 +32,10 @@ pub(super) fn routed_by(op: &Op) -> Option<&str> {
 
 /// Writes the steps as commands. Those whose answer tells nothing are told by their places, so that each step leaves one
 /// value without them.
-/// Tells which records' ends are moved along, of those that `due` asks for. `enter` is the digest of `enter.lua`.
+/// Tells which records' ends are moved along, of those that `due` asks for.
 pub(super) fn encode<'o>(
     ops: &'o [Op],
-    enter: &str,
+    enter: &EnterScript<'_>,
     due: impl Fn(&TtlMove<'_>) -> bool,
 ) -> (Pipeline, Vec<usize>, Vec<TtlMove<'o>>) {
     let (mut pipe, mut ignored, mut moved) = (Pipeline::with_capacity(ops.len() * 2), Vec::new(), Vec::new());
@@ -114,9 +116,26 @@ fn sized(name: &str, words: usize, bytes: usize) -> Cmd {
     cmd
 }
 
+/// How `enter.lua` is called.
+pub(super) struct EnterScript<'a> {
+    /// Its digest.
+    pub(super) digest: &'a str,
+    /// Whether the entries of a stream go packed.
+    pub(super) packs: &'a (dyn Fn(&str) -> bool + Sync),
+}
+
+/// What the script answers instead of a place if it has to look at each entry and cannot, because they are packed.
+const PLAIN: &[u8] = b"plain";
+
+/// Whether nothing was written, because the entries were packed and each has to be judged by itself.
+pub(super) fn wants_plain(answer: &Value) -> bool {
+    let Value::Array(values) = answer else { return false };
+    matches!(values.first(), Some(Value::BulkString(first)) if first == PLAIN)
+}
+
 /// A call of `enter.lua` by its digest. The entries go as one text and what they are judged by goes once for all of a
 /// caller: the script is the dearest thing that a call asks of the server, and it is so by the number of its words.
-fn entering(step: &EnterStep, digest: &str) -> Cmd {
+fn entering(step: &EnterStep, enter: &EnterScript<'_>) -> Cmd {
     let EnterStep { stream, minute, window, usage, entries } = step;
     let mut text = Vec::with_capacity(entries.iter().map(|entry| entry.body.len() + 1).sum());
     let (mut whose, mut judges): (Vec<u8>, Vec<(&CallAllowance, u32)>) =
@@ -128,9 +147,12 @@ fn entering(step: &EnterStep, digest: &str) -> Cmd {
         text.extend_from_slice(&entry.body);
         whose.push(entry.judged.as_ref().map_or(0, |judged| judge_of(&mut judges, judged)));
     }
-    let texts = [digest, stream, minute, usage].iter().map(|text| text.len()).sum::<usize>();
-    let mut cmd = sized("EVALSHA", 9 + 5 * judges.len(), texts + text.len() + whose.len() + 128 * judges.len() + 24);
-    cmd.arg(digest).arg(3).arg(stream).arg(minute).arg(usage).arg(millis(*window)).arg(text).arg(whose);
+    let packed = if (enter.packs)(stream) { pack(&text) } else { Cow::Borrowed(text.as_slice()) };
+    let size = if is_packed(&packed) { text.len().to_string() } else { String::new() };
+    let texts = [enter.digest, stream, minute, usage].iter().map(|text| text.len()).sum::<usize>();
+    let mut cmd = sized("EVALSHA", 10 + 5 * judges.len(), texts + packed.len() + whose.len() + 128 * judges.len() + 32);
+    cmd.arg(enter.digest).arg(3).arg(stream).arg(minute).arg(usage);
+    cmd.arg(millis(*window)).arg(&*packed).arg(whose).arg(size);
     for (CallAllowance { caller, tenant_most, caller_most, quota }, openings) in judges {
         cmd.arg(caller).arg(tenant_most).arg(caller_most);
         cmd.arg(quota.map_or_else(String::new, |most| most.to_string())).arg(openings);
@@ -274,7 +296,9 @@ fn read_record(value: Value) -> Result<Option<StoredRecord>, &'static str> {
 fn entries(value: Value) -> Result<Vec<(StreamId, Vec<u8>)>, &'static str> {
     let entries: Vec<(String, Vec<Vec<u8>>)> = from(value)?;
     let entry = |(id, fields): (String, Vec<Vec<u8>>)| match <[Vec<u8>; 2]>::try_from(fields) {
-        Ok([_, body]) => Ok((StreamId::parse(&id).ok_or(SHAPE)?, body)),
+        Ok([_, body]) => {
+            Ok((StreamId::parse(&id).ok_or(SHAPE)?, unpack(body).ok_or("a packed text of another shape")?))
+        }
         Err(_) => Err(SHAPE),
     };
     entries.into_iter().map(entry).collect()
