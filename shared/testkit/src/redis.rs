@@ -183,6 +183,12 @@ impl RedisServer {
         }
     }
 
+    /// From now on what it has answered for is in its file, as with [`SYNCED`]: for tests that end it and go on with what
+    /// it held.
+    pub fn sync_every_write(&self) {
+        assert_eq!(self.command(&["CONFIG", "SET", "appendfsync", "always"]), "+OK");
+    }
+
     /// Starts it on the same port and the same files, stopping it first if it runs.
     pub fn restart(&mut self) {
         self.stop();

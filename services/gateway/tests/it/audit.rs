@@ -251,6 +251,7 @@ async fn au1_replicas_seal_one_chain_and_an_entry_taken_out_beneath_them_is_name
 #[tokio::test(flavor = "multi_thread")]
 async fn sealing_goes_on_after_the_store_was_away() {
     let mut world = redis(1).await;
+    world.redis().sync_every_write();
     let agent = world.tenant("acme").agent();
     call(&agent, 2).await;
     let auditor = Auditor::of(&world);

@@ -400,6 +400,7 @@ async fn ap13_every_door_gives_the_same_answer() {
 async fn ap14_a_store_that_is_away_lets_nothing_through() {
     let plan = asking(Plan::redis(1), "deciders: 1").setting("QM_STORE__DEADLINE", "1s");
     let mut world = plan.start(in_process()).await;
+    world.redis().sync_every_write();
     let tenant = world.tenant("acme");
     let client = asker(&tenant.agent()).await;
     let run = ask(&client, "ap14", "x").await;

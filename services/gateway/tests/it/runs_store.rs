@@ -71,7 +71,7 @@ async fn seen(store: &Store, yard: &Yard, id: RunId, state: RunState) -> Run {
 #[tokio::test(flavor = "multi_thread")]
 async fn s1_a_restart_keeps_what_waits_and_nothing_is_executed_meanwhile() {
     let mut world = strict(asking(Plan::redis(2), "deciders: 1")).start(in_process()).await;
-    assert_eq!(world.redis().command(&["CONFIG", "SET", "appendfsync", "always"]), "+OK");
+    world.redis().sync_every_write();
     let tenant = world.tenant("acme");
     let (client, ana) = (asker(&tenant.agent()).await, tenant.approver());
     let waiting = [ask(&client, "a", "x").await, ask(&client, "b", "x").await, ask(&client, "c", "x").await];

@@ -74,6 +74,7 @@ async fn s4_a_frozen_store_costs_a_call_its_deadline_and_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn s1_sessions_outlive_a_restart_of_the_store() {
     let mut world = strict(Plan::redis(1)).await;
+    world.redis().sync_every_write();
     let client = world.tenant("acme").agent().legacy().await;
     client.load("memory:write").await;
     let mut stream = client.open_stream().await;
