@@ -34,7 +34,7 @@ use crate::health::HealthReport;
 use crate::hub::Notifier;
 use crate::keys;
 use crate::lineage::StoreEpochs;
-use crate::ops::{EnterStep, Op, OpResult, RawCommit};
+use crate::ops::{Op, OpResult, RawCommit};
 use crate::{Committed, Config};
 use address::Topology;
 use cluster::{Cluster, ClusterSettings};
@@ -136,15 +136,18 @@ impl RedisBackend {
             !ignored.contains(&(place - 1))
         });
         moved.iter().for_each(|slide| self.slides.moved(slide, now));
-        for (op, answer) in ops.iter().zip(&mut answers).filter(|(_, answer)| pipeline::wants_plain(answer)) {
-            *answer = self.enter_plain(op, now).await?;
+        for (op, answer) in ops.iter().zip(&mut answers) {
+            if let Op::Enter(step) = op
+                && pipeline::wants_plain(answer)
+            {
+                *answer = self.enter_plain(op, &step.stream, now).await?;
+            }
         }
         pipeline::decode(ops, answers)
     }
 
     /// Enters entries that were sent packed and not written, because each has to be judged by itself.
-    async fn enter_plain(&self, op: &Op, now: Instant) -> Result<Value, StoreError> {
-        let Op::Enter(EnterStep { stream, .. }) = op else { return Err(pipeline::ODD) };
+    async fn enter_plain(&self, op: &Op, stream: &str, now: Instant) -> Result<Value, StoreError> {
         self.crowded.add(stream, now);
         let enter = EnterScript { digest: self.enter.get_hash(), packs: &|_| false };
         let (pipe, ..) = pipeline::encode(std::slice::from_ref(op), &enter, |_| false);
