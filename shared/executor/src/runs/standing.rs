@@ -111,7 +111,7 @@ impl Executor {
                 Ok(Some(_)) => break,
                 Err(error) => tracing::debug!(run = %told.id, %error, "a run could not be confirmed"),
             }
-            if Instant::now() + AGAIN >= until {
+            if Instant::now() >= until {
                 break;
             }
             tokio::time::sleep(AGAIN).await;
