@@ -359,6 +359,17 @@ mod tests {
         assert_eq!(entry.run.unwrap().from, None);
     }
 
+    #[tokio::test]
+    async fn the_audit_log_says_how_a_run_ended_and_how_much_came_of_it() {
+        let executor = example::executor().await;
+        let end = RunEndFacts { most: 9, millis: Some(7) };
+        let told = |ending| executor.ended(AuditEntry::new(Phase::Transition), &ending, end).outcome.unwrap();
+        let done = told(Ending::done(Some("seven".into())));
+        assert_eq!((done.code, done.bytes, done.millis), (None, 5, Some(7)));
+        let failed = told(Ending::failed(Code::NotFound, "no such pod"));
+        assert_eq!((failed.code, failed.bytes), (Some(Code::NotFound), 0));
+    }
+
     #[test]
     fn a_claim_covers_the_permit_of_its_own_run_and_no_other() {
         let approved = Run { answers: vec![answer(Verdict::Approve)], ..example::run(RunState::Executing) };

@@ -278,7 +278,8 @@ async fn r4_a_probe_that_finds_the_runs_document_settles_it() {
     written_by_the_dead(&here.store, &run, "r4", "x").await;
 
     let snapshot = here.tenants.find(&acme()).unwrap();
-    Box::pin(here.executor.sweep(&snapshot, &acme())).await.unwrap();
+    let next = Box::pin(here.executor.sweep(&snapshot, &acme())).await.unwrap();
+    assert_eq!(next, None, "it is over, so nobody has to look again");
 
     let seen = ended(&tenant.approver(), &run).await;
     assert_eq!(

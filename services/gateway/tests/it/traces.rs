@@ -82,6 +82,8 @@ async fn a_run_is_told_by_linked_traces_that_are_always_kept() {
     assert_eq!(request.name, "tools/call k8s_apply");
     assert_eq!(request.attributes["quartermaster.decision"], "ask");
     assert_eq!((execution.parent.as_str(), execution.attributes["quartermaster.run.epoch"].as_str()), ("", "1"));
+    let ended = ["quartermaster.run.state", "quartermaster.code"].map(|key| execution.attributes.get(key));
+    assert_eq!(ended.map(|value| value.map(String::as_str)), [Some("succeeded"), Some("ok")]);
     assert_eq!(linked(&execution, "decision"), [place(&decision)]);
     assert_eq!(linked(&wait, "execution"), [place(&execution)]);
     let traces = [&request, &decision, &execution, &wait].map(|span| span.trace.clone());

@@ -368,6 +368,19 @@ mod tests {
     }
 
     #[test]
+    fn traces_name_what_went_wrong_with_a_preview_and_the_beginning_of_a_digest() {
+        let failed = Failure::new(Code::NotFound, "no such pod");
+        assert_eq!(preview_error::<(), ()>(&Ok(Ok(()))), None);
+        assert_eq!(preview_error::<(), ()>(&Ok(Err(failed))), Some("not_found"));
+        assert_eq!(preview_error::<(), ()>(&Err(())), Some("deadline"), "it came too late");
+        let mut run = example::run(RunState::PendingApproval);
+        for (digest, shown) in [("sha256:0123456789abcdef", "0123456789ab"), ("short", "short")] {
+            run.asked.digest = digest.into();
+            assert_eq!(run_digest(&run), shown);
+        }
+    }
+
+    #[test]
     fn what_nobody_could_read_is_refused_from_the_first_byte_too_many() {
         assert!(fits(MOST_SHOWN).is_ok());
         assert_eq!(fits(MOST_SHOWN + 1).unwrap_err().code, Code::TooLarge);

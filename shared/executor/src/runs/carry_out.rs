@@ -644,6 +644,13 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_that_a_probe_found_says_so_and_keeps_what_the_tool_said_about_it() {
+        let told = Failure { details: Some(serde_json::json!({ "exit": 2 })), ..Failure::new(Code::NotFound, "a no") };
+        let ending = found_failed(told);
+        assert_eq!((ending.basis.as_str(), ending.result.as_deref()), (PROBED, Some(r#"{"exit":2}"#)));
+    }
+
+    #[test]
     fn a_run_keeps_the_result_or_the_blocks_of_a_tool_that_gives_nothing_else() {
         let blocks = vec![Content::Text("a".into()), Content::Block(serde_json::json!({ "type": "image" }))];
         let output = |structured: Option<&str>, content| ToolOutput {

@@ -212,3 +212,38 @@ async fn a_claim_that_is_confirmed_or_anothers_is_told_apart() {
     assert!(!executor.is_confirmed(&tenant(), &lease, &claim).await.unwrap());
     assert_eq!(fenced(&executor).await, 1);
 }
+
+#[tokio::test]
+async fn replicas_are_asked_again_about_a_run_until_nobody_can_wait_any_longer() {
+    let redis = RedisServer::start();
+    let executor = wanting_a_replica(&redis).await;
+    let (shelf, before) = (executor.store.of(&tenant()), executor.store.lineages().now());
+    let over = Run { ending: Some(done("7")), ..example::run(RunState::Succeeded) };
+    example::put(&executor, &over).await;
+
+    let asked = executor.store.round_trips();
+    let refused = executor.confirm_told(&shelf, &over, before).await.unwrap_err();
+    assert_eq!(refused.code, Code::StoreUnavailable);
+    assert!(executor.store.round_trips() > asked + 1, "an agent waits for more than one look");
+
+    executor.tasks.stopping().cancel();
+    let asked = executor.store.round_trips();
+    executor.keep_ending(&tenant(), over.id, before, || async { panic!("the store has it") }).await;
+    assert_eq!(executor.store.round_trips(), asked + 1, "a process that leaves does not");
+}
+
+#[tokio::test]
+async fn an_end_that_is_held_is_not_written_again_and_one_that_is_forgotten_is_told_to_nobody() {
+    let (redis, follower) = (RedisServer::start(), RedisServer::start());
+    follower.follow(redis.port());
+    let executor = wanting_a_replica(&redis).await;
+    let (shelf, before) = (executor.store.of(&tenant()), executor.store.lineages().now());
+    let over = Run { ending: Some(done("7")), ..example::run(RunState::Succeeded) };
+    example::put(&executor, &over).await;
+
+    executor.keep_ending(&tenant(), over.id, before, || async { panic!("the store has it") }).await;
+
+    let forgotten = Run { ending: Some(done("8")), ..over };
+    let refused = executor.confirm_told(&shelf, &forgotten, before).await.unwrap_err();
+    assert_eq!(refused.code, Code::StoreUnavailable, "asked again, it tells what is true by then");
+}
