@@ -140,7 +140,8 @@ impl RedisBackend {
             if let Op::Enter(step) = op
                 && pipeline::wants_plain(answer)
             {
-                *answer = self.enter_plain(op, &step.stream, now).await?;
+                // In a box, as is everything that most calls do not do: each of them would carry its size along.
+                *answer = Box::pin(self.enter_plain(op, &step.stream, now)).await?;
             }
         }
         pipeline::decode(ops, answers)
