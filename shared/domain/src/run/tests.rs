@@ -129,6 +129,21 @@ fn what_was_asked_for_is_told_in_one_line() {
 }
 
 #[test]
+fn what_a_run_is_done_to_is_told_by_the_names_in_its_arguments() {
+    let object = |arguments: serde_json::Value| {
+        let mut run = run(false, 1);
+        run.asked.arguments = arguments.to_string();
+        run.asked.object()
+    };
+    let named =
+        serde_json::json!({ "name": "web", "kind": "Deployment", "namespace": "shop", "cluster": "", "to": "x" });
+    assert_eq!(object(named).as_deref(), Some("shop/Deployment/web"));
+    assert_eq!(object(serde_json::json!({ "cluster": "prod", "namespace": "shop" })), None, "only a place");
+    assert_eq!(object(serde_json::json!({ "name": "x".repeat(200) })), Some("x".repeat(200)));
+    assert_eq!(object(serde_json::json!({ "name": "x".repeat(201) })), None);
+}
+
+#[test]
 fn an_ending_says_whether_anything_was_sent_and_how_that_is_known() {
     let told = |ending: Ending| (ending.code, ending.attempted, ending.basis);
     let stale = || Some(Code::Stale.as_str().to_owned());

@@ -285,6 +285,8 @@ fn the_rule_that_asks_or_refuses_is_named() {
     let rule = Pattern::parse("k8s_get:secrets").unwrap();
     assert_eq!(asking_rule(&policy(SessionMode::Write, "ask"), &asked), Some(&rule));
     assert_eq!(asking_rule(&policy(SessionMode::Write, "-"), &asked), None);
+    let of = |about| asking_rule_of(&policy(SessionMode::Write, "ask"), "k8s_get", about).cloned();
+    assert_eq!((of(Some("secrets")), of(Some("pods"))), (Some(rule.clone()), None));
     let refused = |rule| {
         decide(&policy(SessionMode::Write, rule), asked.clone(), &evidence(Some(Level::Write), SessionMode::Write))
     };

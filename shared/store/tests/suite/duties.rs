@@ -1,13 +1,15 @@
 //! What is due in all tenants: hints that only lower, lines that are set and taken out, and who is there.
 
 use crate::bench::*;
+use crate::runs::{entry, run};
 use domain::Moment;
 use std::time::Duration;
-use store::{Duty, TenantAtRest};
+use store::{Duty, RecordVersion, RunCasOutcome, TenantAtRest, VersionedRun};
 
 on_every_backend!(
     a_hint_only_lowers_and_what_is_set_holds,
     what_is_due_comes_first_and_what_is_not_due_is_not_told,
+    a_look_that_is_moved_is_hinted_at_its_own_time,
     an_entry_that_nobody_sealed_is_seen_at_rest,
 );
 
@@ -48,6 +50,18 @@ async fn what_is_due_comes_first_and_what_is_not_due_is_not_told(bench: Bench) {
     assert_eq!(first.replicas, [bench.store.replica()], "whoever looks is there");
     duties.leave().await.unwrap();
     assert_eq!(duties.tenants_with_runs().await.unwrap(), [tenant("acme"), tenant("late")]);
+}
+
+async fn a_look_that_is_moved_is_hinted_at_its_own_time(bench: Bench) {
+    let now = bench.store.now().await.unwrap();
+    let asked_at = Moment::from_millis(now.millis() - 10_000);
+    // Of a run that is gone nothing is written but the hint beside the commit.
+    let gone = VersionedRun { run: run(1, asked_at), version: RecordVersion::new(9) };
+    let acme = bench.acme().runs();
+    assert_eq!(acme.look_again(&gone, None, &entry()).await.unwrap(), RunCasOutcome::Gone);
+    assert_eq!(due(&bench).await, [], "the run itself says later");
+    assert_eq!(acme.look_again(&gone, Some(now), &entry()).await.unwrap(), RunCasOutcome::Gone);
+    assert_eq!(due(&bench).await, runs("acme"));
 }
 
 async fn an_entry_that_nobody_sealed_is_seen_at_rest(bench: Bench) {

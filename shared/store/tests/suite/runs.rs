@@ -24,6 +24,7 @@ on_every_backend!(
     only_a_gated_call_looks_for_earlier_runs,
     runs_are_paged_newest_first,
     a_list_reads_briefs_and_not_whole_runs,
+    what_earlier_builds_did_not_write_of_a_run_is_listed_as_it_was_then,
     a_requesters_list_holds_its_own_runs_alone,
     every_change_of_a_run_is_in_the_audit_log_and_wakes_whoever_watches,
     of_many_deciders_of_one_version_exactly_one_wins,
@@ -662,6 +663,22 @@ async fn a_list_reads_briefs_and_not_whole_runs(bench: Bench) {
     assert!(matches!(acme.commit(gone).await.unwrap(), Committed::Done(..)));
     let both = [RunBrief::of(&third.run), RunBrief::of(&other.run)];
     assert_eq!(runs.briefs(&[run_id(3), run_id(2)]).await.unwrap(), both, "in the order that was asked for");
+}
+
+/// What lists show of a run, as builds wrote it that knew nothing of its object, its deciders and its last change.
+const EARLIER_BRIEF: &str = r#"{
+    "v": 1, "state": "pending_approval", "tool": "k8s_scale", "effect": "change", "summary": "scale web",
+    "requested": "k8s_scale: name=web", "requester": { "issuer": "https://login.example", "subject": "agent" },
+    "session": null, "asked_at": 1763280000000, "expires_at": 1763281800000, "kept_until": 32503680000000
+}"#;
+
+async fn what_earlier_builds_did_not_write_of_a_run_is_listed_as_it_was_then(bench: Bench) {
+    let acme = bench.acme();
+    let written = Commit::write(RecordKey::run_brief(run_id(1)), RecordVersion::NONE, EARLIER_BRIEF.into());
+    assert!(matches!(acme.commit(written).await.unwrap(), Committed::Done(..)));
+    let brief = acme.runs().briefs(&[run_id(1)]).await.unwrap().remove(0);
+    assert_eq!((brief.deciders, brief.yeses, brief.decided_by), (1, 0, None), "one person decided then");
+    assert_eq!((brief.object, brief.tainted, brief.changed_at), (None, false, brief.asked_at));
 }
 
 async fn a_requesters_list_holds_its_own_runs_alone(bench: Bench) {
