@@ -4,8 +4,8 @@
 -- KEYS[3] the bytes stored for the tenant.
 -- ARGV[1] the window in ms; ARGV[2] all entries, one a line; ARGV[3] a byte for each of them: 0, or for the opening of a call
 -- whose allowance it is judged by; ARGV[4] how many bytes the entries have if they are packed, or ''; then the allowances,
--- each in five: the caller's field, the most calls of the tenant, the
--- most calls of the caller, the most bytes or '', and how many openings are judged by it.
+-- each in five: the caller's field, the most calls of the tenant, the most calls of the caller, the most bytes or '', and how
+-- many openings are judged by it.
 -- Answers the place of the item or '', for how many ms the minute stays used up (0 unless it is), how many calls the minute
 -- had before, and, unless every entry was written, for each: which call of the minute it is, 0 for what is no opening, -1 if
 -- the tenant's calls are used up, -2 the caller's, -3 the quota. Answers 'plain' instead of a place, and has done nothing, if

@@ -1,5 +1,5 @@
-//! Audit entries that are written together, packed: Redis holds, writes and rewrites every byte of them, and hands each to
-//! its scripting engine letter by letter, so fewer bytes are the cheapest thing that can be done for it.
+//! Audit entries that are written together, packed: Redis holds, writes and rewrites every byte of them, and its scripting
+//! engine hashes each, so fewer bytes are the cheapest thing that can be done for it.
 //!
 //! A packed text is a mark, its length and its packed length (four bytes each, lowest first), and an LZ4 block. No text of
 //! ours begins with the mark: entries are JSON. What does not get shorter is written as it is, as everything was before.
